@@ -1,0 +1,83 @@
+"""handaxe: the tool runtime for coding agents.
+
+A model decides what to do; handaxe is how it gets done: reading, searching, editing, running,
+safely and fast. Names are imported when they are first used, so that importing the package
+costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from handaxe.app.api import Connection, connect
+    from handaxe.app.own_tools import tool
+    from handaxe.app.session import Session
+    from handaxe.contract import (
+        Allow,
+        Ask,
+        Deny,
+        Effects,
+        PermissionRequest,
+        SetupError,
+        Tool,
+        ToolArgs,
+        ToolCall,
+        ToolContext,
+        ToolFault,
+        ToolResult,
+    )
+    from handaxe.settings.model import Settings
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Allow": "handaxe.contract",
+    "Ask": "handaxe.contract",
+    "Connection": "handaxe.app.api",
+    "Deny": "handaxe.contract",
+    "Effects": "handaxe.contract",
+    "PermissionRequest": "handaxe.contract",
+    "Session": "handaxe.app.session",
+    "Settings": "handaxe.settings.model",
+    "SetupError": "handaxe.contract",
+    "Tool": "handaxe.contract",
+    "ToolArgs": "handaxe.contract",
+    "ToolCall": "handaxe.contract",
+    "ToolContext": "handaxe.contract",
+    "ToolFault": "handaxe.contract",
+    "ToolResult": "handaxe.contract",
+    "connect": "handaxe.app.api",
+    "tool": "handaxe.app.own_tools",
+}
+
+__all__ = [
+    "Allow",
+    "Ask",
+    "Connection",
+    "Deny",
+    "Effects",
+    "PermissionRequest",
+    "Session",
+    "Settings",
+    "SetupError",
+    "Tool",
+    "ToolArgs",
+    "ToolCall",
+    "ToolContext",
+    "ToolFault",
+    "ToolResult",
+    "connect",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - every public name has its own type
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'handaxe' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,86 @@
+"""Join the parts of one session: settings and arguments in, collaborators out."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from handaxe.contract.faults import SetupError
+from handaxe.contract.tool import Tool
+from handaxe.runtime.permission.modes import mode_names, parse_mode
+from handaxe.runtime.permission.rules import split_rules
+from handaxe.session.permission_state import PermissionState, RuleBehaviour, RuleText
+from handaxe.settings.model import Settings
+
+OwnTool = Tool[Any] | type[Tool[Any]]
+Tools = str | Iterable[str | OwnTool] | None
+
+
+def working_directories(
+    root: str | os.PathLike[str], more: Sequence[str | os.PathLike[str]]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The real working directories, and the names they were given by where those differ."""
+    roots: list[str] = []
+    spellings: dict[str, str] = {}
+    for given in (root, *more):
+        spelled = os.path.normpath(Path.cwd() / Path(given).expanduser())
+        real = os.path.realpath(spelled)
+        if not Path(real).is_dir():
+            raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
+        if real != spelled:
+            spellings[spelled] = real
+        if real not in roots:
+            roots.append(real)
+    return tuple(roots), spellings
+
+
+def permission_state(
+    settings: Settings,
+    mode: str | None,
+    rules: Mapping[RuleBehaviour, str | Sequence[str]],
+    resumed_mode: str | None,
+) -> PermissionState:
+    """Mode and rules from arguments first, then settings, then what a resumed session had."""
+    wanted = mode or settings.permissions.default_mode or resumed_mode or "default"
+    chosen = parse_mode(wanted)
+    if chosen is None:
+        names = ", ".join(mode_names())
+        raise SetupError(f"{wanted!r} is not a permission mode. Modes: {names}.")
+    options = settings.permissions
+    texts: list[RuleText] = []
+    from_settings: dict[RuleBehaviour, tuple[str, ...]] = {
+        "allow": options.allow,
+        "ask": options.ask,
+        "deny": options.deny,
+    }
+    for behaviour, inline in from_settings.items():
+        given = rules.get(behaviour, ())
+        listed = split_rules(given) if isinstance(given, str) else given
+        texts += [RuleText(text, behaviour, "flags") for text in (*inline, *listed)]
+    return PermissionState(mode=chosen, rules=texts)
+
+
+def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
+    """The names that select built-in tools, and the own tools that are added."""
+    if tools is None or isinstance(tools, str):
+        return tools, []
+    if not isinstance(tools, Iterable):
+        raise SetupError(f"`tools` takes a preset, names, or tools; {tools!r} is none of these.")
+    names: list[str] = []
+    own: list[Tool[Any]] = []
+    for item in cast("Iterable[object]", tools):
+        if isinstance(item, str):
+            names.append(item)
+        elif isinstance(item, Tool):
+            own.append(cast("Tool[Any]", item))
+        elif isinstance(item, type) and issubclass(item, Tool):
+            own.append(cast("type[Tool[Any]]", item)())
+        else:
+            raise SetupError(
+                f"{item!r} is not a tool: give a name, a Tool, or a function with @handaxe.tool."
+            )
+    if len({tool.name for tool in own}) != len(own):
+        raise SetupError("Two own tools have the same name.")
+    if len(names) == 1:
+        return names[0], own
+    return names or None, own

@@ -1,0 +1,198 @@
+"""A typed async function as a tool, with one decorator.
+
+The signature becomes the input type, `Annotated` texts its documentation, the docstring the
+prompt. Everything else (schema, coercion, permission, hooks, events) is the same as for a
+class, because a class is what is made here.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+
+import msgspec
+
+from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
+
+P = ParamSpec("P")
+R = TypeVar("R")
+EffectsOf = Effects | Callable[[Any], Effects]
+
+
+class FunctionTool(Tool[Any], Generic[P, R]):
+    """A tool made of a function; still callable like the function itself."""
+
+    name = "FunctionTool"
+    function: Callable[..., Awaitable[Any]]
+    context_names: tuple[str, ...]
+    effects_from: Callable[[Any], Effects] | None
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The function itself, past every check: for tests."""
+        return cast("R", await self.function(*args, **kwargs))
+
+    def prompt(self) -> str:
+        """The function's docstring."""
+        return inspect.cleandoc(type(self).__doc__ or "") or self.name.replace("_", " ")
+
+    def effects_of(self, args: Any) -> Effects:  # noqa: ANN401 - built from the signature
+        """What was declared, or what the declared function says of this input."""
+        return self.effects_from(args) if self.effects_from else self.effects
+
+    async def call(self, args: Any, ctx: ToolContext) -> ToolResult:  # noqa: ANN401
+        """Run the function with its parameters, and with the context if it asks for one."""
+        values = {name: getattr(args, name) for name in args.__struct_fields__}
+        values |= dict.fromkeys(self.context_names, ctx)
+        return _as_result(await self.function(**values))
+
+
+@overload
+def tool(function: Callable[P, Awaitable[R]], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    effects: EffectsOf = ...,
+    search_hint: str | None = None,
+    uses: tuple[type[Any], ...] = (),
+    may_use: tuple[type[Any], ...] = (),
+    **facts: Any,  # noqa: ANN401 - any other fact of `Tool`
+) -> Callable[[Callable[P, Awaitable[R]]], FunctionTool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    effects: EffectsOf | None = None,
+    **facts: Any,
+) -> Any:
+    """Make a tool of a typed async function: `@tool`, or `@tool(effects=Effects.none())`.
+
+    A parameter annotated `ToolContext` receives the context and is not part of the input. What
+    the function returns is the result, its text, or any JSON-able data. Without `effects` the
+    tool is taken to change everything. Other facts of `Tool` are passed on by their names.
+    """
+
+    def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        return _tool_of(function, name or function.__name__, effects, facts)
+
+    return decorate if function is None else decorate(function)
+
+
+def _tool_of(
+    function: Callable[..., Any], name: str, effects: EffectsOf | None, facts: dict[str, Any]
+) -> FunctionTool[..., Any]:
+    unknown = sorted(fact for fact in facts if not hasattr(Tool, fact))
+    if unknown:
+        raise TypeError(f"@tool has no option {unknown[0]!r}: a fact of handaxe.Tool is expected.")
+    hints = _hints_of(function)
+    contexts = tuple(param for param, hint in hints.items() if hint is ToolContext)
+    facts.setdefault("search_hint", _hint_from(function.__doc__ or ""))
+    returned = hints.pop("return", None)
+    if returned not in _UNTYPED_RETURNS:
+        facts.setdefault("output_type", returned)
+    members: dict[str, Any] = {
+        **facts,
+        "name": name,
+        "function": staticmethod(function),
+        "context_names": contexts,
+        "effects": effects if isinstance(effects, Effects) else Effects.unknown(),
+        "effects_from": staticmethod(effects) if callable(effects) else None,
+        "__doc__": function.__doc__,
+        "__module__": function.__module__,
+    }
+    made = type(_class_name(function), (FunctionTool,), members)
+    # Last, because the class derives one from its generic parameter while it is being made.
+    made.args_type = _args_type_of(function, hints, contexts)
+    return made()
+
+
+_UNTYPED_RETURNS = (None, type(None), str, Any, ToolResult)
+
+
+def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of all parameters and of the return value; a clear refusal otherwise."""
+    title = f"@tool: {getattr(function, '__qualname__', function)!s}"
+    if not inspect.iscoroutinefunction(function):
+        raise TypeError(f"{title} is not an async function. Write `async def`.")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"{title} has an annotation that cannot be resolved: {error}.") from None
+    for name, param in inspect.signature(function).parameters.items():
+        if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD, param.POSITIONAL_ONLY):
+            raise TypeError(f"{title} takes {param}: every parameter needs a name of its own.")
+        if name not in hints:
+            raise TypeError(f"{title} has no annotation for the parameter {name!r}.")
+    return hints
+
+
+def _args_type_of(
+    function: Callable[..., Any], hints: dict[str, Any], contexts: tuple[str, ...]
+) -> type[ToolArgs]:
+    fields: list[Any] = []
+    for name, param in inspect.signature(function).parameters.items():
+        if name in contexts:
+            continue
+        if param.default is param.empty:
+            fields.append((name, hints[name]))
+        else:
+            fields.append((name, hints[name], _default(param.default)))
+    args_type = msgspec.defstruct(
+        f"{_class_name(function)}Args",
+        fields,
+        bases=(ToolArgs,),
+        module=function.__module__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+    _check_types(args_type, function)
+    return cast("type[ToolArgs]", args_type)
+
+
+def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
+    """Fail where the tool is defined, not where a model first calls it."""
+    from handaxe.text.schema import input_schema
+
+    try:
+        msgspec.json.Decoder(args_type)
+        input_schema(args_type)
+    except TypeError as error:
+        title = f"@tool: {function.__qualname__}"
+        raise TypeError(f"{title} has a parameter type without a JSON form: {error}") from None
+
+
+def _default(value: Any) -> Any:  # noqa: ANN401 - any default
+    if not isinstance(value, list | dict | set | bytearray):
+        return value
+    copies = cast("list[Any]", value)
+    # A call must not see what an earlier one put into a shared default.
+    return msgspec.field(default_factory=copies.copy)
+
+
+def _class_name(function: Callable[..., Any]) -> str:
+    return function.__name__.title().replace("_", "")
+
+
+def _hint_from(doc: str) -> str:
+    """The docstring's first line, if it has the length of a search hint."""
+    words = (doc.strip().splitlines() or [""])[0].rstrip(".").split()
+    return " ".join(words) if 3 <= len(words) <= 10 else ""
+
+
+def _as_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the function gave
+    if isinstance(value, ToolResult):
+        return value
+    if isinstance(value, str):
+        return ToolResult(value)
+    if value is None:
+        return ToolResult("Done.")
+    data = _plain(value)
+    return ToolResult(msgspec.json.encode(data).decode(), data=data)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value
+    """The value as JSON data; a pydantic model is known by its shape."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return msgspec.to_builtins(value, str_keys=True)

@@ -1,0 +1,304 @@
+"""A session: one project, one permission context, one log, all tools; what front ends hold."""
+
+import asyncio
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from handaxe import __version__
+from handaxe.app.asking import CallbackAsker, OnAsk
+from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
+from handaxe.contract.call import ToolCall
+from handaxe.contract.display import Display
+from handaxe.contract.events import (
+    CallFinished,
+    DirectoryChanged,
+    Event,
+    ModeChanged,
+    SessionClosed,
+    SessionResumed,
+    SessionStarted,
+)
+from handaxe.contract.faults import Cancelled, SetupError
+from handaxe.contract.ports.files import Files
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool
+from handaxe.disk.faults import DiskFault
+from handaxe.host.files import LocalFiles
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.catalog.presets import select
+from handaxe.runtime.hooks.run import Hook, Hooks
+from handaxe.runtime.permission.decide import hidden_by
+from handaxe.runtime.permission.modes import parse_mode
+from handaxe.runtime.permission.policy import CurrentPolicy
+from handaxe.runtime.pipeline.batch import run_batch
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir, is_inside
+from handaxe.settings.model import Settings, read_settings
+from handaxe.storage.event_log import EventLog
+from handaxe.storage.home import checked_session_id, data_home, new_session_id, session_directory
+from handaxe.storage.result_store import DiskResultStore
+from handaxe.storage.sessions import LOG_NAME, History, read_history
+from handaxe.tools import BUILTIN, loaders
+
+Listener = Callable[[Event], None]
+PathLike = str | os.PathLike[str]
+
+
+class Session:
+    """Tools at work in one project.
+
+    Use it as `async with Session("path/to/project") as session: await session.call("Read", ...)`.
+    """
+
+    def __init__(  # noqa: PLR0913 - the whole door to a session, keyword-only
+        self,
+        root: PathLike = ".",
+        *,
+        add_dirs: Sequence[PathLike] = (),
+        permission_mode: str | None = None,
+        allow: str | Sequence[str] = (),
+        ask: str | Sequence[str] = (),
+        deny: str | Sequence[str] = (),
+        settings: Settings | dict[str, Any] | None = None,
+        tools: Tools = None,
+        on_ask: OnAsk | None = None,
+        hooks: Mapping[str, Sequence[Hook]] | None = None,
+        home: PathLike | None = None,
+        session_id: str | None = None,
+    ) -> None:
+        self.settings = read_settings(settings, source="the session's arguments")
+        self.id = checked_session_id(session_id) if session_id else new_session_id()
+        directory = session_directory(data_home(home), self.id)
+        history = read_history(directory / LOG_NAME) if session_id else History()
+        self._log = EventLog(directory / LOG_NAME)
+        self._log_problem: str | None = None
+        self._listeners: list[Listener] = []
+        self._is_started = False
+        self._is_closed = False
+        self._repairs = tuple(history.damage)
+
+        results = DiskResultStore(
+            directory / "results", retention_days=self.settings.retention_days
+        )
+        roots, spellings = working_directories(
+            root, (*add_dirs, *self.settings.permissions.additional_directories)
+        )
+        self.workdir = Workdir(
+            roots,
+            home=str(Path.home()),
+            spellings=spellings,
+            free_to_read=(str(results.directory),),
+            announce=lambda path: self._emit(DirectoryChanged(path=path)),
+        )
+        self.permissions = permission_state(
+            self.settings,
+            permission_mode,
+            {"allow": allow, "ask": ask, "deny": deny},
+            history.mode if history.mode not in {"plan", "bypassPermissions"} else None,
+        )
+        policy = CurrentPolicy(self.permissions, self.workdir)
+        self.warnings: tuple[str, ...] = policy().book.problems
+        ledger, edits = ReadLedger(self._emit), AppliedEdits(self._emit)
+        files = LocalFiles()
+        offers = {
+            Files: files,
+            Workdir: self.workdir,
+            ReadLedger: ledger,
+            AppliedEdits: edits,
+            Settings: self.settings,
+        }
+        names, own = sort_tools(tools)
+        self.catalog = Catalog(
+            loaders(),
+            own,
+            selected=select(names, BUILTIN),
+            ports=offers.keys(),
+            is_hidden=lambda name: hidden_by(policy(), name),
+        )
+        self._pipeline = Pipeline(
+            Collaborators(
+                session_id=self.id,
+                catalog=self.catalog,
+                offers=offers,
+                workdir=self.workdir,
+                files=files,
+                policy=policy,
+                hooks=Hooks(hooks),
+                emit=self._emit,
+                results=results,
+                asker=CallbackAsker(on_ask, self.permissions) if on_ask else None,
+            ),
+            lanes=self.settings.max_parallel_calls,
+            recall=self._log.result_of,
+        )
+        self._resume(history, ledger, edits)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop what is running and make the log durable; closing twice is fine."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._pipeline.cancel():
+            # The cancelled calls write their results as soon as they get their turn.
+            await asyncio.sleep(0)
+        if self._is_started:
+            self._emit(SessionClosed())
+        try:
+            await self._log.close()
+        except (DiskFault, OSError) as error:
+            self._log_problem = str(error)
+
+    async def call(
+        self,
+        tool: str,
+        input: dict[str, Any] | None = None,
+        /,
+        **arguments: Any,  # noqa: ANN401 - the tool's own types
+    ) -> ToolResult:
+        """One call; its input as keyword arguments or as one dict. Never raises."""
+        return await self.run(ToolCall(self.new_call_id(), tool, {**(input or {}), **arguments}))
+
+    async def call_many(
+        self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
+    ) -> list[ToolResult]:
+        """The calls of one message, side by side where they do not collide; results in order."""
+        batch = [ToolCall(self.new_call_id(), tool, call_input) for tool, call_input in calls]
+        return await self.run_many(batch, stop_on_error=stop_on_error)
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        """One call under an id of the caller's; the same id again gives the same result."""
+        if self._is_closed:
+            return self._refused(call)
+        return self._noted(await self._pipeline.call(call))
+
+    async def run_many(
+        self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
+    ) -> list[ToolResult]:
+        """Like `call_many`, under ids of the caller's."""
+        if self._is_closed:
+            return [self._refused(call) for call in calls]
+        results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
+        return [self._noted(result) for result in results]
+
+    def cancel(self, call_id: str | None = None) -> int:
+        """Stop one running call, or all of them; how many were reached."""
+        return self._pipeline.cancel(call_id)
+
+    def interrupt(self) -> int:
+        """New input arrived: stop the calls whose tools give way to it; how many did."""
+        return self._pipeline.interrupt()
+
+    def set_mode(self, mode: str) -> None:
+        """Switch the permission mode."""
+        parsed = parse_mode(mode)
+        if parsed is None:
+            raise SetupError(f"{mode!r} is not a permission mode.")
+        self.permissions.set_mode(parsed)
+        self._emit(ModeChanged(mode=parsed))
+
+    def tools(self, provider: str = "json-schema") -> list[dict[str, Any]]:
+        """The schemas of the tools on offer, in a provider's dialect."""
+        return [self.schema_of(tool, provider) for tool in self.catalog.offered()]
+
+    def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
+        """One tool's schema in a provider's dialect."""
+        from handaxe.text.dialects import tool_schema
+        from handaxe.text.schema import input_schema
+
+        return tool_schema(
+            tool.name,
+            tool.prompt(),
+            input_schema(tool.args_type),
+            provider,
+            strict=tool.strict,
+            examples=tool.input_examples,
+        )
+
+    def show(self, result: ToolResult, call_input: dict[str, Any]) -> Display | None:
+        """What a human sees of a result; None means its text."""
+        from handaxe.text.coercion import InputProblems, read_input
+
+        try:
+            tool, _ = self.catalog.find(result.tool)
+            return tool.show(read_input(tool.args_type, call_input)[0], result)
+        except InputProblems:
+            return None
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Be told every event soon after it happens; calling what comes back ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def new_call_id(self) -> str:
+        """An id no other call has."""
+        return f"call_{uuid.uuid4().hex[:24]}"
+
+    def _resume(self, history: History, ledger: ReadLedger, edits: AppliedEdits) -> None:
+        """Go on where the log ends; calls that were cut off get the result they lack."""
+        if history.started is None and not history.calls:
+            return
+        self._is_started = True
+        for call_id, offset in history.results.items():
+            self._log.replay(call_id, offset)
+        for call in history.calls.values():
+            self._pipeline.knows(call.call_id, call.tool, call.input)
+        for seen in history.seen:
+            ledger.replay(seen)
+        for edit in history.edits:
+            edits.replay(edit)
+        directory = history.directory
+        if directory and any(is_inside(directory, root) for root in self.workdir.roots):
+            self.workdir.current = directory
+        self._emit(SessionResumed(session_id=self.id, version=__version__, repairs=self._repairs))
+        for call in history.open_calls:
+            cut_off = ToolResult.from_fault(Cancelled(started=True))
+            result = msgspec.structs.replace(cut_off, id=call.call_id, tool=call.tool, data={})
+            self._emit(CallFinished(call_id=call.call_id, result=result))
+
+    def _emit(self, event: Event) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self._emit(
+                SessionStarted(
+                    session_id=self.id,
+                    root=self.workdir.root,
+                    mode=self.permissions.mode,
+                    version=__version__,
+                )
+            )
+        event = msgspec.structs.replace(event, at=time.time())
+        try:
+            self._log.append(event)
+        except (DiskFault, OSError) as error:
+            self._log_problem = str(error)
+        if self._listeners:
+            loop = asyncio.get_running_loop()
+            for listener in self._listeners:
+                loop.call_soon(listener, event)
+
+    def _noted(self, result: ToolResult) -> ToolResult:
+        """The result, saying so if the log could not take it."""
+        if self._log_problem is None:
+            return result
+        note = f"The event log could not be written: {self._log_problem}."
+        return msgspec.structs.replace(result, notes=(*result.notes, note))
+
+    def _refused(self, call: ToolCall) -> ToolResult:
+        refused = ToolResult.from_fault(Cancelled(started=False))
+        text = "The session is closed. Open a new one."
+        return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)

@@ -1,0 +1,35 @@
+"""THE WORDS: pure types everyone agrees on.
+
+Belongs here: what a tool, a call, a result, an effect, a decision, an event is; the ports a
+host may offer, described and not done.
+Does not: anything that reads a file, starts a process, or knows a front end.
+May import: nothing of handaxe; msgspec.
+"""
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
+from handaxe.contract.effects import Effects
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject, TextSubject
+from handaxe.contract.tool import Tool, ToolArgs
+
+__all__ = [
+    "Allow",
+    "Ask",
+    "Decision",
+    "Deny",
+    "Effects",
+    "PathSubject",
+    "PermissionRequest",
+    "SetupError",
+    "Subject",
+    "TextSubject",
+    "Tool",
+    "ToolArgs",
+    "ToolCall",
+    "ToolContext",
+    "ToolFault",
+    "ToolResult",
+]

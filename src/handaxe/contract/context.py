@@ -1,0 +1,47 @@
+"""What one running call can reach: the ports and state its tool declared, nothing else."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+P = TypeVar("P")
+
+
+class UndeclaredReachError(Exception):
+    """A tool asked for a port or a piece of state that it does not list in `uses`."""
+
+
+class ToolContext:
+    """Handed to a tool with every call.
+
+    `ctx[Files]` gives the port or state object of that type. Only what the tool lists in
+    `uses` (always there) or `may_use` (there if the host offers it) can be had.
+    """
+
+    __slots__ = ("_allowed", "_offers", "_report", "call_id")
+
+    def __init__(
+        self,
+        call_id: str,
+        offers: Mapping[type[Any], Any],
+        allowed: frozenset[type[Any]],
+        report: Callable[[str], None],
+    ) -> None:
+        self.call_id = call_id
+        self._offers = offers
+        self._allowed = allowed
+        self._report = report
+
+    def __getitem__(self, port: type[P]) -> P:
+        if port not in self._allowed:
+            raise UndeclaredReachError(f"{port.__name__} is not in this tool's `uses`.")
+        return cast("P", self._offers[port])
+
+    def find(self, port: type[P]) -> P | None:
+        """A port the tool may use, or None where the host does not offer it."""
+        if port not in self._allowed:
+            raise UndeclaredReachError(f"{port.__name__} is not in this tool's `may_use`.")
+        return cast("P | None", self._offers.get(port))
+
+    def report(self, text: str) -> None:
+        """Tell whoever watches how far the call is."""
+        self._report(text)

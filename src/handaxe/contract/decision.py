@@ -1,0 +1,59 @@
+"""May this call run: allow, ask or deny, who said so and why."""
+
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+DecidedBy = Literal["rule", "mode", "builtin", "tool", "hook", "user", "callback"]
+Verdict = Literal["allow", "ask", "deny"]
+
+
+class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
+    verdict: ClassVar[Verdict]
+
+    reason: str = ""
+    by: DecidedBy = "callback"
+    rule: str | None = None
+    source: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The decision as it stands in a result object."""
+        return {
+            "verdict": self.verdict,
+            "by": self.by,
+            "rule": self.rule,
+            "source": self.source,
+            "reason": self.reason,
+        }
+
+
+class Allow(_Word, frozen=True, tag="allow"):
+    """The call may run."""
+
+    verdict: ClassVar[Verdict] = "allow"
+
+
+class Ask(_Word, frozen=True, tag="ask"):
+    """A human has to agree first."""
+
+    verdict: ClassVar[Verdict] = "ask"
+
+
+class Deny(_Word, frozen=True, tag="deny"):
+    """The call may not run."""
+
+    verdict: ClassVar[Verdict] = "deny"
+
+
+Decision = Allow | Ask | Deny
+
+
+class PermissionRequest(msgspec.Struct, frozen=True):
+    """A question to a human: this call, with this input, for this reason."""
+
+    call_id: str
+    tool: str
+    input: dict[str, Any]
+    reason: str
+    rule: str | None = None
+    source: str | None = None

@@ -1,0 +1,103 @@
+"""What a call looks at and what it changes: the one safety fact of a tool.
+
+Whether a call is read-only, may run beside another, or destroys something is derived from this
+value and never stated separately, so the three cannot contradict each other. What a tool does
+not say is assumed at its worst: it changes everything, for good.
+"""
+
+from typing import Literal
+
+import msgspec
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One thing a call can touch: a file tree below a path, or a named piece of state."""
+
+    kind: Literal["path", "state"]
+    name: str
+
+    def overlaps(self, other: "Resource") -> bool:
+        """Whether the two are the same thing or one holds the other."""
+        if self.kind != other.kind:
+            return False
+        if self.name == other.name:
+            return True
+        return self.kind == "path" and (
+            _is_below(self.name, other.name) or _is_below(other.name, self.name)
+        )
+
+
+class Effects(msgspec.Struct, frozen=True):
+    """What one call reads and writes."""
+
+    reads: tuple[Resource, ...] = ()
+    writes: tuple[Resource, ...] = ()
+    reads_everything: bool = False
+    writes_everything: bool = False
+    irreversible: bool = False
+
+    @classmethod
+    def none(cls) -> "Effects":
+        """Looks anywhere and changes nothing."""
+        return _NONE
+
+    @classmethod
+    def pure(cls) -> "Effects":
+        """Depends on nothing that another call could change."""
+        return _PURE
+
+    @classmethod
+    def reading(cls, *paths: str) -> "Effects":
+        """Looks at these file trees only and changes nothing."""
+        return cls(reads=tuple(Resource("path", path) for path in paths))
+
+    @classmethod
+    def on(cls, *paths: str, irreversible: bool = False) -> "Effects":
+        """Reads and changes these paths and nothing else."""
+        places = tuple(Resource("path", path) for path in paths)
+        return cls(reads=places, writes=places, irreversible=irreversible)
+
+    @classmethod
+    def on_state(cls, *names: str) -> "Effects":
+        """Reads and changes named session state and no file."""
+        places = tuple(Resource("state", name) for name in names)
+        return cls(reads=places, writes=places)
+
+    @classmethod
+    def unknown(cls) -> "Effects":
+        """Anything may change, for good: what is assumed of a tool that says nothing."""
+        return _UNKNOWN
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the call changes nothing."""
+        return not self.writes and not self.writes_everything
+
+    @property
+    def is_destructive(self) -> bool:
+        """Whether the call may change something that cannot be put back."""
+        return self.irreversible and not self.is_read_only
+
+    def collides(self, other: "Effects") -> bool:
+        """Whether one of the two writes what the other reads or writes."""
+        return self._disturbs(other) or other._disturbs(self)
+
+    def _disturbs(self, other: "Effects") -> bool:
+        if self.is_read_only:
+            return False
+        touched = (*other.reads, *other.writes)
+        sees_all = other.reads_everything or other.writes_everything
+        if self.writes_everything:
+            return sees_all or bool(touched)
+        if sees_all:
+            return True
+        return any(mine.overlaps(theirs) for mine in self.writes for theirs in touched)
+
+
+def _is_below(path: str, ancestor: str) -> bool:
+    return path.startswith(ancestor if ancestor.endswith("/") else ancestor + "/")
+
+
+_NONE = Effects(reads_everything=True)
+_PURE = Effects()
+_UNKNOWN = Effects(reads_everything=True, writes_everything=True, irreversible=True)

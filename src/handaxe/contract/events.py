@@ -1,0 +1,134 @@
+"""Everything that happens in a session, as one union.
+
+The same values are emitted to listeners, written to the log, streamed to front ends and
+rendered; there is no second list of events anywhere.
+"""
+
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.decision import Decision
+from handaxe.contract.result import ToolResult
+
+
+class _Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):
+    at: float = 0.0
+    """Seconds since the epoch."""
+
+
+class SessionStarted(_Event, frozen=True, tag="session_started", kw_only=True):
+    """A session made its first call; where it works and how."""
+
+    session_id: str
+    root: str
+    mode: str
+    version: str
+    forked_from: str | None = None
+
+
+class SessionResumed(_Event, frozen=True, tag="session_resumed", kw_only=True):
+    """A session was opened again; what had to be repaired in its log."""
+
+    session_id: str
+    version: str
+    repairs: tuple[str, ...] = ()
+
+
+class SessionClosed(_Event, frozen=True, tag="session_closed", kw_only=True):
+    """The session ended in order."""
+
+
+class CallStarted(_Event, frozen=True, tag="call_started", kw_only=True):
+    """A call was understood and is on its way."""
+
+    call_id: str
+    tool: str
+    input: Any
+    derived: dict[str, Any] = {}
+    """What observers may want to know beside the input, such as resolved paths."""
+
+
+class CallAsked(_Event, frozen=True, tag="call_asked", kw_only=True):
+    """A human is being asked whether the call may run."""
+
+    call_id: str
+    tool: str
+    reason: str
+    rule: str | None = None
+
+
+class CallDecided(_Event, frozen=True, tag="call_decided", kw_only=True):
+    """The answer to a question, kept with its call."""
+
+    call_id: str
+    decision: Decision
+
+
+class CallProgress(_Event, frozen=True, tag="call_progress", kw_only=True):
+    """A running call says how far it is; shown, not logged."""
+
+    call_id: str
+    tool: str
+    text: str
+
+
+class CallFinished(_Event, frozen=True, tag="call_finished", kw_only=True):
+    """A call has its one result."""
+
+    call_id: str
+    result: ToolResult
+
+
+class FileSeen(_Event, frozen=True, tag="file_seen", kw_only=True):
+    """The session has seen (part of) a version of a file."""
+
+    path: str
+    digest: str
+    size_bytes: int
+    mtime_ns: int
+    total_lines: int | None = None
+    lines: tuple[tuple[int, int], ...] = ()
+    """Seen line ranges, first and last inclusive; empty means the whole file."""
+
+
+class FileForgotten(_Event, frozen=True, tag="file_forgotten", kw_only=True):
+    """A file is gone; what was seen of it no longer counts."""
+
+    path: str
+
+
+class EditApplied(_Event, frozen=True, tag="edit_applied", kw_only=True):
+    """A replacement was made, so that asking for it again can be answered."""
+
+    path: str
+    fingerprint: str
+
+
+class DirectoryChanged(_Event, frozen=True, tag="directory_changed", kw_only=True):
+    """The session's working directory moved."""
+
+    path: str
+
+
+class ModeChanged(_Event, frozen=True, tag="mode_changed", kw_only=True):
+    """The permission mode was switched."""
+
+    mode: str
+
+
+Event = (
+    SessionStarted
+    | SessionResumed
+    | SessionClosed
+    | CallStarted
+    | CallAsked
+    | CallDecided
+    | CallProgress
+    | CallFinished
+    | FileSeen
+    | FileForgotten
+    | EditApplied
+    | DirectoryChanged
+    | ModeChanged
+)

@@ -1,0 +1,116 @@
+"""What can go wrong, told to whoever can act on it.
+
+A `ToolFault` is for the model: it becomes a failed result with a stable code. A `SetupError`
+is for the human at the keyboard: wrong usage, wrong settings, a missing program. Any other
+exception is our own mistake and becomes `internal.error`.
+"""
+
+from typing import Any, ClassVar
+
+
+class ToolFault(Exception):
+    """A fact the model can act on; raised by any stage, answered as a failed result."""
+
+    code: ClassVar[str]
+
+    def __init__(self, sentence: str, *, data: dict[str, Any] | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.data = data or {}
+
+
+class SetupError(Exception):
+    """Something only the human can mend; the command line ends with exit code 2."""
+
+
+class UnknownTool(ToolFault):
+    """A call named a tool that is not on offer here."""
+
+    code = "call.unknown_tool"
+
+    def __init__(self, name: str, near: str | None, offered: list[str]) -> None:
+        hint = f" Did you mean {near!r}?" if near else ""
+        names = ", ".join(offered) or "none"
+        super().__init__(f"There is no tool named {name!r} here.{hint} Tools on offer: {names}.")
+
+
+class BadInput(ToolFault):
+    """The input of a call does not fit the tool's schema; every mistake is listed."""
+
+    code = "call.bad_input"
+
+    def __init__(self, tool: str, problems: list[str]) -> None:
+        issue = "issue" if len(problems) == 1 else "issues"
+        lines = "\n".join(problems)
+        super().__init__(
+            f"InputValidationError: {tool} failed due to the following {issue}:\n{lines}",
+            data={"problems": problems},
+        )
+
+
+class BadLine(ToolFault):
+    """A line of `handaxe run` is not a call."""
+
+    code = "call.bad_line"
+
+
+class Cancelled(ToolFault):
+    """The call was stopped before it finished."""
+
+    code = "call.cancelled"
+
+    def __init__(self, *, started: bool) -> None:
+        happened = (
+            "It had already started: check what it did before you repeat it."
+            if started
+            else "It had not started: nothing was changed."
+        )
+        super().__init__(f"The call was cancelled. {happened}")
+
+
+class TimedOut(ToolFault):
+    """The call passed the time its tool allows."""
+
+    code = "call.timed_out"
+
+    def __init__(self, tool: str, timeout_s: float) -> None:
+        super().__init__(
+            f"{tool} did not finish within {timeout_s:g} s and was stopped. "
+            "Ask for less at a time, or check what it had done before you repeat it."
+        )
+
+
+class InternalError(ToolFault):
+    """A bug of ours or of a tool; the traceback is in the log, not in the result."""
+
+    code = "internal.error"
+
+    def __init__(self, tool: str, error: BaseException) -> None:
+        super().__init__(
+            f"{tool} failed because of an internal error ({type(error).__name__}: {error}). "
+            "This is a bug of the tool, not of your input; try another way."
+        )
+
+
+class Asked(ToolFault):
+    """A human would have to agree, and nobody is there to ask."""
+
+    code = "permission.asked"
+
+
+class Denied(ToolFault):
+    """A rule, a mode or a person said no."""
+
+    code = "permission.denied"
+
+
+class HookBlocked(ToolFault):
+    """A hook stopped the call before it ran."""
+
+    code = "hook.blocked"
+
+
+class BadPath(ToolFault):
+    """A path that no file can have."""
+
+    code = "file.bad_path"

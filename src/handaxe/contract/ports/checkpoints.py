@@ -1,0 +1,17 @@
+"""Remember files before they change, so that the change can be undone."""
+
+from abc import ABC, abstractmethod
+
+from handaxe.contract.effects import Effects
+
+
+class Checkpoints(ABC):
+    """The journal that makes every change reversible."""
+
+    @abstractmethod
+    async def before(self, call_id: str, tool: str, effects: Effects) -> None:
+        """Make durable what the call may change; raising stops the call."""
+
+    @abstractmethod
+    async def after(self, call_id: str) -> None:
+        """The call ended, well or badly: record what it left."""

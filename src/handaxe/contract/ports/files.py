@@ -1,0 +1,110 @@
+"""Read, write, list and look at a file tree.
+
+Every path handed in is absolute. An implementation resolves links itself, asks its judge about
+the file it really arrived at, and opens exactly that file. What goes wrong is raised as one of
+the faults in `handaxe.contract.file_faults`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.subjects import Access
+
+FileKind = Literal["file", "directory", "fifo", "socket", "device", "other"]
+
+Judge = Callable[[str, Access], None]
+"""Raises a fault if this real path may not be opened this way."""
+
+
+class Located(msgspec.Struct, frozen=True):
+    """Where a path leads."""
+
+    path: str
+    """Absolute, with `.` and `..` resolved by name."""
+    real: str
+    """After links, as far as they were followed."""
+    is_final: bool
+    """Whether all links were followed; outside the roots that waits for permission."""
+
+
+class FileVersion(msgspec.Struct, frozen=True):
+    """One content of one file."""
+
+    path: str
+    """The real path."""
+    digest: str
+    size_bytes: int
+    mtime_ns: int
+
+
+class FileInfo(msgspec.Struct, frozen=True):
+    """What stands at a path."""
+
+    path: str
+    kind: FileKind
+    size_bytes: int
+    mtime_ns: int
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A whole file in memory."""
+
+    data: bytes
+    version: FileVersion
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Some lines of a text file; the rest need never be in memory."""
+
+    lines: list[str]
+    """Without their endings."""
+    first_line: int
+    total_lines: int
+    version: FileVersion
+    encoding: str
+    has_bom: bool = False
+    is_cut: bool = False
+    """Whether the last of the lines is longer than what was read of it."""
+    content: bytes | None = None
+    """The whole file, where it was small enough to be read at once."""
+
+
+class Files(ABC):
+    """A file tree that tools may read and change."""
+
+    @abstractmethod
+    def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
+        """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
+
+    @abstractmethod
+    def judged_by(self, judge: Judge) -> "Files":
+        """The same tree, opening only what `judge` lets pass."""
+
+    @abstractmethod
+    async def look(self, path: str) -> FileInfo | None:
+        """What stands at the end of the path's links; None if nothing does."""
+
+    @abstractmethod
+    async def names(self, directory: str) -> list[str]:
+        """The names in a directory; empty if there is none."""
+
+    @abstractmethod
+    async def load(self, path: str, *, max_bytes: int | None = None) -> Loaded:
+        """The whole of a regular file."""
+
+    @abstractmethod
+    async def read(self, path: str) -> str:
+        """The text of a regular file, decoded."""
+
+    @abstractmethod
+    async def window(self, path: str, offset: int, limit: int) -> Window:
+        """`limit` lines from line `offset` (1-based; negative counts from the end)."""
+
+    @abstractmethod
+    async def replace(
+        self, path: str, pieces: Sequence[bytes | memoryview], *, expect: FileVersion | None
+    ) -> FileVersion:
+        """Write a file whole or not at all; `expect` is the version it replaces, None for new."""

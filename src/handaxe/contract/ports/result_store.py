@@ -1,0 +1,11 @@
+"""Keep an oversized result and say where it is."""
+
+from abc import ABC, abstractmethod
+
+
+class ResultStore(ABC):
+    """Where results live that are too long for the model's context."""
+
+    @abstractmethod
+    def keep(self, call_id: str, text: str) -> str:
+        """Store the whole text; the path it can be read from."""

@@ -1,0 +1,58 @@
+"""The answer to one call: text for the model, data for the host, blocks for the human."""
+
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.content import ContentBlock
+from handaxe.contract.decision import Decision
+from handaxe.contract.display import Display
+from handaxe.contract.faults import ToolFault
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    """What a call gave.
+
+    A tool fills what it knows (`text`, `data`, `content`, `display`, `notes`, `messages`);
+    the pipeline fills the rest.
+    """
+
+    text: str = ""
+    data: Any = None
+    content: tuple[ContentBlock, ...] = ()
+    display: Display | None = None
+    notes: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    """Extra messages for the conversation, beside the result itself."""
+    ok: bool = True
+    code: str | None = None
+    id: str = ""
+    tool: str = ""
+    decision: Decision | None = None
+    duration_ms: float = 0.0
+    tokens: int = 0
+    size_chars: int = 0
+    """How long the text was before an oversized one was replaced by its preview."""
+
+    @classmethod
+    def from_fault(cls, fault: ToolFault) -> "ToolResult":
+        """The failed result that a fault becomes."""
+        return cls(text=fault.sentence, data=fault.data or None, ok=False, code=fault.code)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result object, the same for every door."""
+        return {
+            "id": self.id,
+            "tool": self.tool,
+            "ok": self.ok,
+            "code": self.code,
+            "text": self.text,
+            "content": list(msgspec.to_builtins(self.content)),
+            "data": msgspec.to_builtins(self.data) if self.data is not None else {},
+            "decision": self.decision.to_json() if self.decision is not None else None,
+            "notes": list(self.notes),
+            "messages": list(self.messages),
+            "duration_ms": self.duration_ms,
+            "tokens": self.tokens,
+            "size_chars": self.size_chars,
+        }

@@ -1,0 +1,28 @@
+"""What a permission rule can be matched against: the paths and texts of one call.
+
+A tool names its subjects; the rule engine matches them and knows nothing of tools.
+"""
+
+from typing import Literal
+
+import msgspec
+
+Access = Literal["read", "write"]
+
+
+class PathSubject(msgspec.Struct, frozen=True):
+    """A path a call wants to read or change, as the model spelled it."""
+
+    path: str
+    access: Access
+    field: str | None = None
+    """The input field it came from, so that observers can be shown the resolved path."""
+
+
+class TextSubject(msgspec.Struct, frozen=True):
+    """Any other text a rule's specifier is compared with: a host, an agent name."""
+
+    text: str
+
+
+Subject = PathSubject | TextSubject

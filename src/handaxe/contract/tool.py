@@ -1,0 +1,156 @@
+"""The shape of a tool: facts as class attributes, behaviour as methods, safe defaults.
+
+A subclass says what it does; whatever it leaves out is assumed at its worst (it changes
+everything, for good, and has to be asked for).
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Decision
+from handaxe.contract.display import Display
+from handaxe.contract.effects import Effects
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject, TextSubject
+
+PATH_FIELDS = ("file_path", "notebook_path", "path")
+
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class ToolArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The input of a tool; a field's documentation stands in `Annotated[type, "text"]`."""
+
+
+Args = TypeVar("Args")
+
+
+class Tool(Generic[Args]):
+    """One thing a model can ask for.
+
+    Name the input type once, as the generic parameter: `class Edit(Tool[EditArgs])`.
+    """
+
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    search_hint: ClassVar[str] = ""
+    input_examples: ClassVar[tuple[dict[str, Any], ...]] = ()
+    output_type: ClassVar[Any] = None
+    """The type of `ToolResult.data`, where the tool promises one."""
+
+    args_type: ClassVar[Any]
+    uses: ClassVar[tuple[type[Any], ...]] = ()
+    """Ports and state the tool cannot do without; it is on offer only where all are there."""
+    may_use: ClassVar[tuple[type[Any], ...]] = ()
+    reach: ClassVar[frozenset[type[Any]]] = frozenset()
+    """All that a call's context hands out; derived from `uses` and `may_use`."""
+
+    effects: ClassVar[Effects] = Effects.unknown()
+    max_result_chars: ClassVar[float] = 50_000
+    """Longer results go to the result store; `inf` if the tool bounds itself."""
+    timeout_s: ClassVar[float | None] = None
+    interrupt: ClassVar[Literal["cancel", "block"]] = "block"
+    """Whether new input from the user stops a running call. An explicit cancel always does."""
+    strict: ClassVar[bool] = False
+    defer: ClassVar[bool | None] = None
+    """Send only the name until the tool is searched for; None leaves that to the host."""
+    always_load: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 - passed through unseen
+        """Fill what can be derived: the name from the class, the input type from the generic."""
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+        for spelling in (cls.name, *cls.aliases):
+            if not _TOOL_NAME.fullmatch(spelling):
+                raise ValueError(f"{spelling!r} is not a tool name: 1-64 letters, digits, _ or -.")
+        cls.reach = frozenset((*cls.uses, *cls.may_use))
+        for base in getattr(cls, "__orig_bases__", ()):
+            origin = get_origin(base)
+            if isinstance(origin, type) and issubclass(origin, Tool):
+                cls.args_type = get_args(base)[0]
+
+    def enabled(self) -> bool:
+        """Whether this machine can offer the tool at all."""
+        return True
+
+    def prompt(self) -> str:
+        """What the model is told: the text file beside the module, or else the docstring."""
+        return _prompt_of(type(self))
+
+    def effects_of(self, args: Args) -> Effects:  # noqa: ARG002 - the default looks at no input
+        """What this very call reads and writes."""
+        return self.effects
+
+    def subjects(self, args: Args) -> tuple[Subject, ...]:
+        """What a permission rule can match: by default every path field, else the whole input."""
+        access = "read" if self.effects_of(args).is_read_only else "write"
+        values = {name: getattr(args, name, None) for name in PATH_FIELDS}
+        paths = tuple(
+            PathSubject(value, access, name)
+            for name, value in values.items()
+            if isinstance(value, str)
+        )
+        return paths or (TextSubject(_as_text(args)),)
+
+    async def validate(self, args: Args, ctx: ToolContext) -> None:
+        """Raise a fault if the call cannot work; cheap, and before anybody is asked."""
+
+    async def decide(self, args: Args, ctx: ToolContext) -> Decision | None:  # noqa: ARG002
+        """The tool's own word on permission; None leaves it to the rules."""
+        return None
+
+    async def call(self, args: Args, ctx: ToolContext) -> ToolResult:
+        """Do the work."""
+        raise NotImplementedError
+
+    async def recheck(self, args: Args, ctx: ToolContext, result: ToolResult) -> ToolResult:  # noqa: ARG002
+        """Take in what after-hooks changed behind the tool's back."""
+        return result
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        """One line for the call, also while its input still streams in."""
+        for value in partial_input.values():
+            return f"{self.name}({value})"
+        return self.name
+
+    def show(self, args: Args, result: ToolResult) -> Display | None:  # noqa: ARG002
+        """What a human sees of the result; None shows its text."""
+        return result.display
+
+    def summary(self, args: Args, result: ToolResult) -> str:  # noqa: ARG002
+        """The result in one line, for condensed views."""
+        first, _, rest = result.text.partition("\n")
+        return f"{first} ..." if rest else first
+
+
+def _as_text(args: object) -> str:
+    return msgspec.json.encode(args, enc_hook=str).decode()
+
+
+def _prompt_of(tool_type: type[Tool[Any]]) -> str:
+    module = sys.modules[tool_type.__module__]
+    source = Path(getattr(module, "__file__", None) or "")
+    beside = source.with_name("prompt.md" if source.stem == "__init__" else f"{source.stem}.md")
+    # A module of somebody else may hold several tools; then its one text file is not theirs.
+    derived_name = source.parent.name if source.stem == "__init__" else source.stem
+    if derived_name.replace("_", "") != tool_type.name.lower().replace("_", ""):
+        return (tool_type.__doc__ or "").strip()
+    try:
+        text = beside.read_text(encoding="utf-8")
+    except OSError:
+        return (tool_type.__doc__ or "").strip()
+    return _fill(text, tool_type).strip()
+
+
+def _fill(text: str, tool_type: type[Tool[Any]]) -> str:
+    def value_of(match: re.Match[str]) -> str:
+        value = getattr(tool_type, match[1])
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+    return re.sub(r"\$([a-z][a-z_]*)", value_of, text)

@@ -1,0 +1,48 @@
+"""Getting bytes and names onto the device, and knowing that they are there.
+
+A failed sync is final: the kernel may have thrown the pages away, so nobody here tries again.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+
+# macOS: fsync alone leaves the bytes in the drive's cache.
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_NO_DIRECTORY_SYNC = {errno.EINVAL, errno.EOPNOTSUPP}
+
+
+def sync_file(fd: int) -> None:
+    """Make content and metadata of an open file durable."""
+    if _FULL_SYNC is None:
+        os.fsync(fd)
+    else:
+        fcntl.fcntl(fd, _FULL_SYNC)
+
+
+def sync_content(fd: int) -> None:
+    """Make the content of an open file durable, leaving out its times where that is possible."""
+    if _FULL_SYNC is None and hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        sync_file(fd)
+
+
+def close(fd: int) -> None:
+    """Give a descriptor back that was only read, or whose content is synced already.
+
+    Whatever goes wrong now says nothing about the content, and the descriptor is gone anyhow.
+    """
+    with contextlib.suppress(OSError):
+        os.close(fd)
+
+
+def sync_directory(fd: int) -> None:
+    """Make the names in an open directory durable."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        # Some file systems write names through and refuse the call.
+        if error.errno not in _NO_DIRECTORY_SYNC:
+            raise

@@ -1,0 +1,142 @@
+"""A journal for files that can only be written in place.
+
+Before the first byte changes, the old content is durable in a directory of ours, outside the
+user's project. After a crash `recover` makes every file it names whole again.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from handaxe.disk import locks
+from handaxe.disk.atomic import ABSENT, delete, read_regular, replace
+from handaxe.disk.content import Content
+from handaxe.disk.durability import close
+from handaxe.disk.faults import DiskFault, WriteFailed, explained
+from handaxe.disk.overwrite import Intent, put
+from handaxe.disk.places import open_regular_at
+from handaxe.disk.temporary import sweep
+from handaxe.disk.versions import read_open
+
+_SUFFIX = ".pre-image"
+
+
+class _Header(msgspec.Struct):
+    """The first line of an entry; the old content follows."""
+
+    path: bytes
+    old_digest: str
+    new_digest: str
+    ino: int
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """What `recover` found for one interrupted write."""
+
+    path: str
+    outcome: Literal["old", "new", "restored", "gone", "other", "failed"]
+    """`restored` was half-written and has its old content again; `other` is another file by now
+    and was left alone; `failed` could not be looked at or written and stays in the journal."""
+    detail: str = ""
+    """Where the half-written content is kept, or why it failed."""
+
+
+class InPlaceJournal:
+    """Keeps the old content of a file while it is written in place; pass it to `replace`."""
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self._directory = os.path.realpath(directory)
+
+    @contextlib.contextmanager
+    def __call__(self, intent: Intent) -> Generator[None]:
+        """Hold the intent durably; forget it unless the file was left damaged."""
+        entry = Path(self._directory, f"{os.urandom(8).hex()}{_SUFFIX}")
+        path = os.fsencode(os.path.realpath(intent.path))
+        header = _Header(path, intent.old_digest, intent.new_digest, intent.ino)
+        with _locked(self._directory, shared=True):
+            head = msgspec.json.encode(header) + b"\n"
+            replace(entry, [head, intent.old], expect=ABSENT, mode=0o600)
+            try:
+                yield
+            except WriteFailed as failure:
+                if not failure.damaged:
+                    delete(entry, expect=None)
+                raise
+            except BaseException:
+                delete(entry, expect=None)
+                raise
+            try:
+                delete(entry, expect=None)
+            except DiskFault as fault:
+                reason = f"the file was written, but its journal entry stays: {fault}"
+                raise WriteFailed(reason, None, applied=True) from fault
+
+
+def recover(directory: str | os.PathLike[str]) -> list[Recovered]:
+    """Make whole every file whose writing in place was interrupted; for the start of a program.
+
+    Raises:
+        Locked: writers were at work all the time.
+    """
+    real = os.path.realpath(directory)
+    if not Path(real).is_dir():
+        return []
+    with _locked(real, shared=False):
+        sweep(real)
+        return [_recover(entry) for entry in sorted(Path(real).glob(f"*{_SUFFIX}"))]
+
+
+@contextlib.contextmanager
+def _locked(directory: str, *, shared: bool) -> Generator[None]:
+    """Writers share the journal; recovery wants it alone, or it would undo work in progress."""
+    with explained("open the journal"):
+        Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(Path(directory, "lock"), flags, 0o600)
+    try:
+        locks.hold(fd, shared=shared)
+        yield
+    finally:
+        close(fd)
+
+
+def _recover(entry: Path) -> Recovered:
+    path = str(entry)
+    try:
+        data, _ = read_regular(entry)
+        head, _, old = data.partition(b"\n")
+        header = msgspec.json.decode(head, type=_Header)
+        path = os.fsdecode(header.path)
+        return _make_whole(path, header, old, entry)
+    except (OSError, DiskFault, msgspec.MsgspecError) as error:
+        return Recovered(path, "failed", str(error))
+
+
+def _make_whole(path: str, header: _Header, old: bytes, entry: Path) -> Recovered:
+    try:
+        fd, info = open_regular_at(path, access=os.O_RDWR)
+    except FileNotFoundError:
+        delete(entry, expect=None)
+        return Recovered(path, "gone")
+    try:
+        locks.hold(fd)
+        found = read_open(fd, info.st_size)
+        digest = hashlib.sha256(found).hexdigest()
+        result = Recovered(path, "old" if digest == header.old_digest else "new")
+        if digest not in {header.old_digest, header.new_digest}:
+            if info.st_ino != header.ino:
+                kept = entry.replace(entry.with_suffix(".kept"))
+                return Recovered(path, "other", f"the old content is kept in {kept}")
+            kept = entry.with_suffix(".found")
+            replace(kept, [found], expect=None, mode=0o600)
+            put(fd, Content([old]))
+            result = Recovered(path, "restored", f"what was found is kept in {kept}")
+    finally:
+        close(fd)
+    delete(entry, expect=None)
+    return result

@@ -1,0 +1,96 @@
+"""Reading a log from end to end, whatever happened to it."""
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from handaxe.disk.line_format import Record, parse_line
+from handaxe.disk.places import open_regular
+
+_BUFFER_BYTES = 1 << 18
+_LONGEST_LINE_BYTES = 1 << 28
+_MOST_DAMAGES = 1000
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """A place in a log where records are missing or spoilt."""
+
+    line_number: int
+    offset: int
+    size_bytes: int
+    reason: str
+
+
+class Scan:
+    """The whole records of a log in order; what was wrong is known when they are used up."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.damages: list[Damage] = []
+        """The first 1,000 damaged places."""
+        self.damage_count = 0
+        self.torn_bytes = 0
+        """Size of an unfinished last line: a writer died, or is just writing."""
+        self._path = os.fsdecode(path)
+        self._expected_seq = 1
+        self._records = self._read()
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._records
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was damaged so far."""
+        return not self.damage_count
+
+    def _read(self) -> Iterator[Record]:
+        fd, _ = open_regular(self._path)
+        with os.fdopen(fd, "rb", _BUFFER_BYTES) as file:
+            offset = 0
+            line_number = 0
+            while line := file.readline(_LONGEST_LINE_BYTES):
+                line_number += 1
+                size_bytes = len(line) + _skip_rest(file, line)
+                record = self._take(line, size_bytes, offset, line_number)
+                offset += size_bytes
+                # Never two lines in memory: the consumer may be slow and lines may be big.
+                del line
+                if record is not None:
+                    yield record
+                del record
+
+    def _take(self, line: bytes, size_bytes: int, offset: int, line_number: int) -> Record | None:
+        record = parse_line(line, offset) if size_bytes == len(line) else "the line is too long"
+        if isinstance(record, str):
+            if not line.endswith(b"\n"):
+                self.torn_bytes = size_bytes
+            self._report(Damage(line_number, offset, size_bytes, record))
+            self._expected_seq += 1
+            return None
+        if record.seq != self._expected_seq:
+            reason = f"record {self._expected_seq} was expected here, not {record.seq}"
+            self._report(Damage(line_number, offset, size_bytes, reason))
+        self._expected_seq = record.seq + 1
+        return record
+
+    def _report(self, damage: Damage) -> None:
+        self.damage_count += 1
+        if len(self.damages) < _MOST_DAMAGES:
+            self.damages.append(damage)
+
+
+def scan(path: str | os.PathLike[str]) -> Scan:
+    """Read a log; bad content is reported in the scan, only a missing file raises."""
+    return Scan(path)
+
+
+def _skip_rest(file: BinaryIO, line: bytes) -> int:
+    skipped = 0
+    while len(line) == _LONGEST_LINE_BYTES and not line.endswith(b"\n"):
+        line = file.readline(_LONGEST_LINE_BYTES)
+        skipped += len(line)
+    return skipped

@@ -1,0 +1,202 @@
+"""Append-only JSON lines with a sequence number and a checksum per record.
+
+A record is one line, `{"seq":N,"crc":"xxxxxxxx","event":PAYLOAD}`, whole only with its newline.
+Several processes may append to one log. A half record never stays in the middle of it.
+"""
+
+import errno
+import os
+import threading
+
+import msgspec
+
+from handaxe.disk import locks
+from handaxe.disk.durability import close, sync_content, sync_directory
+from handaxe.disk.faults import DiskFault, in_plain_words
+from handaxe.disk.line_format import Record, format_line, parse_line
+from handaxe.disk.line_scan import Damage, Scan, scan
+from handaxe.disk.line_tail import keep_aside, last_whole, line_at
+from handaxe.disk.places import open_regular
+
+__all__ = ["Cut", "Damage", "LineLog", "LogFailed", "LogFull", "Record", "Scan", "scan"]
+
+_APPEND = os.O_RDWR | os.O_APPEND
+_CREATE = _APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class LogFailed(DiskFault):
+    """A record could not be written, synced or read back."""
+
+    def __init__(self, reason: str, errno: int | None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.errno = errno
+
+
+class LogFull(LogFailed):
+    """There is no room for the record; the log ends with the record before it."""
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """An unfinished last line that a dead writer left, and where its bytes are kept."""
+
+    offset: int
+    size_bytes: int
+    kept_at: str
+
+
+class LineLog:
+    """One log file, opened on the first append, safe to share between threads."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.cuts: list[Cut] = []
+        """Torn tails cut off by this log so far."""
+        self._path = os.fsdecode(path)
+        self._mutex = threading.Lock()
+        self._fd = -1
+        self._end = 0
+        self._next_seq = 1
+        self._is_new = False
+        self._failure: LogFailed | None = None
+
+    def append(self, payload: bytes) -> int:
+        """Write one record, a JSON value without newlines; gives its offset.
+
+        Raises:
+            LogFull: no room; nothing of the record is left in the file.
+            LogFailed: the system refused.
+            Locked: another process kept the log to itself.
+        """
+        if not payload or b"\n" in payload:
+            raise ValueError("a payload must be one line, and not empty")
+        with self._mutex:
+            fd = self._open()
+            locks.hold(fd)
+            try:
+                start = os.lseek(fd, 0, os.SEEK_END)
+                if start != self._end:
+                    start = self._catch_up(fd, start)
+                line = format_line(self._next_seq, payload)
+                self._write(fd, line, start)
+                self._end = start + len(line)
+                self._next_seq += 1
+            finally:
+                locks.release(fd)
+        return start
+
+    def sync(self) -> None:
+        """Make every record appended so far durable.
+
+        Raises:
+            LogFailed: it did not work; that is final for this log object.
+        """
+        with self._mutex:
+            if self._failure is not None:
+                raise self._failure
+            if self._fd < 0:
+                return
+            try:
+                sync_content(self._fd)
+                if self._is_new:
+                    self._sync_name()
+            except OSError as error:
+                reason = f"could not sync the log: {in_plain_words(error)}"
+                # The kernel may have dropped the pages; a second sync would lie.
+                self._failure = LogFailed(reason, error.errno)
+                raise self._failure from error
+
+    def read_at(self, offset: int) -> bytes:
+        """The payload of the record that an append put at `offset`.
+
+        Raises:
+            LogFailed: there is no whole record there.
+        """
+        with self._mutex:
+            line = line_at(self._open(), offset)
+        record = parse_line(line, offset)
+        if isinstance(record, str):
+            raise LogFailed(f"no record at offset {offset}: {record}", None)
+        return record.payload
+
+    def close(self) -> None:
+        """Give the descriptor back; a later append opens the log again."""
+        with self._mutex:
+            if self._fd >= 0:
+                close(self._fd)
+                self._fd = -1
+
+    def _open(self) -> int:
+        if self._failure is not None:
+            raise self._failure
+        if self._fd < 0:
+            try:
+                self._fd = self._create_or_open()
+            except OSError as error:
+                raise _failed("open the log", error) from error
+            # Nothing is known of the content yet, so the first append looks at the tail.
+            self._end = -1
+        return self._fd
+
+    def _create_or_open(self) -> int:
+        while True:
+            try:
+                return open_regular(self._path, access=_APPEND)[0]
+            except FileNotFoundError:
+                pass
+            try:
+                fd = os.open(self._path, _CREATE, 0o600)
+            except FileExistsError:
+                continue
+            self._is_new = True
+            return fd
+
+    def _catch_up(self, fd: int, end: int) -> int:
+        """Learn what others appended, and cut off what a dead one left unfinished."""
+        whole_end, last_seq = last_whole(fd, end)
+        if whole_end != end:
+            self._cut(fd, whole_end, end)
+        self._next_seq = last_seq + 1
+        return whole_end
+
+    def _cut(self, fd: int, start: int, end: int) -> None:
+        try:
+            kept_at = keep_aside(self._path, fd, start, end)
+            os.ftruncate(fd, start)
+        except OSError as error:
+            raise _failed("cut off an unfinished record", error) from error
+        self.cuts.append(Cut(start, end - start, kept_at))
+
+    def _write(self, fd: int, line: bytes, start: int) -> None:
+        try:
+            written = os.write(fd, line)
+            while written < len(line):
+                # The lock is held, so the rest still lands right behind the beginning.
+                written += _write_some(fd, line[written:])
+        except OSError as error:
+            try:
+                os.ftruncate(fd, start)
+            except OSError:
+                # The next append finds the half record and cuts it off.
+                self._end = -1
+            raise _failed("append to the log", error) from error
+
+    def _sync_name(self) -> None:
+        directory = os.open(os.path.split(self._path)[0] or ".", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            sync_directory(directory)
+        finally:
+            close(directory)
+        self._is_new = False
+
+
+def _failed(step: str, error: OSError) -> LogFailed:
+    kind = LogFull if error.errno in _FULL else LogFailed
+    return kind(f"could not {step}: {in_plain_words(error)}", error.errno)
+
+
+def _write_some(fd: int, rest: bytes) -> int:
+    written = os.write(fd, rest)
+    if not written:
+        raise OSError(errno.EIO, "nothing was written")
+    return written

@@ -1,0 +1,248 @@
+"""One replacement, step by step, in a directory whose lock is held.
+
+Up to the rename nothing the user owns is touched; after it the new content is in place, and a
+failure says so.
+"""
+
+import errno
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from typing import NoReturn
+
+import msgspec
+
+from handaxe.disk import attributes, locks, renames
+from handaxe.disk.content import Content
+from handaxe.disk.current import Current
+from handaxe.disk.directories import Directory
+from handaxe.disk.durability import close, sync_file
+from handaxe.disk.faults import (
+    Changed,
+    DiskFault,
+    LinkInTheWay,
+    NeedsJournal,
+    NotRegular,
+    WriteFailed,
+    explained,
+    in_plain_words,
+)
+from handaxe.disk.overwrite import Intent, Journal, overwrite
+from handaxe.disk.places import open_regular
+from handaxe.disk.temporary import Temporary, remove_twins
+from handaxe.disk.versions import Absent, Version, read_open, version_of
+
+# Below this a thread costs more than the hashing it would hide.
+_BIG_BYTES = 1 << 19
+_NOT_RENAMABLE = {errno.EBUSY, errno.EXDEV, errno.EPERM, errno.EACCES}
+_NOT_CREATABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class Replacement(msgspec.Struct):
+    """New content for one name, and what has to be there before."""
+
+    directory: Directory
+    name: str
+    content: Content
+    expect: Version | Absent | None
+    mode: int | None
+
+    def run(self, path: str, journal: Journal | None) -> Version:
+        """Replace the file, or write it in place where that is the only way."""
+        with explained("open the file to compare it"):
+            current = Current(self.directory.fd, self.name)
+        with current:
+            current.check_presence(self.expect)
+            try:
+                self._refuse_unreplaceable(current)
+                return self._swap(current)
+            except _InPlaceOnly as only:
+                return self._overwrite(path, str(only), journal, current)
+
+    def _refuse_unreplaceable(self, current: Current) -> None:
+        if not self.directory.can_sync:
+            _refuse(current, "its directory may not be read", errno.EACCES)
+        if current.exists and current.info.st_nlink > 1:
+            # A crash in the middle of a link-and-unlink leaves a second name that is ours.
+            if remove_twins(self.directory.fd, current.info.st_ino):
+                current.look_again()
+            if current.info.st_nlink > 1:
+                raise _InPlaceOnly("it has other hard links")
+
+    def _swap(self, current: Current) -> Version:
+        is_big = max(self.content.size_bytes, current.size_bytes) > _BIG_BYTES
+        compared = _Beside(lambda: self._compare(current), in_thread=is_big)
+        try:
+            temporary = self._create(current)
+        except BaseException:
+            compared.wait()
+            raise
+        with temporary:
+            try:
+                self._fill(temporary, current)
+            finally:
+                # Nobody may close a descriptor that the other thread still reads.
+                compared.wait()
+            digest = compared.result()
+            self._move(temporary, current)
+            with explained("sync the directory after replacing the file", applied=True):
+                self.directory.sync()
+            return self._verify(temporary.fd, digest)
+
+    def _compare(self, current: Current) -> str:
+        """Check the old content and give the digest of the new."""
+        with explained("read the file to compare it"):
+            current.check_content(self.expect)
+        return self.content.digest()
+
+    def _create(self, current: Current) -> Temporary:
+        is_private = current.exists or self.mode is not None
+        try:
+            return Temporary(self.directory.fd, private=is_private)
+        except OSError as error:
+            if error.errno in _NOT_CREATABLE:
+                _refuse(current, f"a file cannot be made beside it: {in_plain_words(error)}", error)
+            reason = f"could not create a temporary file: {in_plain_words(error)}"
+            raise WriteFailed(reason, error.errno) from error
+
+    def _fill(self, temporary: Temporary, current: Current) -> None:
+        with explained("write the temporary file"):
+            self.content.write_to(temporary.fd)
+            try:
+                self._dress(temporary, current)
+            except attributes.CannotKeep as error:
+                raise _InPlaceOnly(str(error)) from error
+        with explained("sync the new content to disk"):
+            sync_file(temporary.fd)
+        with explained("read the temporary file back"):
+            # While the old file is still there: what a disk loses here, nobody misses.
+            self.content.check(temporary.fd)
+
+    def _dress(self, temporary: Temporary, current: Current) -> None:
+        if not current.exists:
+            os.fchmod(temporary.fd, temporary.mode if self.mode is None else self.mode)
+            return
+        wanted = attributes.attributes_of(current.fd)
+        if self.mode is not None:
+            wanted = msgspec.structs.replace(wanted, mode=self.mode)
+        attributes.give(temporary.fd, wanted)
+
+    def _move(self, temporary: Temporary, current: Current) -> None:
+        try:
+            if not current.exists and self.expect is not None:
+                renames.rename_new(self.directory.fd, temporary.name, self.name)
+            else:
+                current.check_again(self.expect)
+                renames.rename_over(self.directory.fd, temporary.name, self.name)
+        except FileExistsError:
+            with Current(self.directory.fd, self.name) as appeared:
+                raise Changed(appeared.version()) from None
+        except OSError as error:
+            if error.errno in _NOT_RENAMABLE:
+                _refuse(current, f"it cannot be renamed over: {in_plain_words(error)}", error)
+            reason = f"could not give the new content its name: {in_plain_words(error)}"
+            raise WriteFailed(reason, error.errno) from error
+        temporary.is_moved = True
+
+    def _verify(self, temporary_fd: int, digest: str) -> Version:
+        """The version that now stands at the name, which must be what was written."""
+        try:
+            with explained("read the new file back", applied=True):
+                fd, info = self._reopen(temporary_fd)
+                try:
+                    # Big content was compared before it got its name; the same file needs no more.
+                    is_small = self.content.size_bytes <= _BIG_BYTES
+                    if is_small or not _is_same_file(info, os.fstat(temporary_fd)):
+                        self.content.check(fd)
+                finally:
+                    close(fd)
+        except (LinkInTheWay, NotRegular) as fault:
+            reason = f"the file was written, but something else took its place: {fault}"
+            raise WriteFailed(reason, None, applied=True) from fault
+        return version_of(info, digest, self.content.size_bytes)
+
+    def _reopen(self, temporary_fd: int) -> tuple[int, os.stat_result]:
+        try:
+            return open_regular(self.name, dir_fd=self.directory.fd)
+        except PermissionError:
+            # The caller asked for a mode that forbids reading even to its owner.
+            return os.dup(temporary_fd), os.fstat(temporary_fd)
+
+    def _overwrite(
+        self, path: str, reason: str, journal: Journal | None, current: Current
+    ) -> Version:
+        try:
+            fd, info = open_regular(self.name, dir_fd=self.directory.fd, access=os.O_RDWR)
+        except OSError as error:
+            why = attributes.protection_of(current.fd) or in_plain_words(error)
+            raise WriteFailed(f"could not write the file: {why}", error.errno) from error
+        try:
+            if journal is None:
+                raise NeedsJournal(reason)
+            # Another name of the same file may be written under another directory's lock.
+            locks.hold(fd)
+            old = read_open(fd, info.st_size)
+            old_digest = hashlib.sha256(old).hexdigest()
+            found = version_of(info, old_digest, len(old))
+            if isinstance(self.expect, Version) and not self.expect.has_same_content(found):
+                raise Changed(found)
+            digest = self.content.digest()
+            intent = Intent(path, old, old_digest, digest, info.st_ino)
+            overwrite(fd, self.content, intent, journal, mode=self.mode)
+            return version_of(os.fstat(fd), digest, self.content.size_bytes)
+        finally:
+            close(fd)
+
+
+class _InPlaceOnly(Exception):
+    """The file has to be written in place; nothing has changed so far."""
+
+
+def _refuse(current: Current, reason: str, cause: OSError | int) -> NoReturn:
+    """Leave it to an overwrite, which needs a file to write into."""
+    if current.exists:
+        raise _InPlaceOnly(reason)
+    code = cause if isinstance(cause, int) else cause.errno
+    raise WriteFailed(f"could not create the file: {reason}", code)
+
+
+def _is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) == (
+        other.st_dev,
+        other.st_ino,
+        other.st_size,
+        other.st_mtime_ns,
+    )
+
+
+class _Beside:
+    """A function run at once, or in a thread while its caller writes."""
+
+    def __init__(self, function: Callable[[], str], *, in_thread: bool) -> None:
+        self._function = function
+        self._value = ""
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        if not in_thread:
+            self._value = function()
+            return
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Return when the function has ended, well or badly."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def result(self) -> str:
+        """What it gave, or the fault it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def _run(self) -> None:
+        try:
+            self._value = self._function()
+        except (DiskFault, OSError) as error:
+            self._error = error

@@ -1,0 +1,133 @@
+"""What a file was when it was looked at: content by hash, and the facts around it."""
+
+import hashlib
+import os
+import stat
+
+import msgspec
+
+from handaxe.disk.durability import close
+from handaxe.disk.faults import NotRegular, TooLarge
+from handaxe.disk.places import open_regular_at
+
+_CHUNK_BYTES = 1 << 20
+
+
+class Version(msgspec.Struct, frozen=True):
+    """One version of a regular file."""
+
+    digest: str
+    """SHA-256 of the content in hex; empty where the content was too big to be worth hashing."""
+    size_bytes: int
+    mtime_ns: int
+    mode: int
+    """Permission bits, without the file type."""
+    dev: int = 0
+    ino: int = 0
+    nlink: int = 1
+
+    def has_same_content(self, other: "Version | Absent") -> bool:
+        """Whether both have equal bytes; times, modes and inodes do not matter."""
+        return (
+            isinstance(other, Version)
+            and self.size_bytes == other.size_bytes
+            and self.digest == other.digest
+        )
+
+
+class Absent(msgspec.Struct, frozen=True):
+    """There is no file of that name."""
+
+
+ABSENT = Absent()
+
+
+def read_regular(
+    path: str | os.PathLike[str], *, max_bytes: int | None = None
+) -> tuple[bytes, Version]:
+    """Content and version of the regular file at a resolved path; never waits for a peer.
+
+    Raises:
+        NotRegular: it is anything else, or a file the kernel makes up.
+        TooLarge: it has more than `max_bytes`.
+        LinkInTheWay: a part of the path is a symbolic link.
+        OSError: it is missing or unreadable.
+    """
+    fd, info = _open(path)
+    try:
+        if max_bytes is not None and info.st_size > max_bytes:
+            raise TooLarge(info.st_size)
+        data = read_open(fd, info.st_size, max_bytes)
+    finally:
+        close(fd)
+    return data, version_of(info, hashlib.sha256(data).hexdigest(), len(data))
+
+
+def version_at(path: str | os.PathLike[str]) -> Version | Absent:
+    """The version of the file at a resolved path, hashed without holding it in memory."""
+    try:
+        fd, info = _open(path)
+    except FileNotFoundError:
+        return ABSENT
+    try:
+        digest, size_bytes = hash_file(fd, info.st_size)
+    finally:
+        close(fd)
+    return version_of(info, digest, size_bytes)
+
+
+def version_of(info: os.stat_result, digest: str, size_bytes: int) -> Version:
+    """A version from a file's status and what its bytes gave."""
+    return Version(
+        digest=digest,
+        size_bytes=size_bytes,
+        mtime_ns=info.st_mtime_ns,
+        mode=stat.S_IMODE(info.st_mode),
+        dev=info.st_dev,
+        ino=info.st_ino,
+        nlink=info.st_nlink,
+    )
+
+
+def hash_file(fd: int, size_hint_bytes: int) -> tuple[str, int]:
+    """Digest and size of an open file from its first byte, in bounded memory."""
+    hasher = hashlib.sha256()
+    if size_hint_bytes < _CHUNK_BYTES:
+        data = os.pread(fd, size_hint_bytes + 1, 0)
+        hasher.update(data)
+        done = len(data)
+        if done == size_hint_bytes:
+            return hasher.hexdigest(), done
+    else:
+        done = 0
+    chunk = memoryview(bytearray(_CHUNK_BYTES))
+    while got := os.preadv(fd, [chunk], done):
+        hasher.update(chunk[:got])
+        done += got
+    return hasher.hexdigest(), done
+
+
+def read_open(fd: int, size_hint_bytes: int, max_bytes: int | None = None) -> bytes:
+    """All bytes of an open file from its position on."""
+    data = os.read(fd, size_hint_bytes + 1)
+    # One byte more was asked for than the file had, so exactly its size means its end.
+    if len(data) == size_hint_bytes:
+        return data
+    parts = [data]
+    total = len(data)
+    while more := os.read(fd, _CHUNK_BYTES):
+        parts.append(more)
+        total += len(more)
+        if max_bytes is not None and total > max_bytes:
+            raise TooLarge(total)
+    if max_bytes is not None and total > max_bytes:
+        raise TooLarge(total)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _open(path: str | os.PathLike[str]) -> tuple[int, os.stat_result]:
+    text = os.fsdecode(path)
+    # Kernel files call themselves regular, but some of them never end and some of them wait.
+    if text.startswith("/proc/"):
+        raise NotRegular("kernel file")
+    return open_regular_at(text)

@@ -1,0 +1,60 @@
+"""`handaxe call TOOL [JSON] [key=value ...]`: one tool call through the whole pipeline."""
+
+import argparse
+import asyncio
+import json
+import sys
+from typing import Any
+
+from handaxe.contract.faults import SetupError
+from handaxe.contract.result import ToolResult
+from handaxe.frontends.cli.exits import exit_code
+from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.wire import encode_result
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("tool", metavar="TOOL")
+    parser.add_argument("input", nargs="*", metavar="JSON | key=value")
+    parser.add_argument("--json", action="store_true", help="print the result object")
+    add_session_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make the call and print its result."""
+    call_input = read_call_input(arguments.input)
+    result, shown = asyncio.run(_call(arguments, call_input))
+    if arguments.json:
+        sys.stdout.write(encode_result(result) + "\n")
+    else:
+        sys.stdout.write(shown)
+    return exit_code([result])
+
+
+async def _call(
+    arguments: argparse.Namespace, call_input: dict[str, Any]
+) -> tuple[ToolResult, str]:
+    async with open_session(arguments) as session:
+        result = await session.call(arguments.tool, call_input)
+        shown = "" if arguments.json else Painter.for_stdout().result(session, result, call_input)
+    return result, shown
+
+
+def read_call_input(words: list[str]) -> dict[str, Any]:
+    """One JSON object, or `key=value` words whose values the tool's own types will read."""
+    call_input: dict[str, Any] = {}
+    for word in words:
+        if word.lstrip().startswith("{"):
+            try:
+                value = json.loads(word)
+            except (ValueError, RecursionError) as error:
+                raise SetupError(f"The input is not JSON: {error}") from None
+            call_input.update(value)
+            continue
+        key, equals, text = word.partition("=")
+        if not equals or not key:
+            raise SetupError(f"{word!r} is neither a JSON object nor key=value.")
+        call_input[key] = text
+    return call_input

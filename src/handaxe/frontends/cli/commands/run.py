@@ -1,0 +1,118 @@
+"""`handaxe run [FILE|-]`: many calls in one session, one result line per call line."""
+
+import argparse
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+from handaxe.app.session import Session
+from handaxe.contract.call import ToolCall
+from handaxe.contract.faults import BadLine, SetupError
+from handaxe.contract.result import ToolResult
+from handaxe.frontends.cli.exits import exit_code
+from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.wire import decode_line, encode_result
+from handaxe.text.wellformed import well_formed
+
+_SHAPE = 'Send {"id": "1", "tool": "Read", "input": {...}} or {"batch": [{...}, ...]}.'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="- is standard input")
+    add_session_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer every line in order."""
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    source = _open(arguments.file)
+    refused_only: list[ToolResult] = []
+    async with open_session(arguments) as session:
+        async for line in _lines(source):
+            for result in await _answer(line, session):
+                sys.stdout.write(encode_result(result) + "\n")
+                sys.stdout.flush()
+                if not result.ok:
+                    refused_only.append(ToolResult(ok=False, code=result.code))
+    return exit_code(refused_only)
+
+
+async def _answer(line: bytes, session: Session) -> list[ToolResult]:
+    try:
+        value = decode_line(line)
+    except ValueError as error:
+        return [_bad_line(f"The line is not JSON: {error}.")]
+    if not isinstance(value, dict):
+        return [_bad_line("The line is not a call.")]
+    value = cast("dict[str, Any]", value)
+    if "batch" not in value:
+        call = _as_call(value, session)
+        return [call if isinstance(call, ToolResult) else await session.run(call)]
+    items = value["batch"]
+    if not isinstance(items, list):
+        return [_bad_line("`batch` is not a list.")]
+    return await _answer_batch(cast("list[Any]", items), session)
+
+
+async def _answer_batch(items: list[Any], session: Session) -> list[ToolResult]:
+    read = [_as_call(item, session) for item in items]
+    ran = iter(await session.run_many([call for call in read if isinstance(call, ToolCall)]))
+    return [item if isinstance(item, ToolResult) else next(ran) for item in read]
+
+
+def _as_call(value: object, session: Session) -> ToolCall | ToolResult:
+    """The call an object stands for, or the result that says it is none."""
+    if not isinstance(value, dict):
+        return _bad_line("A call must be an object.")
+    value = cast("dict[str, Any]", value)
+    call_id, tool = value.get("id"), value.get("tool")
+    if isinstance(call_id, int) and not isinstance(call_id, bool):
+        call_id = str(call_id)
+    if call_id is not None and not isinstance(call_id, str):
+        return _bad_line("`id` is not a text.")
+    if not isinstance(tool, str):
+        return _bad_line("`tool` is not the name of a tool.", call_id)
+    return ToolCall(
+        well_formed(call_id) if call_id else session.new_call_id(), tool, value.get("input", {})
+    )
+
+
+def _bad_line(problem: str, call_id: str | None = None) -> ToolResult:
+    result = ToolResult.from_fault(BadLine(f"{problem} {_SHAPE}"))
+    return msgspec.structs.replace(result, id=well_formed(call_id or ""))
+
+
+def _open(name: str) -> BinaryIO:
+    if name == "-":
+        return sys.stdin.buffer
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise SetupError(f"{name} cannot be read ({error.strerror}).") from None
+
+
+async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
+    """Lines as they come, read in a thread of their own so that a signal ends the wait."""
+    loop = asyncio.get_running_loop()
+    arrived: asyncio.Queue[bytes] = asyncio.Queue()
+    room = threading.Semaphore(2)
+
+    def read() -> None:
+        for line in iter(source.readline, b""):
+            room.acquire()
+            loop.call_soon_threadsafe(arrived.put_nowait, line)
+        loop.call_soon_threadsafe(arrived.put_nowait, b"")
+
+    threading.Thread(target=read, daemon=True).start()
+    while line := await arrived.get():
+        yield line
+        room.release()

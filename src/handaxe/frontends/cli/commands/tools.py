@@ -1,0 +1,50 @@
+"""`handaxe tools [NAME]`: the tools on offer, or one tool's schema and prompt."""
+
+import argparse
+import asyncio
+import json
+import sys
+from typing import Any
+
+from handaxe.contract.faults import SetupError, UnknownTool
+from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.opening import add_session_options, open_session
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("name", nargs="?", metavar="NAME")
+    parser.add_argument("--json", action="store_true", help="print schemas as JSON")
+    parser.add_argument(
+        "--provider",
+        default="json-schema",
+        metavar="P",
+        help="the dialect: anthropic, openai, gemini or json-schema",
+    )
+    add_session_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what is on offer."""
+    schemas, tool = asyncio.run(_read(arguments))
+    if arguments.json:
+        shown = schemas if arguments.name is None else schemas[0]
+        sys.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
+    elif tool is not None:
+        sys.stdout.write(f"{tool.name}\n\n{tool.prompt()}\n\nInput schema:\n")
+        sys.stdout.write(json.dumps(schemas[0], indent=2, ensure_ascii=False) + "\n")
+    return DONE
+
+
+async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], Any]:
+    async with open_session(arguments) as session:
+        if arguments.name is None:
+            if not arguments.json:
+                for tool in session.catalog.offered():
+                    sys.stdout.write(f"{tool.name:18} {tool.prompt().partition(chr(10))[0]}\n")
+            return session.tools(provider=arguments.provider), None
+        try:
+            tool, _ = session.catalog.find(arguments.name)
+        except UnknownTool as unknown:
+            raise SetupError(unknown.sentence) from None
+        return [session.schema_of(tool, provider=arguments.provider)], tool

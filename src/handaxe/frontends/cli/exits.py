@@ -1,0 +1,26 @@
+"""Exit codes, the same for every command."""
+
+from collections.abc import Iterable
+
+from handaxe.contract.result import ToolResult
+
+DONE = 0
+FAILED = 1
+USAGE = 2
+REFUSED = 3
+INTERRUPTED = 130
+TERMINATED = 143
+
+_REFUSALS = {"permission.asked", "permission.denied", "hook.blocked"}
+
+
+class Terminated(Exception):
+    """The process was asked to end (SIGTERM)."""
+
+
+def exit_code(results: Iterable[ToolResult]) -> int:
+    """0 if all went well, 3 if calls were only refused, else 1."""
+    codes = {result.code for result in results if not result.ok}
+    if not codes:
+        return DONE
+    return REFUSED if codes <= _REFUSALS else FAILED

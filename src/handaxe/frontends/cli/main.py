@@ -1,0 +1,67 @@
+"""Which command was asked for, and how it ended."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.exits import INTERRUPTED, TERMINATED, USAGE, Terminated
+
+COMMANDS = {
+    "call": "run one tool through the whole pipeline",
+    "run": "run many calls in one session, JSON lines in and out",
+    "tools": "list the tools on offer, or show one tool's schema and prompt",
+    "sessions": "list, show, export or delete sessions",
+    "tour": "see what handaxe does, on a throw-away project",
+}
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command line; the exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        arguments = _parse(argv)
+        return import_module(f"handaxe.frontends.cli.commands.{arguments.command}").run(arguments)
+    except SetupError as error:
+        print(f"handaxe: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Terminated:
+        return TERMINATED
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        if os.environ.get("HANDAXE_DEBUG"):
+            raise
+        return 1
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of the named command; only its own parser is built."""
+    parser = argparse.ArgumentParser(
+        prog="handaxe",
+        description="The tool runtime for coding agents.",
+        epilog="`handaxe COMMAND --help` explains a command.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("-v", "--version", action="store_true", help="print the version and stop")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    asked = next((word for word in argv if not word.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name, help=summary, description=summary, allow_abbrev=False
+        )
+        if name == asked:
+            import_module(f"handaxe.frontends.cli.commands.{name}").configure(subparser)
+    return parser.parse_args(argv)
+
+
+def _terminate(_signal: int, _frame: object) -> None:
+    raise Terminated

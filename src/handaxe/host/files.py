@@ -1,0 +1,322 @@
+"""The file tree of this machine.
+
+Small files are read and written where we stand, because a hop to a thread costs more than the
+work; large ones go to a thread, so that other calls go on.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from handaxe.contract import file_faults as faults
+from handaxe.contract.faults import BadPath
+from handaxe.contract.ports.files import (
+    FileInfo,
+    FileKind,
+    Files,
+    FileVersion,
+    Judge,
+    Loaded,
+    Located,
+    Window,
+)
+from handaxe.contract.subjects import Access
+from handaxe.disk import atomic
+from handaxe.disk.places import open_regular_at
+from handaxe.disk.versions import read_open, version_of
+from handaxe.host.line_scan import SAMPLE_BYTES, WINDOW_BYTES, scan
+from handaxe.session.workdir import is_inside, normalize
+from handaxe.text.encoding import Format, NotText, decode, sniff
+from handaxe.text.windows import split_lines
+
+SMALL_BYTES = 1 << 20
+MAX_LINKS = 40
+
+T = TypeVar("T")
+
+
+def _anything(_path: str, _access: Access) -> None:
+    """The judge of a tree that nobody guards."""
+
+
+class LocalFiles(Files):
+    """This machine's files, opened without following a link nobody has judged."""
+
+    def __init__(self, *, journal: atomic.Journal | None = None, judge: Judge = _anything) -> None:
+        self._journal = journal
+        self._judge = judge
+
+    def judged_by(self, judge: Judge) -> "LocalFiles":
+        """The same tree, opening only what `judge` lets pass."""
+        return LocalFiles(journal=self._journal, judge=judge)
+
+    def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
+        """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
+        if beyond:
+            return Located(path, os.path.realpath(path), is_final=True)
+        real, links = path, 0
+        while True:
+            root = next((root for root in roots if is_inside(real, root)), None)
+            if root is None:
+                return Located(path, real, is_final=False)
+            onward = _first_link_below(root, real)
+            if onward is None:
+                return Located(path, real, is_final=True)
+            links += 1
+            if links > MAX_LINKS:
+                raise BadPath(f"{path} leads through a loop of links. Name the file itself.")
+            real = onward
+
+    async def look(self, path: str) -> FileInfo | None:
+        """What stands at the end of the path's links; None if nothing does."""
+        real = self._arrive(path, "read")
+        try:
+            info = os.stat(real, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _told(path, error) from error
+        return FileInfo(real, _kind(info.st_mode), info.st_size, info.st_mtime_ns)
+
+    async def names(self, directory: str) -> list[str]:
+        """The names in a directory; empty if there is none."""
+        real = self._arrive(directory, "read")
+        try:
+            return os.listdir(real)
+        except OSError:
+            return []
+
+    async def load(self, path: str, *, max_bytes: int | None = None) -> Loaded:
+        """The whole of a regular file."""
+        real, fd, info = self._open(path)
+        if max_bytes is not None and info.st_size > max_bytes:
+            os.close(fd)
+            raise faults.TooLarge(path, info.st_size, max_bytes)
+        data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
+        return Loaded(data, _version(real, version))
+
+    async def read(self, path: str) -> str:
+        """The text of a regular file, decoded."""
+        loaded = await self.load(path)
+        try:
+            return decode(loaded.data).text
+        except NotText:
+            raise faults.Binary(path, len(loaded.data)) from None
+
+    async def window(self, path: str, offset: int, limit: int) -> Window:
+        """`limit` lines from line `offset` (1-based; negative counts from the end)."""
+        real, fd, info = self._open(path)
+        if info.st_size <= SMALL_BYTES or _is_wide(fd):
+            data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
+            return _small_window(data, _version(real, version), offset, limit)
+        return await asyncio.to_thread(_large_window, fd, info, real, offset, limit)
+
+    async def replace(
+        self, path: str, pieces: Sequence[bytes | memoryview], *, expect: FileVersion | None
+    ) -> FileVersion:
+        """Write a file whole or not at all; `expect` is the version it replaces, None for new."""
+        real = self._arrive(path, "write")
+        expected = atomic.ABSENT if expect is None else _expected(expect)
+        size = sum(len(piece) for piece in pieces)
+
+        def write() -> atomic.Version:
+            return atomic.replace(
+                real, pieces, expect=expected, make_parents=expect is None, journal=self._journal
+            )
+
+        try:
+            return _version(real, await _near_or_far(write, size, must_finish=True))
+        except atomic.Changed as changed:
+            raise _not_expected(path, expect, changed) from None
+        except atomic.NotRegular as special:
+            raise _special(path, special.kind) from None
+        except atomic.WriteFailed as failure:
+            raise faults.WriteFailed(path, failure.reason, applied=failure.applied) from failure
+        except atomic.DiskFault as fault:
+            raise faults.WriteFailed(path, str(fault)) from fault
+        except OSError as error:
+            raise _told(path, error) from error
+
+    def _arrive(self, path: str, access: Access) -> str:
+        """The real path, judged."""
+        self._judge(path, access)
+        real = os.path.realpath(path)
+        if real != path:
+            self._judge(real, access)
+        return real
+
+    def _open(self, path: str) -> tuple[str, int, os.stat_result]:
+        """Open exactly the file that was judged; a link is followed once and judged again."""
+        self._judge(path, "read")
+        try:
+            try:
+                return (path, *open_regular_at(_no_kernel_file(path)))
+            except (atomic.LinkInTheWay, NotADirectoryError, FileNotFoundError):
+                real = os.path.realpath(path)
+                if real == path:
+                    raise
+                self._judge(real, "read")
+                return (real, *open_regular_at(_no_kernel_file(real)))
+        except atomic.NotRegular as special:
+            raise _special(path, special.kind) from None
+        except atomic.LinkInTheWay:
+            raise faults.Stale(f"{path} became a link while it was opened. Try again.") from None
+        except OSError as error:
+            raise _told(path, error) from error
+
+
+async def _near_or_far(work: Callable[[], T], size_bytes: int, *, must_finish: bool = False) -> T:
+    """Do small work here and large work in a thread; a started write is never left half-known."""
+    if size_bytes <= SMALL_BYTES:
+        return work()
+    future = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        if must_finish:
+            await asyncio.wait([future])
+        raise
+
+
+def _first_link_below(root: str, path: str) -> str | None:
+    """Where the path leads after its first link below `root`; None if there is no link in it."""
+    here = root
+    parts = path[len(root) :].strip("/").split("/") if path != root else []
+    for position, part in enumerate(parts):
+        here = f"{here}/{part}" if here != "/" else f"/{part}"
+        try:
+            if not stat.S_ISLNK(os.lstat(here).st_mode):
+                continue
+            target = os.readlink(here)
+        except OSError:
+            # What is not there, or not ours to see, holds no link that we could follow.
+            return None
+        behind = "/".join(parts[position + 1 :])
+        base = target if target.startswith("/") else f"{here.rpartition('/')[0]}/{target}"
+        return normalize(f"{base}/{behind}")
+    return None
+
+
+def _no_kernel_file(path: str) -> str:
+    if path.startswith("/proc/"):
+        raise atomic.NotRegular("kernel file")
+    return path
+
+
+def _read_all(fd: int, info: os.stat_result) -> tuple[bytes, atomic.Version]:
+    from hashlib import sha256
+
+    try:
+        data = read_open(fd, info.st_size)
+    finally:
+        os.close(fd)
+    return data, version_of(info, sha256(data).hexdigest(), len(data))
+
+
+def _is_wide(fd: int) -> bool:
+    """Whether a mark says UTF-16 or UTF-32, whose line breaks are not single bytes."""
+    head = os.pread(fd, 4, 0)
+    return head[:2] in {b"\xff\xfe", b"\xfe\xff"} or head == b"\x00\x00\xfe\xff"
+
+
+def _small_window(data: bytes, version: FileVersion, offset: int, limit: int) -> Window:
+    try:
+        decoded = decode(data)
+    except NotText:
+        raise faults.Binary(version.path, len(data)) from None
+    lines = split_lines(decoded.text)
+    first = max(1, len(lines) + offset + 1) if offset < 0 else offset
+    return Window(
+        lines=lines[first - 1 : first - 1 + limit],
+        first_line=first,
+        total_lines=len(lines),
+        version=version,
+        encoding=decoded.encoding,
+        has_bom=bool(decoded.bom),
+        content=data,
+    )
+
+
+def _large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: int) -> Window:
+    try:
+        found = scan(fd, offset, limit)
+        sample = os.pread(fd, SAMPLE_BYTES, 0)
+        wanted = min(found.end - found.start, WINDOW_BYTES)
+        data = os.pread(fd, wanted, found.start)
+    finally:
+        os.close(fd)
+    if found.has_nul:
+        raise faults.Binary(real, found.size_bytes)
+    stored = Format() if found.is_utf8 else _legacy(sample, data)
+    is_cut = found.end - found.start > wanted
+    if not found.start and sample.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    text = data.decode(stored.encoding, "replace" if is_cut or not found.is_utf8 else "strict")
+    return Window(
+        lines=split_lines(text),
+        first_line=found.first_line,
+        total_lines=found.total_lines,
+        version=FileVersion(real, found.digest, found.size_bytes, info.st_mtime_ns),
+        encoding=stored.encoding,
+        has_bom=sample.startswith(b"\xef\xbb\xbf"),
+        is_cut=is_cut,
+    )
+
+
+def _legacy(sample: bytes, window: bytes) -> Format:
+    try:
+        return sniff(sample[: sample.rfind(b"\n") + 1] + window[:SAMPLE_BYTES])
+    except NotText:
+        return Format(encoding="latin-1")
+
+
+def _version(real: str, version: atomic.Version) -> FileVersion:
+    return FileVersion(real, version.digest, version.size_bytes, version.mtime_ns)
+
+
+def _expected(version: FileVersion) -> atomic.Version:
+    return atomic.Version(
+        digest=version.digest, size_bytes=version.size_bytes, mtime_ns=version.mtime_ns, mode=0
+    )
+
+
+def _kind(mode: int) -> FileKind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    if stat.S_ISFIFO(mode):
+        return "fifo"
+    if stat.S_ISSOCK(mode):
+        return "socket"
+    return "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "other"
+
+
+def _special(path: str, kind: str) -> faults.ToolFault:
+    return faults.IsDirectory(path) if kind == "directory" else faults.NotRegular(path, kind)
+
+
+def _not_expected(
+    path: str, expect: FileVersion | None, changed: atomic.Changed
+) -> faults.ToolFault:
+    if expect is None:
+        return faults.Exists(f"{path} was created by somebody else meanwhile. Read it first.")
+    if isinstance(changed.actual, atomic.Absent):
+        return faults.NotFound(path)
+    return faults.Stale(
+        "File has been unexpectedly modified. Read it again before attempting to write it."
+    )
+
+
+def _told(path: str, error: OSError) -> faults.ToolFault:
+    """What an operating system error means to whoever asked for the file."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return faults.NotFound(path)
+    if isinstance(error, IsADirectoryError):
+        return faults.IsDirectory(path)
+    reason = (error.strerror or str(error)).lower()
+    if isinstance(error, PermissionError):
+        reason = "the system does not permit it to this user"
+    return BadPath(f"{path} cannot be opened: {reason}.")

@@ -1,0 +1,162 @@
+"""Find a window of lines in a file of any size, in bounded memory, in one pass.
+
+The pass counts lines, hashes the content and tells text from binary, so a window deep in a big
+file costs little more than reading the file once.
+"""
+
+import codecs
+import os
+import queue
+import threading
+from hashlib import sha256
+from typing import Self
+
+import msgspec
+
+CHUNK_BYTES = 1 << 20
+WINDOW_BYTES = 16 * CHUNK_BYTES
+SAMPLE_BYTES = 1 << 16
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """What one pass over a file found."""
+
+    digest: str
+    size_bytes: int
+    total_lines: int
+    start: int
+    """Where the window's first byte is."""
+    end: int
+    """Behind the window's last byte."""
+    first_line: int
+    has_nul: bool
+    is_utf8: bool
+    separator: bytes
+
+
+def scan(fd: int, offset: int, limit: int) -> Scan:
+    """Count the lines of an open file and find the window of `limit` lines from `offset`."""
+    with _Hashing() as hashing:
+        counter = _pass(fd, b"\n", offset, limit, hashing)
+    if not counter.separators:
+        # A file without LF may use CR; counting again is rarer than counting both every time.
+        again = _pass(fd, b"\r", offset, limit, None)
+        if again.separators:
+            counter = again
+    total = counter.total_lines
+    start, end, first = counter.start, counter.end, offset
+    if offset < 0:
+        first = max(1, total + offset + 1)
+        window = _pass(fd, counter.separator, first, limit, None)
+        start, end = window.start, window.end
+    size = counter.position
+    return Scan(
+        digest=hashing.digest,
+        size_bytes=size,
+        total_lines=total,
+        start=size if start is None else start,
+        end=size if end is None else end,
+        first_line=first,
+        has_nul=counter.has_nul,
+        is_utf8=counter.is_utf8,
+        separator=counter.separator,
+    )
+
+
+class _Counter:
+    """Lines so far, and where the wanted ones begin and end."""
+
+    def __init__(self, separator: bytes, offset: int, limit: int) -> None:
+        self.separator = separator
+        self.separators = 0
+        self.position = 0
+        self.has_nul = False
+        self.is_utf8 = True
+        self.ends_open = False
+        self.start: int | None = 0 if offset == 1 else None
+        self.end: int | None = None
+        self._before_start = offset - 1
+        self._before_end = offset - 1 + limit
+        self._decoder: codecs.IncrementalDecoder | None = None
+
+    @property
+    def total_lines(self) -> int:
+        return self.separators + self.ends_open
+
+    def take(self, chunk: bytes) -> None:
+        found = chunk.count(self.separator)
+        after = self.separators + found
+        if self.start is None and 0 < self._before_start <= after:
+            self.start = self._place(chunk, self._before_start)
+        if self.end is None and 0 < self._before_end <= after:
+            self.end = self._place(chunk, self._before_end)
+        self.separators = after
+        self.position += len(chunk)
+        self.ends_open = not chunk.endswith(self.separator)
+        self._check(chunk)
+
+    def _place(self, chunk: bytes, wanted: int) -> int:
+        """Behind the `wanted`-th separator of the file, which is in this chunk."""
+        nth = wanted - self.separators
+        low, high = 0, len(chunk)
+        while high - low > 1:
+            middle = (low + high) // 2
+            count = chunk.count(self.separator, low, middle)
+            if count >= nth:
+                high = middle
+            else:
+                nth -= count
+                low = middle
+        return self.position + high
+
+    def _check(self, chunk: bytes) -> None:
+        if not self.has_nul and b"\0" in chunk:
+            self.has_nul = True
+        if not self.is_utf8 or (self._decoder is None and chunk.isascii()):
+            return
+        if self._decoder is None:
+            self._decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            self._decoder.decode(chunk)
+        except UnicodeDecodeError:
+            self.is_utf8 = False
+
+
+def _pass(
+    fd: int, separator: bytes, offset: int, limit: int, hashing: "_Hashing | None"
+) -> _Counter:
+    counter = _Counter(separator, offset, limit)
+    while chunk := os.pread(fd, CHUNK_BYTES, counter.position):
+        if hashing is not None:
+            hashing.take(chunk)
+        counter.take(chunk)
+    return counter
+
+
+class _Hashing:
+    """A hash that is computed beside the counting: hashing leaves the interpreter free."""
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+        self._chunks: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._slots = threading.Semaphore(4)
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self.digest = ""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._chunks.put(None)
+        self._thread.join()
+        self.digest = self._hash.hexdigest()
+
+    def take(self, chunk: bytes) -> None:
+        self._slots.acquire()
+        self._chunks.put(chunk)
+
+    def _work(self) -> None:
+        while (chunk := self._chunks.get()) is not None:
+            self._hash.update(chunk)
+            self._slots.release()

@@ -1,0 +1,84 @@
+"""The tools of a session: all of them, then those on offer here, found by name or alias.
+
+Built-in tools come as loaders, so that a session that calls one tool imports one tool.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from handaxe.contract.faults import UnknownTool
+from handaxe.contract.tool import Tool
+from handaxe.text.near_names import nearest
+from handaxe.text.wellformed import well_formed
+
+AnyTool = Tool[Any]
+
+
+class Catalog:
+    """All tools of one session, through one funnel.
+
+    All → offered here (selected, ports present, enabled, not hidden by a deny rule) → assembled:
+    built-ins sorted by name as one unbroken prefix, then external tools sorted by name. A name
+    that a built-in has cannot be taken by an external tool.
+    """
+
+    def __init__(
+        self,
+        builtin: Mapping[str, Callable[[], AnyTool]],
+        external: Iterable[AnyTool] = (),
+        *,
+        selected: Collection[str],
+        ports: Collection[type[Any]],
+        is_hidden: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._builtin = builtin
+        self._selected = selected
+        self._ports = ports
+        self._is_hidden = is_hidden
+        self._loaded: dict[str, AnyTool] = {}
+        self._found: dict[str, tuple[AnyTool, str | None]] = {}
+        self._external = {tool.name: tool for tool in external if tool.name not in builtin}
+
+    def find(self, name: str) -> tuple[AnyTool, str | None]:
+        """The tool of that name, and a note if the name is an old one."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._find(name)
+            self._found[name] = found
+        if self._is_hidden(found[0].name):
+            raise self._unknown(name)
+        return found
+
+    def offered(self) -> list[AnyTool]:
+        """Every tool on offer, in the order the model sees them."""
+        builtin = [self._load(name) for name in sorted(self._builtin)]
+        external = [self._external[name] for name in sorted(self._external)]
+        return [tool for tool in (*builtin, *external) if self._is_offered(tool)]
+
+    def _find(self, name: str) -> tuple[AnyTool, str | None]:
+        if name in self._builtin or name in self._external:
+            tool = self._external.get(name) or self._load(name)
+            if self._is_offered(tool):
+                return tool, None
+        for tool in self.offered():
+            if name in tool.aliases:
+                return tool, f"{name} is now called {tool.name}."
+        raise self._unknown(name)
+
+    def _load(self, name: str) -> AnyTool:
+        tool = self._loaded.get(name)
+        if tool is None:
+            tool = self._loaded[name] = self._builtin[name]()
+        return tool
+
+    def _is_offered(self, tool: AnyTool) -> bool:
+        return (
+            (tool.name in self._selected or tool.name in self._external)
+            and all(port in self._ports for port in tool.uses)
+            and not self._is_hidden(tool.name)
+            and tool.enabled()
+        )
+
+    def _unknown(self, name: str) -> UnknownTool:
+        names = [tool.name for tool in self.offered()]
+        return UnknownTool(well_formed(name)[:100], nearest(name[:100], names), names)

@@ -1,0 +1,36 @@
+"""Named selections of built-in tools."""
+
+from collections.abc import Collection, Iterable
+
+from handaxe.contract.faults import SetupError
+from handaxe.text.near_names import nearest
+
+PRESETS: dict[str, tuple[str, ...] | None] = {
+    "read-only": ("Read",),
+    "simple": ("Read", "Edit"),
+    "edit": ("Read", "Write", "Edit"),
+    "full": None,
+}
+"""A preset's tools by name; None stands for all of them."""
+
+
+def select(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozenset[str]:
+    """The names a preset or a list of names stands for; an unknown name is a start error."""
+    if wanted is None:
+        return frozenset(known)
+    if isinstance(wanted, str) and wanted in PRESETS:
+        preset = PRESETS[wanted]
+        names: Iterable[str] = known if preset is None else preset
+    elif isinstance(wanted, str):
+        names = [name for name in wanted.replace(",", " ").split() if name]
+    else:
+        names = wanted
+    chosen = frozenset(names)
+    for name in sorted(chosen - set(known)):
+        near = nearest(name, [*known, *PRESETS])
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise SetupError(
+            f"There is no tool or preset named {name!r}.{hint} "
+            f"Tools: {', '.join(sorted(known))}. Presets: {', '.join(PRESETS)}."
+        )
+    return chosen

@@ -1,0 +1,168 @@
+"""Compiled rules, arranged by behaviour and tool; they depend on rules and anchors only."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import msgspec
+
+from handaxe.runtime.permission.families import (
+    TEXT_TOOLS,
+    Behaviour,
+    canonical_name,
+    is_foreign,
+)
+from handaxe.runtime.permission.rules import Rule
+from handaxe.runtime.permission.scopes import Anchors, PathIndex, Scope, scopes_of
+from handaxe.runtime.permission.texts import fits
+
+_BEHAVIOURS: tuple[Behaviour, ...] = ("deny", "ask", "allow")
+
+
+class ToolRules(msgspec.Struct, frozen=True):
+    """Rules of one behaviour, as far as they can concern one tool."""
+
+    whole: Rule | None
+    """Covers every call."""
+    reading: Rule | None
+    """Covers every path that is read."""
+    changing: Rule | None
+    """Covers every path that is changed."""
+    read_scopes: tuple[PathIndex, ...]
+    write_scopes: tuple[PathIndex, ...]
+    own_scopes: PathIndex | None
+    """Of rules that name this very tool."""
+    texts: tuple[Rule, ...]
+    params: tuple[Rule, ...]
+
+
+class _Chapter:
+    """All rules of one behaviour."""
+
+    def __init__(self, rules: Sequence[Rule], behaviour: Behaviour, anchors: Anchors) -> None:
+        self.behaviour: Behaviour = behaviour
+        self.problems: list[str] = []
+        self.whole: dict[str, Rule] = {}
+        self.globs: list[Rule] = []
+        self.scoped: dict[str, list[Rule]] = {}
+        self._anchors = anchors
+        self._indexes: dict[str, PathIndex | None] = {}
+        for rule in rules:
+            if not rule.is_whole_tool:
+                self.scoped.setdefault(rule.tool, []).append(rule)
+            elif "*" in rule.tool:
+                self.globs.append(rule)
+            else:
+                self.whole.setdefault(rule.tool, rule)
+
+    def index(self, tool: str) -> PathIndex | None:
+        """The path scopes of rules that name this tool."""
+        if tool not in self._indexes:
+            scopes: list[Scope] = []
+            for rule in self.scoped.get(tool, ()):
+                found, problem = scopes_of(rule, self._anchors)
+                scopes.extend(found)
+                if problem is not None:
+                    self.problems.append(f"The {self.behaviour} rule {rule.text!r}: {problem}")
+            self._indexes[tool] = PathIndex(scopes) if scopes else None
+        return self._indexes[tool]
+
+    def blanket(self, tool: str) -> Rule | None:
+        """A rule for every call of the tool, by its name, its server or a pattern."""
+        if (rule := self.whole.get(tool)) is not None:
+            return rule
+        for rule in self.globs:
+            if fits(rule.tool, tool):
+                return rule
+        return self._of_server(tool) if is_foreign(tool) else None
+
+    def _of_server(self, tool: str) -> Rule | None:
+        at = tool.find("__", len("mcp__"))
+        while at > 0:
+            if (rule := self.whole.get(tool[:at])) is not None:
+                return rule
+            at = tool.find("__", at + 1)
+        return None
+
+    def rules_for(self, names: Sequence[str]) -> ToolRules:
+        """What concerns a tool of these names."""
+        whole = next((rule for name in names if (rule := self.blanket(name))), None)
+        own = [rule for name in names for rule in self.scoped.get(name, ())]
+        reads, writes = [self.index("Read")], [self.index("Edit")]
+        if self.behaviour == "allow":
+            # Who may change a file may read it.
+            reads.append(self.index("Edit"))
+        elif self.behaviour == "deny":
+            # A change shows what stood there, so what may not be read may not be changed.
+            writes.append(self.index("Read"))
+        own_index = None
+        if not any(name in TEXT_TOOLS or is_foreign(name) for name in names):
+            own_index = next((index for name in names if (index := self.index(name))), None)
+        return ToolRules(
+            whole=whole,
+            reading=self.blanket("Read"),
+            changing=self.blanket("Edit"),
+            read_scopes=_present(*reads, own_index),
+            write_scopes=_present(*writes, own_index),
+            own_scopes=own_index,
+            texts=tuple(own),
+            params=tuple(rule for rule in own if rule.param is not None),
+        )
+
+
+class RuleBook:
+    """Compiled rules, by behaviour and tool."""
+
+    def __init__(self, rules: Iterable[Rule], anchors: Anchors) -> None:
+        self.rules = tuple(rules)
+        self.anchors = anchors
+        live = [rule for rule in self.rules if not rule.is_dead]
+        self._deny, self._ask, self._allow = (
+            _Chapter([rule for rule in live if rule.behaviour == behaviour], behaviour, anchors)
+            for behaviour in _BEHAVIOURS
+        )
+        self._by_tool: dict[tuple[str, ...], tuple[ToolRules, ToolRules, ToolRules]] = {}
+
+    def rules_for(
+        self, tool: str, aliases: tuple[str, ...] = ()
+    ) -> tuple[ToolRules, ToolRules, ToolRules]:
+        """The deny, ask and allow rules that can concern a tool."""
+        key = (tool, *aliases)
+        found = self._by_tool.get(key)
+        if found is None:
+            names = tuple(dict.fromkeys(name for raw in key for name in (raw, canonical_name(raw))))
+            found = (
+                self._deny.rules_for(names),
+                self._ask.rules_for(names),
+                self._allow.rules_for(names),
+            )
+            if len(self._by_tool) < 1000:
+                self._by_tool[key] = found
+        return found
+
+    def hiding(self, tool: str) -> Rule | None:
+        """The deny rule that covers every call of a tool."""
+        return self._deny.blanket(canonical_name(tool)) or self._deny.blanket(tool)
+
+    def command_rules(self, tool: str = "Bash") -> dict[Behaviour, tuple[Rule, ...]]:
+        """The rules for commands, for whoever reads commands; whole-tool rules included."""
+        found: dict[Behaviour, tuple[Rule, ...]] = {}
+        for chapter in (self._deny, self._ask, self._allow):
+            whole = chapter.blanket(tool)
+            scoped = chapter.scoped.get(tool, ())
+            found[chapter.behaviour] = (whole, *scoped) if whole is not None else tuple(scoped)
+        return found
+
+    @cached_property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with single rules, one sentence each."""
+        found = [rule.problem for rule in self.rules if rule.problem]
+        for chapter in (self._deny, self._ask, self._allow):
+            for tool in chapter.scoped:
+                if tool not in TEXT_TOOLS and not is_foreign(tool):
+                    chapter.index(tool)
+            found.extend(dict.fromkeys(chapter.problems))
+        return tuple(found)
+
+
+def _present(*indexes: PathIndex | None) -> tuple[PathIndex, ...]:
+    return tuple(dict.fromkeys(index for index in indexes if index is not None))

@@ -1,0 +1,268 @@
+"""May this call run: one pure function, one order.
+
+Deny rules, ask rules, what always asks, the mode, allow rules, what is free by itself; else a
+person is asked. A rule that forbids holds if it covers a path's own place or where the path
+leads; a rule that allows has to cover both. The function looks at nothing but its arguments and
+never raises.
+"""
+
+from handaxe.contract.decision import Ask, Decision
+from handaxe.runtime.permission import reasons
+from handaxe.runtime.permission.book import ToolRules
+from handaxe.runtime.permission.families import (
+    ASKED_BY_DEFAULT,
+    COMMAND_TOOLS,
+    Behaviour,
+    canonical_name,
+    is_foreign,
+)
+from handaxe.runtime.permission.policy import Policy
+from handaxe.runtime.permission.protected import is_env_file, protected_name
+from handaxe.runtime.permission.request import JudgedPath, Request
+from handaxe.runtime.permission.rules import Rule
+from handaxe.runtime.permission.scopes import PathIndex, Place, place_of
+from handaxe.runtime.permission.texts import fits_domain, fits_value, fits_words
+from handaxe.session.workdir import normalize
+
+__all__ = ["JudgedPath", "Policy", "Request", "decide", "hidden_by", "is_read_denied"]
+
+MAX_RECENT = 2048
+
+
+class _End:
+    """One path of a call, both ends ready to be compared."""
+
+    __slots__ = ("is_known", "is_write", "judged", "path", "places")
+
+    def __init__(self, judged: JudgedPath, policy: Policy) -> None:
+        self.judged = judged
+        self.is_write = judged.access != "read"
+        self.is_known = judged.path.startswith("/") and judged.real.startswith("/")
+        place = place_of(_absolute(judged.path, policy))
+        if judged.real == judged.path:
+            self.places = (place,)
+        else:
+            self.places = (place, place_of(_absolute(judged.real, policy)))
+        self.path = place.path
+
+
+def decide(request: Request, policy: Policy) -> Decision:
+    """Whether this call may run under this policy, who says so and why."""
+    paths = request.paths
+    if len(paths) != 1 or request.texts:
+        return _decide(request, policy)
+    deny, ask, _ = policy.book.rules_for(request.tool, request.aliases)
+    if deny.params or ask.params:
+        return _decide(request, policy)
+    key = (request.tool, request.aliases, request.read_only, request.confined, paths[0])
+    decision = policy.recent.get(key)
+    if decision is None:
+        decision = _decide(request, policy)
+        if len(policy.recent) >= MAX_RECENT:
+            policy.recent.clear()
+        policy.recent[key] = decision
+    return decision
+
+
+def hidden_by(policy: Policy, tool_name: str) -> bool:
+    """Whether a deny rule covers every call of a tool, so that it need not be shown."""
+    return policy.book.hiding(tool_name) is not None
+
+
+def is_read_denied(policy: Policy, path: str, real: str | None = None) -> bool:
+    """Whether a deny rule hides this file from every reading tool; for search results."""
+    deny = policy.book.rules_for("Read")[0]
+    if deny.reading is not None:
+        return True
+    if not deny.read_scopes:
+        return False
+    places = [place_of(normalize(path))]
+    if real is not None and real != path:
+        places.append(place_of(normalize(real)))
+    return any(_covering(deny.read_scopes, place) for place in places)
+
+
+def _decide(request: Request, policy: Policy) -> Decision:
+    decision = _verdict(request, policy)
+    if isinstance(decision, Ask) and policy.mode == "dontAsk":
+        return reasons.refused_unasked(decision)
+    return decision
+
+
+def _verdict(request: Request, policy: Policy) -> Decision:
+    for judged in request.paths:
+        if "\0" in judged.path or "\0" in judged.real:
+            return reasons.IMPOSSIBLE
+    ends = [_End(judged, policy) for judged in request.paths]
+    deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
+    if (hit := _forbidding(request, ends, deny, policy, "deny")) is not None:
+        return reasons.denied_by(request, *hit)
+    if (hit := _forbidding(request, ends, ask, policy, "ask")) is not None:
+        return reasons.asked_by(request, *hit)
+    if policy.mode == "bypassPermissions":
+        return reasons.BYPASSED
+    return (
+        _always_asked(ends)
+        or _planned(request, policy)
+        or _allowed(request, ends, allow, policy)
+        or _unsettled(request, ends, policy)
+    )
+
+
+def _forbidding(
+    request: Request, ends: list[_End], rules: ToolRules, policy: Policy, behaviour: Behaviour
+) -> tuple[Rule, str] | None:
+    """A deny or ask rule that covers any part of the call, and the part."""
+    if rules.whole is not None:
+        return rules.whole, ""
+    for end in ends:
+        everywhere = rules.changing if end.is_write else rules.reading
+        if everywhere is not None:
+            return everywhere, end.path
+        scopes = rules.write_scopes if end.is_write else rules.read_scopes
+        for place in end.places if scopes else ():
+            if (rule := _covering(scopes, place)) is not None:
+                return rule, place.path
+    for text in request.texts:
+        for rule in rules.texts:
+            if _fits_text(rule, text, policy, behaviour):
+                return rule, text
+    for rule in rules.params:
+        name, value = rule.param or ("", "")
+        if name in request.input and fits_value(value, request.input[name]):
+            return rule, f"{name}={request.input[name]}"
+    return None
+
+
+def _always_asked(ends: list[_End]) -> Decision | None:
+    """What needs a yes whatever is allowed."""
+    for end in ends:
+        if not end.is_known:
+            return reasons.unknown_place(end.judged.path)
+        if not end.is_write:
+            continue
+        for place in end.places:
+            if (name := protected_name(place.path)) is not None:
+                return reasons.protected(place.path, name)
+        if end.judged.hard_link_outside:
+            return reasons.hard_link(end.path)
+    return None
+
+
+def _planned(request: Request, policy: Policy) -> Decision | None:
+    if policy.mode != "plan":
+        return None
+    names_no_change = not any(judged.access != "read" for judged in request.paths)
+    if names_no_change and (request.read_only or (request.paths and request.confined)):
+        return None
+    return reasons.planning(request.tool)
+
+
+def _allowed(
+    request: Request, ends: list[_End], allow: ToolRules, policy: Policy
+) -> Decision | None:
+    """Yes by rules and by what is free, if together they cover every part of the call."""
+    if allow.whole is not None:
+        return reasons.allowed_by(allow.whole)
+    if not ends:
+        return _allowed_without_paths(request, allow, policy)
+    if canonical_name(request.tool) in COMMAND_TOOLS or is_foreign(request.tool):
+        return None
+    last: Decision | None = None
+    for end in ends:
+        word = _free(request, end, policy)
+        if word is None:
+            rule = _permitting(request, end, allow)
+            if rule is None:
+                return None
+            word = reasons.allowed_by(rule)
+        # A rule says more than that something is free, so it is what the record shows.
+        last = word if last is None or last.rule is None else last
+    return last
+
+
+def _permitting(request: Request, end: _End, allow: ToolRules) -> Rule | None:
+    """An allow rule that covers both ends of a path."""
+    if not request.read_only and not request.confined:
+        # A rule about files says nothing about a tool that changes more than files.
+        scopes: tuple[PathIndex, ...] = (allow.own_scopes,) if allow.own_scopes else ()
+    else:
+        everywhere = allow.changing if end.is_write else allow.reading
+        if everywhere is not None:
+            return everywhere
+        scopes = allow.write_scopes if end.is_write else allow.read_scopes
+    rule: Rule | None = None
+    for place in end.places if scopes else ():
+        rule = _covering(scopes, place)
+        if rule is None:
+            return None
+    return rule
+
+
+def _allowed_without_paths(request: Request, allow: ToolRules, policy: Policy) -> Decision | None:
+    rule: Rule | None = None
+    for text in request.texts if allow.texts else ():
+        rule = next((r for r in allow.texts if _fits_text(r, text, policy, "allow")), None)
+        if rule is None:
+            break
+    if rule is not None:
+        return reasons.allowed_by(rule)
+    tool = canonical_name(request.tool)
+    is_free = request.read_only and tool not in ASKED_BY_DEFAULT and not is_foreign(tool)
+    return reasons.HARMLESS if is_free else None
+
+
+def _free(request: Request, end: _End, policy: Policy) -> Decision | None:
+    """Why a path needs no rule, if it needs none."""
+    if not request.read_only and not request.confined:
+        return None
+    for place in end.places:
+        if not policy.is_inside(place.path):
+            return _free_outside(end, policy)
+    if end.is_write:
+        return reasons.ACCEPTED if policy.mode == "acceptEdits" else None
+    for place in end.places:
+        if place.parts and is_env_file(place.parts[-1]):
+            return None
+    return reasons.INSIDE
+
+
+def _free_outside(end: _End, policy: Policy) -> Decision | None:
+    if end.is_write or not policy.free_to_read:
+        return None
+    is_stored = all(policy.is_free_to_read(place.path) for place in end.places)
+    return reasons.STORED if is_stored else None
+
+
+def _unsettled(request: Request, ends: list[_End], policy: Policy) -> Decision:
+    """The question that is left."""
+    for end in ends:
+        if _free(request, end, policy) is None:
+            outside = next((p.path for p in end.places if not policy.is_inside(p.path)), None)
+            return reasons.open_question(
+                request, policy, path=end.path, outside=outside, is_write=end.is_write
+            )
+    return reasons.not_free(request.tool)
+
+
+def _covering(indexes: tuple[PathIndex, ...], place: Place) -> Rule | None:
+    for index in indexes:
+        if (rule := index.find(place)) is not None:
+            return rule
+    return None
+
+
+def _fits_text(rule: Rule, text: str, policy: Policy, behaviour: Behaviour) -> bool:
+    pattern = rule.specifier or ""
+    if rule.tool in COMMAND_TOOLS:
+        if policy.matches_command is not None:
+            return policy.matches_command(pattern, text, behaviour)
+        # Nobody here can read commands: what forbids is taken at its word, nothing is allowed.
+        return behaviour != "allow" and fits_words(pattern, " ".join(text.split()))
+    if rule.tool == "WebFetch" and pattern.startswith("domain:"):
+        return fits_domain(pattern.removeprefix("domain:"), text)
+    return fits_words(pattern, text)
+
+
+def _absolute(path: str, policy: Policy) -> str:
+    return normalize(path if path.startswith("/") else f"{policy.cwd}/{path}")

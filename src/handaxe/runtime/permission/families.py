@@ -1,0 +1,46 @@
+"""What rules have to know about tool names: aliases, families, and who is never free.
+
+This is a table of the ecosystem's names, not of our tools: a rule may name a tool we lack.
+"""
+
+from typing import Literal
+
+Behaviour = Literal["deny", "ask", "allow"]
+
+ALIASES = {
+    "BashOutput": "TaskOutput",
+    "KillShell": "TaskStop",
+    "MCPSearch": "ToolSearch",
+    "MultiEdit": "Edit",
+    "NotebookRead": "Read",
+    "SlashCommand": "Skill",
+    "Task": "Agent",
+}
+
+COMMAND_TOOLS = frozenset({"Bash", "Monitor", "PowerShell"})
+"""Their specifiers are commands, matched by the shell package."""
+
+TEXT_TOOLS = COMMAND_TOOLS | {"Agent", "Skill", "WebFetch", "WebSearch"}
+"""Their specifiers are never paths."""
+
+ASKED_BY_DEFAULT = TEXT_TOOLS - {"Agent"} | {
+    "Artifact",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ShareOnboardingGuide",
+    "Workflow",
+}
+"""Never free for changing nothing: they reach the network, run programs or move the session."""
+
+PARAMS_LEFT_TO_SCOPES = frozenset({"command", "file_path", "notebook_path", "path", "url"})
+"""Inputs that a `Tool(param:value)` rule may not name, since one value has many spellings."""
+
+
+def canonical_name(tool: str) -> str:
+    """The name a tool goes by today."""
+    return ALIASES.get(tool, tool)
+
+
+def is_foreign(tool: str) -> bool:
+    """Whether the tool belongs to an MCP server, whose own word on safety counts for nothing."""
+    return tool.startswith("mcp__")

@@ -1,0 +1,159 @@
+"""The rules, mode and places of a session, made ready for `decide`: built once, then only read."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from handaxe.contract.decision import Decision
+from handaxe.runtime.permission.book import RuleBook
+from handaxe.runtime.permission.families import Behaviour
+from handaxe.runtime.permission.rules import Rule, parse_rule
+from handaxe.runtime.permission.scopes import Anchors
+from handaxe.session.permission_state import Mode, PermissionState, RuleText
+from handaxe.session.workdir import Workdir, normalize
+
+MatchesCommand = Callable[[str, str, Behaviour], bool]
+"""Whether a command specifier, read for that behaviour, covers a command."""
+
+
+class Policy:
+    """Everything a decision depends on besides the call itself."""
+
+    __slots__ = (
+        "_free_prefixes",
+        "_prefixes",
+        "book",
+        "cwd",
+        "free_to_read",
+        "home",
+        "matches_command",
+        "mode",
+        "project_root",
+        "recent",
+        "roots",
+    )
+
+    def __init__(
+        self,
+        book: RuleBook,
+        *,
+        mode: Mode = "default",
+        roots: Sequence[str],
+        free_to_read: Sequence[str] = (),
+        matches_command: MatchesCommand | None = None,
+    ) -> None:
+        self.book = book
+        self.mode = mode
+        self.roots = tuple(normalize(root) for root in roots)
+        """The working directories after links."""
+        self.free_to_read = tuple(normalize(place) for place in free_to_read)
+        """Places outside that may be read without asking: this session's stored results."""
+        self.cwd = book.anchors.cwd
+        self.home = book.anchors.home
+        self.project_root = book.anchors.project_root
+        self.matches_command = matches_command
+        self.recent: dict[object, Decision] = {}
+        """Decisions on single paths, so that asking twice costs once."""
+        self._prefixes = tuple(root.rstrip("/") + "/" for root in self.roots)
+        self._free_prefixes = tuple(place.rstrip("/") + "/" for place in self.free_to_read)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Every rule in force."""
+        return self.book.rules
+
+    def is_inside(self, path: str) -> bool:
+        """Whether a normalized path is a working directory or lies below one."""
+        return path.startswith(self._prefixes) or path in self.roots
+
+    def is_free_to_read(self, path: str) -> bool:
+        """Whether a normalized path belongs to what the session itself stored."""
+        return path.startswith(self._free_prefixes) or path in self.free_to_read
+
+
+def read_rules(texts: Iterable[RuleText]) -> tuple[Rule, ...]:
+    """Rules as they are kept in a session's state, parsed."""
+    return tuple(
+        parse_rule(
+            rule.text,
+            rule.behaviour,
+            source=rule.source,
+            source_file=rule.file,
+            source_line=rule.line,
+            root=_root_of(rule),
+        )
+        for rule in texts
+    )
+
+
+def make_policy(
+    rules: Iterable[Rule] = (),
+    *,
+    mode: Mode = "default",
+    roots: Sequence[str],
+    home: str,
+    cwd: str | None = None,
+    project_root: str | None = None,
+    free_to_read: Sequence[str] = (),
+    matches_command: MatchesCommand | None = None,
+) -> Policy:
+    """A policy from parsed rules and plain places; the first root is the project's."""
+    project_root = normalize(project_root or roots[0])
+    anchors = Anchors(project_root, normalize(cwd or project_root), normalize(home))
+    return Policy(
+        RuleBook(rules, anchors),
+        mode=mode,
+        roots=roots,
+        free_to_read=free_to_read,
+        matches_command=matches_command,
+    )
+
+
+class CurrentPolicy:
+    """The policy in force now, read again only when state or working directories changed."""
+
+    def __init__(
+        self,
+        state: PermissionState,
+        workdir: Workdir,
+        *,
+        matches_command: MatchesCommand | None = None,
+    ) -> None:
+        self._state = state
+        self._workdir = workdir
+        self._matches_command = matches_command
+        self._key: object = None
+        self._texts: tuple[RuleText, ...] = ()
+        self._policy: Policy | None = None
+
+    def __call__(self) -> Policy:
+        """The policy; cheap where nothing changed."""
+        state, place = self._state, self._workdir
+        key = (state.revision, place.roots, place.free_to_read, place.home)
+        if self._policy is None or key != self._key:
+            self._policy = self._build()
+            self._key = key
+        return self._policy
+
+    def _build(self) -> Policy:
+        state, place = self._state, self._workdir
+        anchors = Anchors(normalize(place.root), normalize(place.root), normalize(place.home))
+        last = self._policy.book if self._policy is not None else None
+        texts = state.rules
+        if last is None or last.anchors != anchors or texts != self._texts:
+            last = RuleBook(read_rules(texts), anchors)
+            self._texts = texts
+        return Policy(
+            last,
+            mode=state.mode,
+            roots=place.roots,
+            free_to_read=place.free_to_read,
+            matches_command=self._matches_command,
+        )
+
+
+def _root_of(rule: RuleText) -> str | None:
+    """Rules of a user's or an organisation's file start at that file, all others at the project."""
+    if rule.root is not None:
+        return normalize(rule.root)
+    if rule.file is not None and rule.source in {"user", "policy"} and rule.file.startswith("/"):
+        return normalize(rule.file.rpartition("/")[0] or "/")
+    return None

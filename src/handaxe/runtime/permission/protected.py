@@ -1,0 +1,108 @@
+"""Paths that make other programs run code or relax permissions, and files that hold secrets.
+
+Writing to a protected path is never approved by a rule. Names are compared without regard to
+case and at any depth, whether or not anything exists there: on many file systems `.GIT/config`
+is `.git/config`, and a file that is missing today is read tomorrow.
+"""
+
+from collections.abc import Sequence
+
+_VERSION_CONTROL = """
+    .git .hg .svn .jj .sl .bzr .gitconfig .gitmodules .githooks .hgrc .husky .lefthook
+    .pre-commit-config.yaml .pre-commit-hooks.yaml .overcommit.yml
+    lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml
+    lefthook-local.yml lefthook-local.yaml .lefthook-local.yml .lefthook-local.yaml
+"""
+_EDITORS = """
+    .vscode .vscode-server .idea .fleet .zed .vs .nova .devcontainer .devcontainer.json
+    .vim .vimrc .gvimrc .exrc .nvimrc .nvim.lua .ideavimrc .emacs .emacs.d .dir-locals.el
+    .spacemacs .doom.d pyrightconfig.json .gdbinit .lldbinit .pdbrc
+"""
+_SHELLS_AND_LOGINS = """
+    .bashrc .bash_profile .bash_login .bash_aliases .bash_logout .bashrc.d
+    .zshrc .zprofile .zshenv .zlogin .zlogout .profile .kshrc .mkshrc .cshrc .tcshrc .login
+    .logout .inputrc .xinitrc .xprofile .xsession .xsessionrc .xresources .pam_environment
+    .tmux.conf .screenrc .envrc .direnvrc .mise.toml mise.toml .tool-versions .ssh .gnupg
+"""
+_PACKAGES_AND_BUILDS = """
+    .cargo .yarn .mvn .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs
+    bunfig.toml .bunfig.toml .bazelrc .bazelversion .bazeliskrc .condarc .pypirc .gemrc .irbrc
+    .rprofile gradle-wrapper.properties gradle-wrapper.jar maven-wrapper.properties
+    maven-wrapper.jar sitecustomize.py usercustomize.py .ripgreprc .curlrc .wgetrc .netrc
+    .aws .kube .docker
+"""
+_AGENTS_AND_SERVERS = """
+    .handaxe .claude .claude.json .mcp.json claude_desktop_config.json .cursor .codex .gemini
+    .opencode opencode.json .windsurf .continue .kiro .roo .cline .goose .crush.json
+    .aider.conf.yml
+"""
+_NAMES = frozenset(
+    (
+        _VERSION_CONTROL
+        + _EDITORS
+        + _SHELLS_AND_LOGINS
+        + _PACKAGES_AND_BUILDS
+        + _AGENTS_AND_SERVERS
+    ).split()
+)
+_NAME_ENDINGS = (".git", ".code-workspace", ".sublime-project")
+"""Bare repositories and workspace files, whatever stands before."""
+_BELOW_CONFIG = """
+    git fish zsh nvim vim emacs helix zed code vscodium autostart systemd environment.d direnv
+    mise pip uv nushell
+"""
+_PAIRS = frozenset((".config", name) for name in _BELOW_CONFIG.split()) | {
+    ("library", "launchagents"),
+    (".local", "bin"),
+}
+_FIRST_OF_PAIRS = frozenset(first for first, _ in _PAIRS)
+_ENV_EXAMPLES = frozenset({".env.example", ".env.sample", ".env.template"})
+
+
+def protected_name(path: str) -> str | None:
+    """The part of an absolute path that makes it protected, if one does."""
+    folded = (
+        path.lower().split("/") if path.isascii() else [_folded(part) for part in path.split("/")]
+    )
+    if _NAMES.isdisjoint(folded) and _FIRST_OF_PAIRS.isdisjoint(folded):
+        for name in folded:
+            if name.endswith(_NAME_ENDINGS):
+                break
+        else:
+            return None
+    return _first_protected(path.split("/"), folded)
+
+
+def _first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | None:
+    for at, name in enumerate(folded):
+        is_name = name in _NAMES or name.endswith(_NAME_ENDINGS)
+        if is_name and not _is_worktree(parts, at):
+            return parts[at]
+        if name in _FIRST_OF_PAIRS and tuple(folded[at : at + 2]) in _PAIRS:
+            return f"{parts[at]}/{parts[at + 1]}"
+    return None
+
+
+def is_env_file(name: str) -> bool:
+    """Whether a file of this name usually holds secrets: `.env` and its kin, not examples."""
+    if not name.startswith(".") and name.isascii():
+        return False
+    folded = _folded(name)
+    return folded == ".env" or (folded.startswith(".env.") and folded not in _ENV_EXAMPLES)
+
+
+def _is_worktree(parts: Sequence[str], at: int) -> bool:
+    """Whether this `.claude` only leads to a checkout, which is judged by its own names."""
+    return (
+        parts[at] == ".claude" and parts[at + 1 : at + 2] == ["worktrees"] and len(parts) > at + 2
+    )
+
+
+def _folded(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    # Some file systems drop invisible characters and fold compatibility forms.
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKC", name.casefold())
+    return "".join(char for char in plain if unicodedata.category(char) != "Cf").casefold()

@@ -1,0 +1,129 @@
+"""The sentences of `decide`: why, and what would change it.
+
+They are for a person, so whatever a call brought along is shown with its invisible characters
+visible and cut where it has no end.
+"""
+
+from handaxe.contract.decision import Allow, Ask, Deny
+from handaxe.runtime.permission.policy import Policy
+from handaxe.runtime.permission.request import Request
+from handaxe.runtime.permission.rules import Rule, format_rule
+from handaxe.runtime.permission.scopes import suggested_scope
+
+SHOWN_CHARS = 300
+
+INSIDE = Allow("inside the project", "builtin")
+STORED = Allow("part of this session's own stored results", "builtin")
+ACCEPTED = Allow("acceptEdits mode lets files inside the working directories be changed", "mode")
+HARMLESS = Allow("changes nothing", "builtin")
+BYPASSED = Allow("bypassPermissions mode asks only where a rule says so", "mode")
+IMPOSSIBLE = Deny("A path cannot hold a NUL character; give another path.", "builtin")
+
+
+def allowed_by(rule: Rule) -> Allow:
+    """A rule said yes."""
+    text = shown(rule.text)
+    return Allow(f"the allow rule {text} ({rule.origin}) covers it", "rule", text, rule.origin)
+
+
+def denied_by(request: Request, rule: Rule, part: str) -> Deny:
+    """A rule said no."""
+    text = shown(rule.text)
+    changes = any(judged.access != "read" for judged in request.paths)
+    if changes and rule.tool == "Read" and rule.specifier is not None:
+        verb = "written" if request.tool == "Write" else "edited"
+        reason = (
+            "File is covered by a Read deny rule in your permission settings and cannot be "
+            f"{verb}. Only removing or narrowing {text} ({rule.origin}) changes this."
+        )
+    else:
+        reason = (
+            f"The deny rule {text} ({rule.origin}) covers {shown(part) if part else 'this tool'}; "
+            "only removing or narrowing that rule changes this."
+        )
+    return Deny(reason, "rule", text, rule.origin)
+
+
+def asked_by(request: Request, rule: Rule, part: str) -> Ask:
+    """A rule wants a person to say yes."""
+    text = shown(rule.text)
+    reason = (
+        f"The ask rule {text} ({rule.origin}) covers {shown(part or request.tool)}; "
+        "say yes, or remove or narrow that rule."
+    )
+    return Ask(reason, "rule", text, rule.origin)
+
+
+def refused_unasked(question: Ask) -> Deny:
+    """A question that the mode answers with no."""
+    reason = f"dontAsk mode refuses what would ask. {question.reason}"
+    return Deny(reason, "mode", question.rule, question.source)
+
+
+def protected(path: str, name: str) -> Ask:
+    """A write that could make other programs run code."""
+    return Ask(
+        f"{shown(path)} is protected: what is written to {shown(name)} can make other programs "
+        "run code or relax permissions, so it needs a yes whatever rules allow.",
+        "builtin",
+    )
+
+
+def hard_link(path: str) -> Ask:
+    """A write that would change a file outside under another name."""
+    return Ask(
+        f"{shown(path)} also has a name outside the working directories (a hard link), so "
+        "changing it needs a yes whatever rules allow; a copy of the file would not.",
+        "builtin",
+    )
+
+
+def unknown_place(path: str) -> Ask:
+    """A path that was not made absolute."""
+    return Ask(f"{shown(path)} is no absolute path, so its place is unknown; give one.", "builtin")
+
+
+def planning(tool: str) -> Ask:
+    """A change while a plan is being made."""
+    return Ask(
+        f"Plan mode changes nothing: {shown(tool)} needs a yes whatever rules allow, until plan "
+        "mode is left.",
+        "mode",
+    )
+
+
+def open_question(
+    request: Request, policy: Policy, *, path: str, outside: str | None, is_write: bool
+) -> Ask:
+    """A path that nothing allows, and the rule that would."""
+    family = "Edit" if is_write else "Read"
+    if not request.confined and not request.read_only:
+        family = request.tool
+    scope = suggested_scope(outside or path, policy.book.anchors)
+    remedy = shown(format_rule(Rule(family, scope, "")))
+    if outside is not None:
+        link = "" if outside == path else f"{shown(path)} leads to "
+        verb = "which lies" if link else "lies"
+        where = f"{link}{shown(outside)}{',' if link else ''} {verb} outside"
+        reason = f"{where} the working directories; say yes, or add the allow rule {remedy}."
+        return Ask(reason, "builtin")
+    if not is_write:
+        reason = f"{shown(path)} usually holds secrets; say yes, or add the allow rule {remedy}."
+        return Ask(reason, "builtin")
+    return Ask(
+        f"{shown(request.tool)} would change {shown(path)}, which asks in {policy.mode} mode; "
+        f"say yes, use acceptEdits mode, or add the allow rule {remedy}.",
+        "mode",
+    )
+
+
+def not_free(tool: str) -> Ask:
+    """A call without paths that nothing allows."""
+    name = shown(tool)
+    return Ask(f"{name} asks before it runs; say yes, or add the allow rule {name}.", "builtin")
+
+
+def shown(text: str) -> str:
+    """Text as a person may see it."""
+    cut = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
+    return cut if cut.isprintable() else ascii(cut)[1:-1]

@@ -1,0 +1,34 @@
+"""Everybody the pipeline works with, joined by `handaxe.app`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handaxe.contract.events import Event
+from handaxe.contract.ports.asker import Asker
+from handaxe.contract.ports.checkpoints import Checkpoints
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.hooks.run import Hooks
+from handaxe.runtime.permission.decide import Policy
+from handaxe.session.workdir import Workdir
+
+
+@dataclass(slots=True)
+class Collaborators:
+    """What the stages reach; the tools themselves reach only `offers`."""
+
+    session_id: str
+    catalog: Catalog
+    offers: Mapping[type[Any], Any]
+    """Ports and state objects by type, as tools ask for them."""
+    workdir: Workdir
+    files: Files
+    policy: Callable[[], Policy]
+    """The rules in force now."""
+    hooks: Hooks
+    emit: Callable[[Event], None]
+    results: ResultStore
+    asker: Asker | None = None
+    checkpoints: Checkpoints | None = None

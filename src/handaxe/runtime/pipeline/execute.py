@@ -1,0 +1,256 @@
+"""One call end to end, and how running calls are found again: by id, to stop or to repeat them.
+
+No exception leaves a call: whatever happens, there is exactly one result, and it is in the log
+before anybody sees it.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import Decision
+from handaxe.contract.effects import Effects
+from handaxe.contract.events import CallFinished, CallStarted
+from handaxe.contract.faults import BadInput, Cancelled, ToolFault
+from handaxe.contract.result import ToolResult
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.parse import Parsed, parse
+from handaxe.runtime.pipeline.prepare import Refused, prepare
+from handaxe.runtime.pipeline.run import failed_by_bug, run
+from handaxe.runtime.pipeline.settle import settle
+from handaxe.runtime.pipeline.traffic import Ticket, Traffic
+from handaxe.text.tokens import estimate
+from handaxe.text.wellformed import well_formed
+
+Recall = Callable[[str], ToolResult | None]
+"""The stored result of a finished call, by id."""
+
+
+class _Activity:
+    """A call on its way."""
+
+    __slots__ = ("done", "fingerprint", "has_started", "interrupt", "is_cancelled", "task")
+
+    def __init__(self, fingerprint: bytes) -> None:
+        self.fingerprint = fingerprint
+        self.task: asyncio.Task[Any] | None = None
+        self.done: asyncio.Future[ToolResult] | None = None
+        self.is_cancelled = False
+        self.has_started = False
+        self.interrupt = "block"
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """A call with its place in the order, or with the answer that needs no place."""
+
+    call: ToolCall
+    fingerprint: bytes
+    ticket: Ticket | None = None
+    parsed: Parsed | None = None
+    answer: ToolResult | None = None
+    same_as: str | None = None
+    """The id of a running call that this one repeats."""
+
+
+class Pipeline:
+    """Runs calls for one session."""
+
+    def __init__(self, among: Collaborators, *, lanes: int, recall: Recall) -> None:
+        self._among = among
+        self._traffic = Traffic(lanes)
+        self._recall = recall
+        self._active: dict[str, _Activity] = {}
+        self._finished: dict[str, bytes] = {}
+
+    def knows(self, call_id: str, tool: str, call_input: object) -> None:
+        """A call of an earlier run of this session, so that repeating it repeats its answer."""
+        self._finished[call_id] = fingerprint_of(tool, call_input)
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """Run one call in the caller's own task."""
+        return await self.conduct(self.admit(call))
+
+    def admit(self, call: ToolCall) -> Admitted:
+        """Give a call its place; everything that can be answered at once is."""
+        fingerprint = fingerprint_of(call.tool, call.input)
+        known = self._finished.get(call.id)
+        running = self._active.get(call.id)
+        if known is not None or running is not None:
+            if fingerprint != (known if known is not None else running and running.fingerprint):
+                return Admitted(call, fingerprint, answer=_reused(call))
+            if running is not None:
+                return Admitted(call, fingerprint, same_as=call.id)
+            stored = self._recall(call.id)
+            if stored is not None:
+                return Admitted(call, fingerprint, answer=stored)
+        self._active[call.id] = _Activity(fingerprint)
+        try:
+            parsed = parse(call, self._among)
+        except ToolFault as fault:
+            return self._rejected(call, fingerprint, ToolResult.from_fault(fault))
+        except Exception as error:  # noqa: BLE001 - a bug in a tool's facts is a result too
+            return self._rejected(call, fingerprint, failed_by_bug(call.tool, error))
+        return Admitted(call, fingerprint, self._traffic.join(parsed.effects), parsed)
+
+    async def conduct(self, admitted: Admitted) -> ToolResult:
+        """The one result of an admitted call."""
+        if admitted.answer is not None:
+            return admitted.answer
+        if admitted.same_as is not None:
+            return await self._share(admitted.same_as)
+        assert admitted.parsed is not None
+        assert admitted.ticket is not None
+        activity = self._active[admitted.call.id]
+        if activity.is_cancelled:
+            return self.abandon(admitted)
+        activity.task = asyncio.current_task()
+        activity.interrupt = admitted.parsed.tool.interrupt
+        began = time.perf_counter()
+        self._announce(admitted.call, admitted.parsed)
+        try:
+            result = await self._stages(admitted.parsed, admitted.ticket, activity)
+            if activity.is_cancelled:
+                # The tool stopped itself; take delivery of the cancellation here, not later.
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            result = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            if not activity.is_cancelled:
+                self._finish(admitted, result, began)
+                raise
+            if activity.task is not None:
+                activity.task.uncancel()
+        finally:
+            self._traffic.leave(admitted.ticket)
+        return self._finish(admitted, result, began)
+
+    def echo(self, call: ToolCall, original: ToolResult) -> ToolResult:
+        """Answer a call that asks for the very same as another one of its message."""
+        note = f"The same call as {original.id}; it was run once."
+        result = msgspec.structs.replace(original, notes=(*original.notes, note))
+        self._announce(call, None)
+        admitted = Admitted(call, fingerprint_of(call.tool, call.input))
+        return self._finish(admitted, result, time.perf_counter())
+
+    def abandon(self, admitted: Admitted) -> ToolResult:
+        """Close a call that never got to run; nothing happens if it has its result already."""
+        result = ToolResult.from_fault(Cancelled(started=False))
+        if admitted.ticket is None or admitted.call.id not in self._active:
+            return result
+        self._announce(admitted.call, admitted.parsed)
+        self._traffic.leave(admitted.ticket)
+        return self._finish(admitted, result, time.perf_counter())
+
+    def withdraw(self, call_id: str) -> None:
+        """Stop a call if it has not started yet."""
+        self._stop(lambda activity: not activity.has_started, call_id)
+
+    def cancel(self, call_id: str | None = None) -> int:
+        """Stop one call, or all; how many were reached."""
+        return self._stop(lambda _: True, call_id)
+
+    def interrupt(self) -> int:
+        """New input arrived: stop the calls whose tools give way to it."""
+        return self._stop(lambda activity: activity.interrupt == "cancel", None)
+
+    def _stop(self, which: Callable[[_Activity], bool], call_id: str | None) -> int:
+        wanted = [
+            activity
+            for active_id, activity in self._active.items()
+            if (call_id is None or active_id == call_id)
+            and not activity.is_cancelled
+            and which(activity)
+        ]
+        for activity in wanted:
+            activity.is_cancelled = True
+            if activity.task is not None:
+                activity.task.cancel()
+        return len(wanted)
+
+    async def _stages(self, parsed: Parsed, ticket: Ticket, activity: _Activity) -> ToolResult:
+        decision: Decision | None = None
+        try:
+            await self._traffic.clear(ticket)
+            prepared = await prepare(parsed, self._among)
+            decision = prepared.decision
+            if prepared.was_rewritten:
+                # Its effects are no longer those it was ordered by: it runs alone.
+                self._traffic.change(ticket, Effects.unknown())
+            await self._traffic.start(ticket)
+            activity.has_started = True
+            result = await run(prepared, self._among)
+            return await settle(result, prepared, self._among)
+        except Refused as refused:
+            result = ToolResult.from_fault(refused.fault)
+            return msgspec.structs.replace(result, decision=refused.decision)
+        except ToolFault as fault:
+            return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)
+        except Exception as error:  # noqa: BLE001 - no exception leaves a call
+            return failed_by_bug(parsed.tool.name, error)
+
+    def _announce(self, call: ToolCall, parsed: Parsed | None) -> None:
+        self._among.emit(
+            CallStarted(
+                call_id=call.id,
+                tool=parsed.tool.name if parsed else call.tool,
+                input=call.input,
+                derived=parsed.derived() if parsed else {},
+            )
+        )
+
+    def _rejected(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> Admitted:
+        self._announce(call, None)
+        admitted = Admitted(call, fingerprint)
+        return msgspec.structs.replace(
+            admitted, answer=self._finish(admitted, result, time.perf_counter())
+        )
+
+    def _finish(self, admitted: Admitted, result: ToolResult, began: float) -> ToolResult:
+        call, parsed = admitted.call, admitted.parsed
+        result = msgspec.structs.replace(
+            result,
+            id=call.id,
+            tool=parsed.tool.name if parsed else result.tool or well_formed(call.tool),
+            duration_ms=round((time.perf_counter() - began) * 1000, 3),
+            tokens=result.tokens or estimate(result.text),
+        )
+        self._among.emit(CallFinished(call_id=call.id, result=result))
+        self._finished[call.id] = admitted.fingerprint
+        activity = self._active.pop(call.id, None)
+        if activity is not None and activity.done is not None and not activity.done.done():
+            activity.done.set_result(result)
+        return result
+
+    async def _share(self, call_id: str) -> ToolResult:
+        activity = self._active.get(call_id)
+        if activity is None:
+            stored = self._recall(call_id)
+            assert stored is not None
+            return stored
+        if activity.done is None:
+            activity.done = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(activity.done)
+
+
+def fingerprint_of(tool: str, call_input: object) -> bytes:
+    """What makes two calls the same: the tool's name and its input, to the letter."""
+    try:
+        encoded = _encoder.encode(call_input)
+    except (TypeError, ValueError, RecursionError):
+        encoded = repr(call_input).encode(errors="backslashreplace")
+    name = tool.encode(errors="backslashreplace")
+    return sha256(name + b"\0" + encoded).digest()[:16]
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def _reused(call: ToolCall) -> ToolResult:
+    fault = BadInput(call.tool, [f"The call id {call.id!r} was used for another call already"])
+    return msgspec.structs.replace(
+        ToolResult.from_fault(fault), id=call.id, tool=well_formed(call.tool)
+    )

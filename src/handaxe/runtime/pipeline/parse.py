@@ -1,0 +1,79 @@
+"""What is asked: the tool, its typed input, and what the call would touch.
+
+No state is changed and nothing outside the roots is looked at.
+"""
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.effects import Effects, Resource
+from handaxe.contract.faults import BadInput
+from handaxe.contract.ports.files import Located
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.text.coercion import InputProblems, read_input
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """A call that was understood."""
+
+    call: ToolCall
+    tool: Tool[object]
+    args: object
+    effects: Effects
+    subjects: tuple[Subject, ...]
+    places: dict[str, Located]
+    """Where the paths of the call lead, by their spelling."""
+    notes: tuple[str, ...]
+
+    def derived(self) -> dict[str, str]:
+        """What observers are told beside the input: the resolved paths."""
+        return {
+            subject.field: self.places[subject.path].path
+            for subject in self.subjects
+            if isinstance(subject, PathSubject) and subject.field
+        }
+
+
+def parse(call: ToolCall, among: Collaborators) -> Parsed:
+    """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
+    tool, renamed = among.catalog.find(call.tool)
+    try:
+        args, coerced = read_input(tool.args_type, call.input)
+    except InputProblems as problems:
+        raise BadInput(tool.name, problems.problems) from None
+    subjects = tool.subjects(args)
+    places: dict[str, Located] = {}
+    for subject in subjects:
+        if isinstance(subject, PathSubject):
+            _locate(subject.path, places, among)
+    effects = _resolved(tool.effects_of(args), places, among)
+    notes = (*((renamed,) if renamed else ()), *coerced)
+    return Parsed(call, tool, args, effects, subjects, places, notes)
+
+
+def _locate(path: str, places: dict[str, Located], among: Collaborators) -> Located:
+    place = places.get(path)
+    if place is None:
+        absolute = among.workdir.resolve(path)
+        place = places[path] = among.files.locate(absolute, among.workdir.roots)
+    return place
+
+
+def _resolved(effects: Effects, places: dict[str, Located], among: Collaborators) -> Effects:
+    """The same effects with every path followed to the file it means."""
+    if not effects.reads and not effects.writes:
+        return effects
+
+    def follow(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
+        return tuple(
+            Resource("path", _locate(resource.name, places, among).real)
+            if resource.kind == "path"
+            else resource
+            for resource in resources
+        )
+
+    reads = follow(effects.reads)
+    writes = reads if effects.writes == effects.reads else follow(effects.writes)
+    return msgspec.structs.replace(effects, reads=reads, writes=writes)

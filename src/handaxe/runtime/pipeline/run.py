@@ -1,0 +1,54 @@
+"""Do it: remember what may change, run the tool, whatever happens give one result."""
+
+import asyncio
+import logging
+
+from handaxe.contract.faults import InternalError, TimedOut, ToolFault
+from handaxe.contract.result import ToolResult
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.prepare import Prepared
+
+_log = logging.getLogger("handaxe.pipeline")
+
+
+async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
+    """The tool's own result; a fault or a bug becomes a failed one."""
+    parsed = prepared.parsed
+    checkpoints = None if parsed.effects.is_read_only else among.checkpoints
+    try:
+        if checkpoints is not None:
+            await checkpoints.before(parsed.call.id, parsed.tool.name, parsed.effects)
+        return await _call(prepared)
+    except ToolFault as fault:
+        return ToolResult.from_fault(fault)
+    except Exception as error:  # noqa: BLE001 - a bug in a tool must not reach the caller
+        return failed_by_bug(parsed.tool.name, error)
+    finally:
+        if checkpoints is not None:
+            await checkpoints.after(parsed.call.id)
+
+
+def failed_by_bug(tool: str, error: Exception) -> ToolResult:
+    """The result for an exception nobody foresaw; the traceback goes to the log."""
+    _log.error("%s failed", tool, exc_info=error)
+    return ToolResult.from_fault(InternalError(tool, error))
+
+
+async def _call(prepared: Prepared) -> ToolResult:
+    tool, args, ctx = prepared.parsed.tool, prepared.parsed.args, prepared.ctx
+    if tool.timeout_s is None:
+        return _checked(await tool.call(args, ctx))
+    limit = asyncio.timeout(tool.timeout_s)
+    try:
+        async with limit:
+            return _checked(await tool.call(args, ctx))
+    except TimeoutError:
+        if limit.expired():
+            raise TimedOut(tool.name, tool.timeout_s) from None
+        raise
+
+
+def _checked(result: object) -> ToolResult:
+    if not isinstance(result, ToolResult):
+        raise TypeError(f"call() returned {type(result).__name__}, not ToolResult")
+    return result

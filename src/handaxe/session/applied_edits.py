@@ -1,0 +1,36 @@
+"""Replacements this session has made, so that a repeated one is recognised and not refused."""
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from handaxe.contract.events import EditApplied
+
+REMEMBERED = 10_000
+
+
+class AppliedEdits:
+    """Which old text was replaced by which new text, in which file."""
+
+    def __init__(self, announce: Callable[[EditApplied], None] = lambda _: None) -> None:
+        self._made: dict[tuple[str, str], None] = {}
+        self._announce = announce
+
+    def add(self, path: str, old: str, new: str) -> None:
+        """Remember a replacement."""
+        event = EditApplied(path=path, fingerprint=_fingerprint(old, new))
+        self.replay(event)
+        self._announce(event)
+
+    def has(self, path: str, old: str, new: str) -> bool:
+        """Whether this very replacement was made here."""
+        return (path, _fingerprint(old, new)) in self._made
+
+    def replay(self, event: EditApplied) -> None:
+        """Take over what an earlier run of the session had announced."""
+        self._made[event.path, event.fingerprint] = None
+        if len(self._made) > REMEMBERED:
+            del self._made[next(iter(self._made))]
+
+
+def _fingerprint(old: str, new: str) -> str:
+    return sha256(f"{len(old)}\0{old}{new}".encode(errors="surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,158 @@
+"""What a session may do without asking: mode, rules by source, grants, and who said what.
+
+Rules are kept as the texts people wrote; `runtime.permission` reads them. Nothing here decides.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"]
+RuleSource = Literal["policy", "flags", "local", "project", "user", "session"]
+RuleBehaviour = Literal["allow", "ask", "deny"]
+
+MAX_ANSWERS = 1000
+
+
+class RuleText(msgspec.Struct, frozen=True):
+    """A rule as somebody wrote it, and where."""
+
+    text: str
+    behaviour: RuleBehaviour
+    source: RuleSource = "session"
+    file: str | None = None
+    line: int | None = None
+    root: str | None = None
+    """What a leading `/` is relative to; None for the project's root."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What was said about one call."""
+
+    call_id: str
+    tool: str
+    accepted: bool
+    by: str
+    reason: str = ""
+
+
+class _Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    mode: Mode = "default"
+    mode_before_plan: Mode | None = None
+    rules: list[RuleText] = []
+    grants: list[RuleText] = []
+    answers: list[Answer] = []
+    never_prompt: bool = False
+
+
+class PermissionState:
+    """The permission context of one session or agent."""
+
+    def __init__(
+        self, *, mode: Mode = "default", rules: Iterable[RuleText] = (), never_prompt: bool = False
+    ) -> None:
+        self._mode: Mode = mode
+        self._before_plan: Mode | None = None
+        self._rules = tuple(rules)
+        self._grants: tuple[RuleText, ...] = ()
+        self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
+        self.never_prompt = never_prompt
+        """Whether nobody may be asked; what would ask is refused and recorded."""
+        self.revision = 0
+        """Grows with every change of mode or rules, so that readers know what to read again."""
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in force."""
+        return self._mode
+
+    @property
+    def mode_before_plan(self) -> Mode | None:
+        """The mode that leaving plan mode returns to; None outside plan mode."""
+        return self._before_plan
+
+    @property
+    def rules(self) -> tuple[RuleText, ...]:
+        """Every rule in force, this session's grants last."""
+        return self._rules + self._grants
+
+    @property
+    def grants(self) -> tuple[RuleText, ...]:
+        """What was allowed for the rest of this session."""
+        return self._grants
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The newest accepts and rejects, oldest first."""
+        return tuple(self._answers)
+
+    def set_mode(self, mode: Mode) -> None:
+        """Change the mode; plan mode remembers the one before."""
+        if mode == self._mode:
+            return
+        self._before_plan = self._mode if mode == "plan" else None
+        self._mode = mode
+        self.revision += 1
+
+    def leave_plan(self) -> Mode:
+        """Return to the mode before plan mode; elsewhere nothing changes."""
+        if self._mode == "plan":
+            self.set_mode(self._before_plan or "default")
+        return self._mode
+
+    def rules_from(self, source: RuleSource) -> tuple[RuleText, ...]:
+        """The rules of one source."""
+        return tuple(rule for rule in self.rules if rule.source == source)
+
+    def add_rules(self, rules: Iterable[RuleText]) -> None:
+        """Put more rules in force; those already there are not repeated."""
+        self._rules = tuple(dict.fromkeys((*self._rules, *rules)))
+        self.revision += 1
+
+    def replace_rules(self, source: RuleSource, rules: Iterable[RuleText]) -> None:
+        """Exchange all rules of a source, for example when its file has changed."""
+        kept = [rule for rule in self._rules if rule.source != source]
+        self._rules = (*kept, *(rule for rule in rules if rule.source == source))
+        self.revision += 1
+
+    def remove_rules(self, rules: Iterable[RuleText]) -> None:
+        """Take rules and grants out of force."""
+        gone = set(rules)
+        self._rules = tuple(rule for rule in self._rules if rule not in gone)
+        self._grants = tuple(rule for rule in self._grants if rule not in gone)
+        self.revision += 1
+
+    def grant(self, texts: Iterable[str]) -> None:
+        """Allow more for the rest of the session, as a person said."""
+        rules = (RuleText(text, "allow", "session") for text in texts)
+        self._grants = tuple(dict.fromkeys((*self._grants, *rules)))
+        self.revision += 1
+
+    def record(self, answer: Answer) -> None:
+        """Keep what was said about a call."""
+        self._answers.append(answer)
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as plain data."""
+        return msgspec.to_builtins(
+            _Snapshot(
+                mode=self._mode,
+                mode_before_plan=self._before_plan,
+                rules=list(self._rules),
+                grants=list(self._grants),
+                answers=list(self._answers),
+                never_prompt=self.never_prompt,
+            )
+        )
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "PermissionState":
+        """The state that `to_json` wrote; raises `msgspec.ValidationError` on anything else."""
+        kept = msgspec.convert(data, _Snapshot)
+        state = cls(mode=kept.mode, rules=kept.rules, never_prompt=kept.never_prompt)
+        state._before_plan = kept.mode_before_plan
+        state._grants = tuple(kept.grants)
+        state._answers.extend(kept.answers)
+        return state

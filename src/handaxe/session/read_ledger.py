@@ -1,0 +1,167 @@
+"""Which file versions this session has seen, whole or in part.
+
+Edit and Write refuse a file whose content changed since it was last read here. A version is its
+content (a hash), never its clock; it is kept under the real path, so that a link and its target
+are one file.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from handaxe.contract.events import FileForgotten, FileSeen
+from handaxe.contract.ports.files import FileVersion
+
+KEPT_CONTENT_BYTES = 4 * 1024 * 1024
+KEPT_FILE_BYTES = 256 * 1024
+
+Announce = Callable[[FileSeen | FileForgotten], None]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What the session knows of one file."""
+
+    version: FileVersion
+    total_lines: int | None
+    lines: tuple[tuple[int, int], ...]
+    """Seen ranges, first and last line inclusive, in order and apart; empty means all."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every line was seen."""
+        return not self.lines or self.lines == ((1, self.total_lines),)
+
+
+class LineChange(msgspec.Struct, frozen=True):
+    """Lines of a file that made way for others."""
+
+    first: int
+    old_count: int
+    new_count: int
+
+
+class ReadLedger:
+    """The versions seen so far, by real path."""
+
+    def __init__(self, announce: Announce = lambda _: None) -> None:
+        self._seen: dict[str, Seen] = {}
+        self._contents: OrderedDict[str, bytes] = OrderedDict()
+        self._kept_bytes = 0
+        self._announce = announce
+
+    def find(self, path: str) -> Seen | None:
+        """What was seen of the file at this real path."""
+        return self._seen.get(path)
+
+    def content(self, path: str) -> bytes | None:
+        """The bytes as they were seen, if they are still kept, for showing what changed."""
+        return self._contents.get(path)
+
+    def saw(
+        self,
+        version: FileVersion,
+        *,
+        content: bytes | None = None,
+        total_lines: int | None = None,
+        lines: tuple[int, int] | None = None,
+    ) -> None:
+        """Note that a version was seen: all of it, or the given range of lines."""
+        before = self._seen.get(version.path)
+        same = before is not None and before.version.digest == version.digest
+        ranges = (lines,) if lines is not None else ()
+        if same and before is not None:
+            ranges = () if before.is_whole or not ranges else merge(*before.lines, *ranges)
+        seen = Seen(version, total_lines, ranges)
+        if content is not None:
+            self._keep(version.path, content)
+        elif not same:
+            self._drop(version.path)
+        if seen == before:
+            return
+        self._note(seen)
+
+    def edited(
+        self, version: FileVersion, changes: Sequence[LineChange], *, content: bytes | None
+    ) -> None:
+        """The session itself changed lines: it knows the new version as far as the old one."""
+        before = self._seen.get(version.path)
+        ranges = before.lines if before else ()
+        total = before.total_lines if before else None
+        for change in sorted(changes, key=lambda change: -change.first):
+            ranges = shift(ranges, change)
+            total = None if total is None else total + change.new_count - change.old_count
+        if content is None or len(content) > KEPT_FILE_BYTES:
+            self._drop(version.path)
+        else:
+            self._keep(version.path, content)
+        self._note(Seen(version, total, ranges))
+
+    def forget(self, path: str) -> None:
+        """The file is gone: nothing of it counts as seen."""
+        if self._seen.pop(path, None) is not None:
+            self._drop(path)
+            self._announce(FileForgotten(path=path))
+
+    def replay(self, event: FileSeen | FileForgotten) -> None:
+        """Take over what an earlier run of the session had announced."""
+        if isinstance(event, FileForgotten):
+            self._seen.pop(event.path, None)
+            return
+        version = FileVersion(event.path, event.digest, event.size_bytes, event.mtime_ns)
+        self._seen[event.path] = Seen(version, event.total_lines, event.lines)
+
+    def _note(self, seen: Seen) -> None:
+        version = seen.version
+        self._seen[version.path] = seen
+        self._announce(
+            FileSeen(
+                path=version.path,
+                digest=version.digest,
+                size_bytes=version.size_bytes,
+                mtime_ns=version.mtime_ns,
+                total_lines=seen.total_lines,
+                lines=seen.lines,
+            )
+        )
+
+    def _keep(self, path: str, content: bytes) -> None:
+        self._drop(path)
+        if len(content) > KEPT_FILE_BYTES:
+            return
+        self._contents[path] = content
+        self._kept_bytes += len(content)
+        while self._kept_bytes > KEPT_CONTENT_BYTES:
+            _, dropped = self._contents.popitem(last=False)
+            self._kept_bytes -= len(dropped)
+
+    def _drop(self, path: str) -> None:
+        self._kept_bytes -= len(self._contents.pop(path, b""))
+
+
+def merge(*ranges: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """The same lines as few ranges, in order; neighbours are joined."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def shift(ranges: tuple[tuple[int, int], ...], change: LineChange) -> tuple[tuple[int, int], ...]:
+    """Seen ranges after a change: its new lines are known, later lines have moved."""
+    if not ranges:
+        return ()
+    moved_by = change.new_count - change.old_count
+    behind = change.first + change.old_count
+    moved: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if first < change.first:
+            moved.append((first, min(last, change.first - 1)))
+        if last >= behind:
+            moved.append((max(first, behind) + moved_by, last + moved_by))
+    if change.new_count:
+        moved.append((change.first, change.first + change.new_count - 1))
+    return merge(*moved)

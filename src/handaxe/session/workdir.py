@@ -1,0 +1,97 @@
+"""Where the session works: its directory, and the roots it may work in.
+
+Paths are resolved by name only; following links needs a look at the disk and is the business
+of the `Files` port.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from handaxe.contract.faults import BadPath
+
+MAX_PATH_BYTES = 4096
+MAX_NAME_BYTES = 255
+
+
+class Workdir:
+    """The current directory and the working directories of one session or agent."""
+
+    def __init__(
+        self,
+        roots: Sequence[str],
+        *,
+        home: str,
+        spellings: Mapping[str, str] | None = None,
+        free_to_read: Sequence[str] = (),
+        announce: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.roots = tuple(roots)
+        """The working directories after links."""
+        self.home = home
+        self._spellings = tuple((spellings or {}).items())
+        self.free_to_read = tuple(free_to_read)
+        """Places outside the roots that hold the session's own output."""
+        self.current = self.roots[0]
+        self._announce = announce
+
+    @property
+    def root(self) -> str:
+        """The directory the session was opened for."""
+        return self.roots[0]
+
+    def move(self, path: str) -> None:
+        """Make `path` the current directory."""
+        if path != self.current:
+            self.current = path
+            self._announce(path)
+
+    def resolve(self, path: str) -> str:
+        """The absolute form of a path: `~`, `.` and `..` resolved by name, nothing decoded."""
+        _refuse_malformed(path)
+        if path == "~" or path.startswith("~/"):
+            path = self.home + path[1:]
+        elif path.startswith("~"):
+            raise BadPath(f"{path!r} names another user's home. Give the absolute path instead.")
+        path = normalize(path if path.startswith("/") else f"{self.current}/{path}")
+        # A working directory that was named through a link is known by that name as well.
+        for spelled, real in self._spellings:
+            if is_inside(path, spelled):
+                return real + path[len(spelled) :]
+        return path
+
+
+def normalize(path: str) -> str:
+    """An absolute path without `.`, `..`, doubled or trailing slashes."""
+    if "/." not in path and "//" not in path and not path.endswith("/"):
+        return path
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if parts:
+                parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def is_inside(path: str, directory: str) -> bool:
+    """Whether `path` is `directory` or lies below it, by whole components."""
+    return path == directory or path.startswith(
+        directory if directory.endswith("/") else directory + "/"
+    )
+
+
+def _refuse_malformed(path: str) -> None:
+    if not path:
+        raise BadPath("The path is empty. Give the absolute path of a file.")
+    if "\0" in path:
+        raise BadPath(f"{path[:200]!r} contains a NUL byte, which no path can hold.")
+    try:
+        encoded = path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise BadPath(f"{path[:200]!r} contains a lone surrogate, no path can hold it.") from None
+    if len(encoded) >= MAX_PATH_BYTES:
+        raise BadPath(f"The path has {len(encoded):,} bytes; no path can be that long.")
+    if len(encoded) > MAX_NAME_BYTES and any(
+        len(part) > MAX_NAME_BYTES for part in encoded.split(b"/")
+    ):
+        raise BadPath(f"{path[:80]!r}... has a name of more than {MAX_NAME_BYTES} bytes.")

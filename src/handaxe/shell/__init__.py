@@ -1,0 +1,1 @@
+"""Pure analysis of bash commands."""

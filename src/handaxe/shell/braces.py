@@ -1,0 +1,104 @@
+"""Brace expansion, which bash does before anything else: `{a,b}` and `{1..9}` in unquoted text."""
+
+from __future__ import annotations
+
+import re
+
+from handaxe.shell.syntax import Piece
+
+_Atom = str | Piece
+_RANGE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
+EXPANSION_LIMIT = 64
+
+
+def expand_braces(pieces: list[Piece]) -> list[list[Piece]] | None:
+    """The words that `pieces` becomes, or None when there are too many to look at."""
+    expanded = _expand(_atoms(pieces))
+    return None if expanded is None else [_pieces(atoms) for atoms in expanded]
+
+
+def _atoms(pieces: list[Piece]) -> list[_Atom]:
+    """Unquoted text as single characters, everything else whole."""
+    atoms: list[_Atom] = []
+    for piece in pieces:
+        if piece.kind == "text" and not piece.quoted:
+            atoms.extend(piece.text)
+        else:
+            atoms.append(piece)
+    return atoms
+
+
+def _pieces(atoms: list[_Atom]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for atom in atoms:
+        if isinstance(atom, Piece):
+            pieces.append(atom)
+        elif pieces and pieces[-1].kind == "text" and not pieces[-1].quoted:
+            pieces[-1] = Piece("text", pieces[-1].text + atom)
+        else:
+            pieces.append(Piece("text", atom))
+    return pieces
+
+
+def _expand(atoms: list[_Atom]) -> list[list[_Atom]] | None:
+    for start, atom in enumerate(atoms):
+        if atom != "{":
+            continue
+        group = _group(atoms, start)
+        if group is None:
+            continue
+        choices, end = group
+        tails = _expand(atoms[end:])
+        if tails is None:
+            return None
+        out: list[list[_Atom]] = []
+        for choice in choices:
+            inner = _expand(choice)
+            if inner is None or len(out) + len(inner) * len(tails) > EXPANSION_LIMIT:
+                return None
+            out.extend([*atoms[:start], *middle, *tail] for middle in inner for tail in tails)
+        return out
+    return [atoms]
+
+
+def _group(atoms: list[_Atom], start: int) -> tuple[list[list[_Atom]], int] | None:
+    """The alternatives of the group opening at `start` and where it ends, if it is one."""
+    depth, part, parts = 0, list[_Atom](), list[list[_Atom]]()
+    for at in range(start, len(atoms)):
+        atom = atoms[at]
+        depth += (atom == "{") - (atom == "}")
+        if depth == 0:
+            parts.append(part)
+            if len(parts) > 1:
+                return parts, at + 1
+            ranged = _range(part)
+            return (ranged, at + 1) if ranged else None
+        if atom == "," and depth == 1:
+            parts.append(part)
+            part = []
+        elif at > start:
+            part.append(atom)
+    return None
+
+
+def _range(part: list[_Atom]) -> list[list[_Atom]] | None:
+    if not all(isinstance(atom, str) for atom in part):
+        return None
+    found = _RANGE.fullmatch("".join(atom for atom in part if isinstance(atom, str)))
+    if found is None:
+        return None
+    first, last = found.group(1), found.group(2)
+    if first.lstrip("-").isdigit() != last.lstrip("-").isdigit():
+        return None
+    if len(first) > 6 or len(last) > 6:
+        return [[Piece("param", "many")]]
+    step = max(1, abs(int(found.group(3) or 1)))
+    if first.isalpha():
+        low, high = ord(first), ord(last)
+    else:
+        low, high = int(first), int(last)
+    span = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
+    if len(span) > EXPANSION_LIMIT:
+        return [[Piece("param", "many")]]
+    width = max(len(first), len(last)) if first.startswith("0") or last.startswith("0") else 0
+    return [list(chr(n) if first.isalpha() else str(n).zfill(width)) for n in span]

@@ -1,0 +1,116 @@
+"""What a word becomes on the command line, as far as the text alone can tell.
+
+A field is known, a glob below a known place, or unknown; unknown is never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from handaxe.shell.braces import expand_braces
+from handaxe.shell.syntax import Param, Piece, Word
+
+_SPLITS = frozenset(" \t\n*?[]\\")
+
+
+class Field(Struct, frozen=True):
+    """One argument: its value (the pattern for a glob, the known head for unknown)."""
+
+    kind: Literal["known", "glob", "unknown"]
+    value: str
+    text: str
+    single: bool = True
+    """False when it may become several arguments or none."""
+
+    @property
+    def known(self) -> str | None:
+        """The value if it is certain."""
+        return self.value if self.kind == "known" else None
+
+    @property
+    def may_be_option(self) -> bool:
+        """Whether the argument could start with a dash."""
+        if self.kind == "glob":
+            return self.value[:1] in ("*", "?", "[", "-") or not self.single
+        if self.kind == "unknown":
+            return not self.value or self.value.startswith("-") or not self.single
+        return self.value.startswith("-")
+
+
+Variables = Mapping[str, Field | None]
+"""What is known of shell variables: a field, or None when it was set to something unknown."""
+
+
+def fields_of(word: Word, variables: Variables) -> list[Field]:
+    """The arguments that `word` becomes."""
+    if not (word.has_brace or word.has_expansion or word.has_glob or word.has_tilde):
+        return [Field("known", "".join([piece.text for piece in word.pieces]), word.text)]
+    if not word.has_brace:
+        return [_field(word.pieces, word.text, variables)]
+    expanded = expand_braces(word.pieces)
+    if expanded is None:
+        return [Field("unknown", "", word.text, single=False)]
+    return [_field(pieces, word.text, variables) for pieces in expanded]
+
+
+def value_field(word: Word, variables: Variables) -> Field:
+    """The value of an assignment: no splitting, no globs, no braces."""
+    pieces = [
+        Piece("text", piece.text, quoted=True)
+        if piece.kind == "glob"
+        else Piece(piece.kind, piece.text, quoted=True, param=piece.param)
+        for piece in word.pieces
+    ]
+    return _field(pieces, word.text, variables)
+
+
+def _field(pieces: list[Piece], text: str, variables: Variables) -> Field:
+    value, kind, single = "", "known", True
+    for piece in pieces:
+        if piece.kind == "text":
+            value += piece.text
+            continue
+        if piece.kind == "glob":
+            value += piece.text
+            kind = "glob"
+            continue
+        part = _expansion(piece, variables)
+        if part is None:
+            return _unknown(pieces, value, text)
+        value += part.value
+        single = single and part.single
+        kind = "glob" if part.kind == "glob" else kind
+    return Field("glob" if kind == "glob" else "known", value, text, single=single)
+
+
+def _unknown(pieces: list[Piece], head: str, text: str) -> Field:
+    single = all(p.quoted or p.kind in ("text", "tilde", "arithmetic") for p in pieces)
+    # "$@" is many arguments even inside quotes.
+    many = any(p.param is not None and p.param.name.startswith("@") for p in pieces)
+    many = many or any(p.param is not None and p.param.name.endswith("[]") for p in pieces)
+    return Field("unknown", head, text, single=single and not many)
+
+
+def _expansion(piece: Piece, variables: Variables) -> Field | None:
+    if piece.kind == "tilde":
+        name = {"": "HOME", "+": "PWD"}.get(piece.text)
+        return variables.get(name) if name else None
+    if piece.kind != "param" or piece.param is None:
+        return None
+    return _parameter(piece.param, variables, quoted=piece.quoted)
+
+
+def _parameter(param: Param, variables: Variables, *, quoted: bool) -> Field | None:
+    found = variables.get(param.name)
+    if found is None or param.operator:
+        return None
+    if found.kind == "known":
+        if quoted:
+            return found
+        return found if found.value and not _SPLITS.intersection(found.value) else None
+    if found.kind == "glob":
+        return found if quoted else Field("glob", found.value, found.text, single=False)
+    return None

@@ -1,0 +1,347 @@
+"""Walking a script in the order bash would, with what is known at each command.
+
+Known are the possible current directories (after `cd`) and variables with literal values. Where the text
+does not say, the state is unknown, never guessed.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from handaxe.shell.fields import Field, fields_of, value_field
+from handaxe.shell.places import resolve
+from handaxe.shell.syntax import (
+    Assignment,
+    Chain,
+    Compound,
+    Node,
+    Pipeline,
+    Redirect,
+    Script,
+    Sequence,
+    Simple,
+    Word,
+)
+
+_STATEFUL = frozenset(
+    ["eval", "source", ".", "mapfile", "readarray", "declare", "typeset", "local", "export", "readonly", "unset", "let", "getopts", "pushd", "popd", "shopt", "exec", "trap", "alias", "unalias", "enable", "builtin", "command", "set", "bind", "complete", "fc"]
+)
+_VISITS = 600
+_LOOP_VALUES = 12
+
+
+class State(Struct, frozen=True):
+    """What is known before a command: possible directories (none: unknown) and variables."""
+
+    cwds: frozenset[str]
+    variables: dict[str, Field | None]
+
+    def lost(self) -> State:
+        """Nothing known any more."""
+        return State(frozenset(), dict.fromkeys(self.variables))
+
+
+class Part(Struct):
+    """One command, or one piece of syntax that does something, and the states it may run in."""
+
+    node: Simple | Compound
+    kind: str
+    """simple, test, arithmetic, function, coproc, header (words and redirections of a compound)."""
+    states: list[State]
+    in_function: bool = False
+    background: bool = False
+    reads_pipe: bool = False
+    redirects: list[Redirect] = []
+    words: list[Word] = []
+
+    @property
+    def text(self) -> str:
+        """The source text, shortened to what this part itself says."""
+        if self.kind != "header":
+            return self.node.text
+        pieces = [word.text for word in self.words] + [item.text for item in self.redirects]
+        return " ".join(pieces)
+
+
+_Pair = tuple[State | None, State | None]
+
+
+def walk(script: Script, cwd: str, home: str) -> list[Part]:
+    """Every part of `script`, in source order of first visit."""
+    known = {
+        "HOME": Field("known", home, home),
+        "PWD": Field("known", cwd, cwd),
+    }
+    walker = _Walker()
+    walker.sequence(script.body, State(frozenset({cwd}), dict(known)))
+    return walker.parts
+
+
+def merge(first: State | None, second: State | None) -> State | None:
+    """What holds whichever of two ways was taken."""
+    if first is None or second is None or first is second:
+        return first or second
+    cwds = first.cwds | second.cwds if first.cwds and second.cwds else frozenset[str]()
+    names = first.variables.keys() | second.variables.keys()
+    variables = {
+        name: first.variables.get(name)
+        if first.variables.get(name) == second.variables.get(name)
+        else None
+        for name in names
+    }
+    return State(cwds, variables)
+
+
+class _Walker:
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self._by_node: dict[tuple[int, str], Part] = {}
+        self._visits = 0
+        self._in_function = False
+        self._background = False
+        self._escaped: State | None = None
+
+    def sequence(self, node: Sequence, state: State | None) -> State | None:
+        for item, background in zip(node.items, node.background, strict=False):
+            if state is None:
+                # Nothing is reached after exit, but it is still looked at, with nothing known.
+                state = State(frozenset(), {})
+            if background:
+                before, self._background = self._background, True
+                self.node(item, state)
+                self._background = before
+            else:
+                state = merge(*self.node(item, state))
+        return state
+
+    def node(self, node: Node, state: State) -> _Pair:
+        if isinstance(node, Simple):
+            return self._simple(node, state)
+        if isinstance(node, Pipeline):
+            return self._pipeline(node, state)
+        if isinstance(node, Chain):
+            return self._chain(node, state)
+        if isinstance(node, Sequence):
+            after = self.sequence(node, state)
+            return after, after
+        return self._compound(node, state)
+
+    def _chain(self, node: Chain, state: State) -> _Pair:
+        good, bad = self.node(node.items[0], state)
+        for operator, item in zip(node.operators, node.items[1:], strict=True):
+            start = good if operator == "&&" else bad
+            # A branch that cannot be reached is looked at with nothing known.
+            inner = self.node(item, start if start is not None else State(frozenset(), {}))
+            if start is None:
+                continue
+            if operator == "&&":
+                good, bad = inner[0], merge(bad, inner[1])
+            else:
+                good, bad = merge(good, inner[0]), inner[1]
+        return good, bad
+
+    def _pipeline(self, node: Pipeline, state: State) -> _Pair:
+        if len(node.commands) == 1:
+            good, bad = self.node(node.commands[0], state)
+            return (bad, good) if node.negated else (good, bad)
+        for index, command in enumerate(node.commands):
+            first = len(self.parts)
+            self.node(command, state)
+            if index and len(self.parts) > first:
+                self.parts[first].reads_pipe = True
+        return state, state
+
+    def _record(
+        self,
+        node: Simple | Compound,
+        kind: str,
+        state: State,
+        words: list[Word],
+        redirects: list[Redirect],
+    ) -> None:
+        key = (id(node), kind)
+        part = self._by_node.get(key)
+        if part is None:
+            part = Part(node, kind, [], self._in_function, self._background)
+            part.words, part.redirects = words, redirects
+            self._by_node[key] = part
+            self.parts.append(part)
+        if state not in part.states:
+            part.states.append(state)
+        self._visits += 1
+        inner = [word for word in words if word.scripts]
+        targets = [item.heredoc.body if item.heredoc else item.target for item in redirects]
+        inner += [word for word in targets if word is not None and word.scripts]
+        for word in inner:
+            for script in word.scripts:
+                self.sequence(script, state)
+
+    def _simple(self, node: Simple, state: State) -> _Pair:
+        values = _assigned_words(node.assignments)
+        self._record(node, "simple", state, [*values, *node.words], node.redirects)
+        if not node.words:
+            after = _assign(node.assignments, state)
+            return after, after
+        if node.words[0].literal in ("break", "continue"):
+            self._escaped = merge(self._escaped, state)
+            return None, None
+        return _step(node, state)
+
+    def _compound(self, node: Compound, state: State) -> _Pair:
+        kind = node.kind
+        if kind in ("test", "arithmetic", "coproc", "function", "select", "for-arithmetic"):
+            self._record(node, kind, state, node.words, node.redirects)
+        elif node.words or node.redirects:
+            self._record(node, "header", state, node.words, node.redirects)
+        if kind == "subshell":
+            self.sequence(node.bodies[0], state)
+            return state, state
+        if kind == "group":
+            after = self.sequence(node.bodies[0], state)
+            return after, after
+        if kind == "if":
+            return self._if(node, state)
+        if kind == "case":
+            return self._case(node, state)
+        if kind in ("function", "coproc"):
+            return self._function(node, state)
+        if kind in ("test", "arithmetic"):
+            after = state if kind == "test" else state.lost()
+            return after, after
+        return self._loop(node, state)
+
+    def _if(self, node: Compound, state: State) -> _Pair:
+        result: State | None = None
+        current: State | None = state
+        for condition, body in zip(node.conditions, node.bodies, strict=True):
+            entry = current or State(frozenset(), {})
+            good, bad = self._condition(condition, entry)
+            result = merge(result, self.sequence(body, good))
+            current = bad
+        if node.otherwise is not None:
+            result = merge(result, self.sequence(node.otherwise, current))
+        else:
+            result = merge(result, current)
+        return result, result
+
+    def _condition(self, node: Sequence, state: State) -> _Pair:
+        if len(node.items) == 1 and not node.background[0]:
+            return self.node(node.items[0], state)
+        after = self.sequence(node, state)
+        return after, after
+
+    def _case(self, node: Compound, state: State) -> _Pair:
+        result: State | None = state
+        for body in node.bodies:
+            # `;&` falls through, so a body may start in the state another one left.
+            result = merge(result, self.sequence(body, result))
+        return result, result
+
+    def _function(self, node: Compound, state: State) -> _Pair:
+        before, self._in_function = self._in_function, True
+        self.sequence(node.bodies[0], state.lost())
+        self._in_function = before
+        lost = state.lost()
+        return lost, lost
+
+    def _loop(self, node: Compound, state: State) -> _Pair:
+        values = self._loop_values(node, state)
+        if values is not None:
+            current: State | None = state
+            for value in values:
+                entry = _with(current or state.lost(), node.name, value)
+                current = merge(self._once(node, entry), entry)
+            after = merge(current, state)
+            return after, after
+        entry = _with(state, node.name.rstrip("@"), None) if node.name else state
+        after = merge(entry, self._once(node, entry))
+        if after is not None and after != entry:
+            again = merge(after, self._once(node, after))
+            if again != after:
+                lost = entry.lost()
+                self._once(node, lost)
+                return lost, lost
+        return after, after
+
+    def _once(self, node: Compound, state: State) -> State | None:
+        current: State | None = state
+        if node.conditions:
+            current = merge(*self._condition(node.conditions[0], state))
+        # What left by break or continue also goes on; `break 2` reaches the outer loop too.
+        return merge(self.sequence(node.bodies[0], current), self._escaped)
+
+    def _loop_values(self, node: Compound, state: State) -> list[Field] | None:
+        """The values a `for` loop takes, if the text says and they are few."""
+        if node.kind != "for" or node.name.endswith("@") or self._visits > _VISITS:
+            return None
+        values: list[Field] = []
+        for word in node.words:
+            values.extend(fields_of(word, state.variables))
+        if len(values) > _LOOP_VALUES or any(value.kind == "unknown" for value in values):
+            return None
+        if any(value.kind == "glob" and not value.single for value in values):
+            return None
+        return values
+
+
+def _assigned_words(assignments: list[Assignment]) -> list[Word]:
+    words: list[Word] = []
+    for item in assignments:
+        words.extend([item.value] if item.value is not None else [])
+        words.extend(item.array or [])
+    return words
+
+
+def _with(state: State, name: str, value: Field | None) -> State:
+    return State(state.cwds, {**state.variables, name: value})
+
+
+def _assign(assignments: list[Assignment], state: State) -> State:
+    variables = dict(state.variables)
+    for item in assignments:
+        plain = item.value is not None and not item.append and item.subscript is None
+        value = value_field(item.value, variables) if plain and item.value else None
+        variables[item.name] = value if value is not None and value.kind == "known" else None
+    return State(state.cwds, variables)
+
+
+def _step(node: Simple, state: State) -> _Pair:
+    """The states after a simple command succeeded and failed."""
+    fields = [field for word in node.words for field in fields_of(word, state.variables)]
+    while len(fields) > 1 and fields[0].known in ("builtin", "command"):
+        fields = fields[1:]
+    program = fields[0].known if fields else None
+    if program is None:
+        return state.lost(), state.lost()
+    if program == "cd":
+        return _change_directory(fields[1:], state), state
+    if program in ("exit", "return"):
+        return None, None
+    if program == "read":
+        names = {field.value: None for field in fields[1:]} | {"REPLY": None}
+        after = State(state.cwds, {**state.variables, **names})
+        return after, after
+    if program == "set" and all((f.known or "").startswith(("-", "pipefail")) for f in fields[1:]):
+        return state, state
+    if program in _STATEFUL or (
+        program == "printf" and len(fields) > 1 and "-v" in fields[1].value
+    ):
+        return state.lost(), state.lost()
+    return state, state
+
+
+def _change_directory(operands: list[Field], state: State) -> State:
+    while operands and operands[0].known in ("--", "-L", "-P", "-e"):
+        operands = operands[1:]
+    target = operands[0].known if len(operands) == 1 else None
+    if not operands:
+        home = state.variables.get("HOME")
+        target = home.known if home else None
+    if target is None or target == "-" or target.startswith("-") or not target:
+        return State(frozenset(), {**state.variables, "PWD": None})
+    if not state.cwds and not target.startswith("/"):
+        return State(frozenset(), {**state.variables, "PWD": None})
+    cwds = frozenset(resolve(target, base) for base in (state.cwds or {"/"}))
+    only = next(iter(cwds))
+    here = Field("known", only, only) if len(cwds) == 1 else None
+    return State(cwds, {**state.variables, "PWD": here})

@@ -1,0 +1,157 @@
+"""Proving that a sed, awk or jq program only prints.
+
+Each is read with a small grammar of what is allowed; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A bracket without a slash, a newline or another bracket inside: everybody reads its end alike.
+_BRACKET = r"\[\^?(?:\]?[^\]\[/\n\\]*|\[:[a-z]+:\])\]"
+_SED_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|{_BRACKET})+/[IM]*)"
+_SED_RANGE = re.compile(rf"(?:{_SED_ADDRESS}(?:\s*,\s*(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*!?\s*")
+_SED_SIMPLE = re.compile(r"[pPdDnNhHgGxlz=]|[qQ]\s*\d*")
+_SED_BRACKET = re.compile(_BRACKET)
+_SED_SEPARATOR = re.compile(r"[ \t]*(?:[;\n}]|$)")
+
+
+def is_printing_sed(script: str) -> bool:
+    """Whether a sed script neither writes, reads other files, nor runs anything."""
+    at, size = 0, len(script)
+    while at < size:
+        if script[at] in " \t\n;}":
+            at += 1
+            continue
+        found = _SED_RANGE.match(script, at)
+        at = found.end() if found else at
+        if script.startswith("{", at):
+            at += 1
+            continue
+        end = _sed_command(script, at)
+        if end < 0 or not _SED_SEPARATOR.match(script, end):
+            return False
+        at = end
+    return True
+
+
+def _sed_command(script: str, at: int) -> int:
+    """Where the command at `at` ends, or -1."""
+    simple = _SED_SIMPLE.match(script, at)
+    if simple:
+        return simple.end()
+    letter = script[at : at + 1]
+    if letter not in ("s", "y"):
+        return -1
+    delimiter = script[at + 1 : at + 2]
+    if not delimiter or delimiter in "\\\n \t" or delimiter.isalnum():
+        return -1
+    at += 2
+    for _ in range(2):
+        at = _sed_part(script, at, delimiter)
+        if at < 0:
+            return -1
+    if letter == "y":
+        return at
+    flags = re.compile(r"[gpiImM0-9]*").match(script, at)
+    return flags.end() if flags else at
+
+
+def _sed_part(script: str, at: int, delimiter: str) -> int:
+    """The end of one part of `s` or `y`; a delimiter inside brackets is read in two ways."""
+    while at < len(script):
+        char = script[at]
+        if char == "\\":
+            at += 2
+        elif char == delimiter:
+            return at + 1
+        elif char == "[":
+            bracket = _SED_BRACKET.match(script, at)
+            if bracket is None or delimiter in bracket.group():
+                return -1
+            at = bracket.end()
+        elif char == "\n":
+            return -1
+        else:
+            at += 1
+    return -1
+
+
+_AWK_WORDS = frozenset(
+    ["BEGIN", "END", "print", "printf", "if", "else", "for", "while", "do", "in", "next", "exit", "break", "continue", "delete", "NR", "NF", "FNR", "FS", "OFS", "ORS", "RS", "FILENAME", "SUBSEP", "RSTART", "RLENGTH", "IGNORECASE", "length", "substr", "split", "index", "tolower", "toupper", "sprintf", "gsub", "sub", "match", "int", "sqrt", "exp", "log", "sin", "cos", "atan2", "rand", "srand", "gensub", "strftime", "systime", "asort", "asorti", "strtonum"]
+)
+_AWK_CALLS = frozenset(
+    ["length", "substr", "split", "index", "tolower", "toupper", "sprintf", "gsub", "sub", "match", "int", "sqrt", "exp", "log", "sin", "cos", "atan2", "rand", "srand", "gensub", "strftime", "systime", "asort", "asorti", "strtonum"]
+)
+_AWK_BRANCH = re.compile(r"\b(?:if|while|for)\b")
+_AWK_TOKEN = re.compile(
+    r"""(?P<space>[ \t]+|\n|\\\n|\#[^\n]*)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<number>\d+\.?\d*|\.\d+)
+    |(?P<word>[A-Za-z_]\w*)|(?P<op>&&|\|\||[<>=!]=|!~|[+\-*/%^]=|\+\+|--|[-+*%^<>=!~?:,;{}()\[\]$/])""",
+    re.VERBOSE | re.ASCII,
+)
+_AWK_REGEX = re.compile(rf"/(?:[^/\\\n\[]|\\.|{_BRACKET})+/")
+_AWK_OPERAND = frozenset({"string", "number", "word", "regex"})
+_AWK_BANNED = re.compile(r"system|getline|ENVIRON|PROCINFO|@|close|fflush|ARGV|SYMTAB|FUNCTAB")
+
+
+def is_printing_awk(program: str) -> bool:
+    """Whether an awk program only computes and prints to standard output."""
+    if _AWK_BANNED.search(program):
+        return False
+    at, before, printing, depth = 0, "", False, 0
+    while at < len(program):
+        kind, text, at = _awk_token(program, at, before)
+        if kind == "space":
+            # A line end finishes a statement, so a slash after it opens a regular expression.
+            before = "" if "\n" in text and not text.startswith("\\") else before
+            continue
+        if not kind or (kind == "word" and not _is_awk_word(text)):
+            return False
+        if text in ("print", "printf"):
+            printing, depth = True, 0
+        depth += (text == "(") - (text == ")")
+        # After print, a bare > would be a redirection; a line end alone may not finish the print.
+        if printing and text == ">" and depth <= 0:
+            return False
+        printing = printing and text not in (";", "}", "{")
+        before = _awk_before(kind, text)
+    return True
+
+
+def _awk_before(kind: str, text: str) -> str:
+    """What a following slash has to know about this token."""
+    if text in ("print", "printf", "in", "else", "do", "exit"):
+        return ""
+    if kind == "word" and text in _AWK_CALLS:
+        return "call"
+    return text if kind == "op" else kind
+
+
+def _awk_token(program: str, at: int, before: str) -> tuple[str, str, int]:
+    if program[at] == "/":
+        if before in ("call", "$", "++", "--") or (before == ")" and _AWK_BRANCH.search(program)):
+            return "", "", at
+        if before not in _AWK_OPERAND and before not in (")", "]"):
+            found = _AWK_REGEX.match(program, at)
+            return ("regex", found.group(), found.end()) if found else ("", "", at)
+    found = _AWK_TOKEN.match(program, at)
+    if found is None or found.lastgroup is None:
+        return "", "", at
+    return found.lastgroup, found.group(), found.end()
+
+
+def _is_awk_word(word: str) -> bool:
+    return word in _AWK_WORDS or (
+        word[0].islower() and word not in ("function", "func", "nextfile")
+    )
+
+
+_JQ_BANNED = re.compile(
+    r"\b(env|input_filename|import|include|input_line_number|debug|stderr|getpath\s*\(\s*\$|halt_error"
+    r"|\$__loc__|modulemeta|get_search_list)\b|\$ENV|@sh"
+)
+
+
+def is_plain_jq(program: str) -> bool:
+    """Whether a jq filter reads nothing but its input."""
+    return not _JQ_BANNED.search(program)

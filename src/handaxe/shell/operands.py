@@ -1,0 +1,91 @@
+"""Turning typed operands into the paths they read, and refusing those that cannot be judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from handaxe.shell.fields import Field
+from handaxe.shell.flow import State
+from handaxe.shell.little_languages import is_plain_jq, is_printing_awk, is_printing_sed
+from handaxe.shell.options import Arguments, Refused
+from handaxe.shell.places import PathUse, uses_of
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
+_DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
+_LINE_PLACE = re.compile(r"[^:]*(?::([^:].*))?|:[^:]+:(.+)")
+
+
+class Setting(Struct, frozen=True):
+    """The facts a proof may use besides the text."""
+
+    cwd: str
+    home: str
+    git_clean: bool = True
+
+
+def path_uses(
+    arguments: Arguments, program: str, state: State, _setting: Setting
+) -> list[PathUse]:
+    """The files that typed operands and option values read; raises `Refused`."""
+    uses: list[PathUse] = []
+    for kind, field in arguments.typed:
+        if kind == "path":
+            uses.extend(checked_path(field, state))
+        elif kind == "ref":
+            uses.extend(ref_uses(field, state))
+        elif kind == "lineplace":
+            uses.extend(_line_place(field, state))
+        else:
+            _check_text(kind, field, program)
+    return uses
+
+
+def checked_path(field: Field, state: State) -> list[PathUse]:
+    """The places a file operand can name; raises `Refused` when the text does not say."""
+    uses = uses_of(field, "read", state.cwds)
+    for use in uses:
+        if use.path is None:
+            raise Refused(f"the path {field.text} is not known before the command runs")
+    return uses
+
+
+def _check_text(kind: str, field: Field, program: str) -> None:
+    if field.kind == "glob" or not field.single:
+        raise Refused(f"{field.text} may become several arguments of {program}")
+    check = _TEXT_CHECKS.get(kind)
+    if check is not None and (field.known is None or not check(field.known)):
+        raise Refused(f"{field.text} is not provably harmless for {program}")
+
+
+_TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
+    "sed": is_printing_sed,
+    "awk": is_printing_awk,
+    "jq": is_plain_jq,
+    "number": lambda text: bool(_NUMBER.fullmatch(text)),
+    "duration": lambda text: bool(_DURATION.fullmatch(text)),
+    "format": lambda text: text.startswith("+"),
+}
+
+
+def ref_uses(field: Field, state: State) -> list[PathUse]:
+    """A revision or a path of git; `rev:path` reads that path."""
+    value = field.known
+    if value is None:
+        raise Refused(f"{field.text} is not known before git runs")
+    if value.startswith(":") and not value.startswith((":!", ":^", ":(exclude)")):
+        raise Refused(f"the pathspec {value} may reach outside")
+    revision, colon, path = value.partition(":")
+    if colon and revision and path and not value.startswith(":"):
+        return checked_path(Field("known", path, field.text), state)
+    return checked_path(Field("known", value.lstrip(":!^"), field.text), state)
+
+
+def _line_place(field: Field, state: State) -> list[PathUse]:
+    found = _LINE_PLACE.fullmatch(field.known or "\n")
+    if found is None:
+        raise Refused(f"the line range {field.text} is not plain")
+    path = found.group(1) or found.group(2)
+    return checked_path(Field("known", path, field.text), state) if path else []

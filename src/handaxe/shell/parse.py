@@ -1,0 +1,405 @@
+"""Bash text to the syntax model: the grammar around words.
+
+Not a shell: nothing is expanded, no file is looked at. What bash could read in two ways is a problem.
+"""
+
+from __future__ import annotations
+
+import re
+
+from handaxe.shell.characters import hidden_character
+from handaxe.shell.compounds import CompoundReader
+from handaxe.shell.quotes import heredoc_lines
+from handaxe.shell.syntax import (
+    Assignment,
+    Chain,
+    Compound,
+    Heredoc,
+    Node,
+    Pipeline,
+    Problem,
+    Redirect,
+    Script,
+    Sequence,
+    Simple,
+    Word,
+)
+from handaxe.shell.words import DEPTH_LIMIT, Unreadable
+
+_SPACE = re.compile(r"(?:[ \t]|\\\n)*")
+_RESERVED_NAMES = (
+    ["if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function", "time", "coproc"]
+)
+_RESERVED = re.compile(
+    r"(" + "|".join(_RESERVED_NAMES) + r"|\[\[|\{|\}|!)(?=[ \t\n;&|()<>]|$)", re.ASCII
+)
+_CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
+_KEYWORDS = frozenset([*_RESERVED_NAMES, "[[", "{", "}", "!"])
+_REDIRECT = re.compile(
+    r"(\d+|\{[A-Za-z_][A-Za-z0-9_]*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())"
+)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)")
+_SUBSCRIPTED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[")
+_DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly", "alias", "eval"})
+TEXT_LIMIT = 100_000
+
+
+def parse(text: str) -> Script:
+    """What `text` says to bash; never raises, what is not understood is in `problems`."""
+    problems: list[Problem] = []
+    hidden = hidden_character(text)
+    if hidden is not None:
+        message = f"the command holds the invisible or control character {hidden[1]}"
+        problems.append(Problem("characters", message, hidden[0]))
+    if len(text) > TEXT_LIMIT:
+        problems.append(Problem("length", f"the command has {len(text)} characters"))
+        return Script(text, Sequence([], []), problems)
+    reader = _Grammar(text)
+    try:
+        body = reader.read_all()
+    except Unreadable as stop:
+        problems.append(stop.problem)
+        body = Sequence(reader.finished, [False] * len(reader.finished))
+    except RecursionError:
+        problems.append(Problem("depth", "the command is nested too deeply"))
+        body = Sequence([], [])
+    return Script(text, body, problems, reader.commands)
+
+
+class _Grammar(CompoundReader):
+    """Recursive descent over statements; one instance per text."""
+
+    def __init__(self, text: str, depth: int = 0) -> None:
+        super().__init__(text, depth)
+        self.pending: list[Heredoc] = []
+        self.finished: list[Node] = []
+
+    def read_all(self) -> Sequence:
+        """The whole text as statements."""
+        body = self.read_list((), keep=self.finished if self.depth == 0 else None)
+        if self.pos < self.size:
+            raise self.fail(f"unexpected {self.text[self.pos]!r}")
+        if self.pending:
+            raise self.fail("a here-document has no body")
+        return body
+
+    def read_inner(self, text: str) -> Sequence:
+        """The statements inside backticks."""
+        inner = _Grammar(text, self.depth)
+        body = inner.read_all()
+        self.commands += inner.commands
+        return body
+
+    def read_nested(self) -> Sequence:
+        """The statements of `$(...)` or `<(...)` up to and including `)`."""
+        outer, self.pending = self.pending, []
+        start = self.pos
+        body = self.read_list((")",))
+        self.expect(")")
+        if self.pending or (outer and "\n" in self.text[start : self.pos]):
+            raise self.fail("a here-document crosses a substitution", ambiguous=True)
+        self.pending = outer
+        return body
+
+    def expect(self, token: str) -> None:
+        """Step over `token` or stop."""
+        self.skip_space()
+        if not self.text.startswith(token, self.pos):
+            raise self.fail(f"{token!r} is missing")
+        self.pos += len(token)
+
+    def skip_space(self) -> None:
+        """Step over blanks, continued lines and a comment."""
+        found = _SPACE.match(self.text, self.pos)
+        self.pos = found.end() if found else self.pos
+        if self.text.startswith("#", self.pos):
+            end = self.text.find("\n", self.pos)
+            self.pos = self.size if end < 0 else end
+
+    def skip_lines(self) -> None:
+        """Step over blanks, comments and line ends, taking here-document bodies on the way."""
+        self.skip_space()
+        while self.text.startswith("\n", self.pos):
+            self.pos += 1
+            if self.pending:
+                self._read_bodies()
+            self.skip_space()
+
+    def _read_bodies(self) -> None:
+        for document in self.pending:
+            body, end = heredoc_lines(
+                self.text,
+                self.pos,
+                document.delimiter,
+                joins=document.expands,
+                strip_tabs=document.strip_tabs,
+            )
+            if body is None:
+                raise self.fail(f"the here-document never reaches {document.delimiter!r}")
+            document.body = self._body_word(body, expands=document.expands)
+            self.pos = end
+        self.pending = []
+
+    def _body_word(self, body: str, *, expands: bool) -> Word:
+        if not expands:
+            return Word(body, 0, [], quoted=True)
+        inner = _Grammar(body, self.depth)
+        word = inner.read_body()
+        self.commands += inner.commands
+        return word
+
+    def reserved(self) -> str:
+        """The reserved word at the cursor, or nothing."""
+        found = _RESERVED.match(self.text, self.pos)
+        return found.group(1) if found else ""
+
+    def take_reserved(self, name: str) -> None:
+        """Step over the reserved word `name` or stop."""
+        self.skip_lines()
+        if self.reserved() != name:
+            raise self.fail(f"{name!r} is missing")
+        self.pos += len(name)
+
+    def read_list(self, ends: tuple[str, ...], keep: list[Node] | None = None) -> Sequence:
+        """Statements until one of `ends` (a reserved word, `)` or `;;`) or the end of the text."""
+        items: list[Node] = [] if keep is None else keep
+        background: list[bool] = []
+        while True:
+            self.skip_lines()
+            if self.pos >= self.size or self._at_end(ends):
+                break
+            items.append(self.read_chain())
+            background.append(False)
+            self.skip_space()
+            char = self.text[self.pos : self.pos + 1]
+            if char == "&":
+                background[-1] = True
+                self.pos += 1
+            elif char == ";" and self.text[self.pos : self.pos + 2] not in (";;", ";&"):
+                self.pos += 1
+            elif char != "\n":
+                break
+        return Sequence(items, background)
+
+    def _at_end(self, ends: tuple[str, ...]) -> bool:
+        if not ends:
+            return False
+        if self.text.startswith((")", ";;", ";&"), self.pos):
+            return True
+        return self.reserved() in ends
+
+    def read_block(self, *ends: str) -> Sequence:
+        """Statements of which bash demands at least one."""
+        body = self.read_list(ends)
+        if not body.items:
+            raise self.fail("a command is missing")
+        return body
+
+    def read_chain(self) -> Node:
+        """Pipelines joined by `&&` and `||`."""
+        items = [self.read_pipeline()]
+        operators: list[str] = []
+        while True:
+            self.skip_space()
+            operator = self.text[self.pos : self.pos + 2]
+            if operator not in ("&&", "||"):
+                break
+            self.pos += 2
+            self.skip_lines()
+            operators.append(operator)
+            items.append(self.read_pipeline())
+        return Chain(items, operators) if operators else items[0]
+
+    def read_pipeline(self) -> Node:
+        """Commands joined by pipes, after `!` and `time`."""
+        negated = False
+        while self.reserved() in ("!", "time") and not self._is_time_program():
+            negated = negated or self.reserved() == "!"
+            self.pos += len(self.reserved())
+            self.skip_space()
+            if self.text.startswith("-p ", self.pos):
+                self.pos += 3
+                self.skip_space()
+        commands = [self.read_command()]
+        while True:
+            self.skip_space()
+            if not self.text.startswith("|", self.pos) or self.text.startswith("||", self.pos):
+                break
+            self.pos += 2 if self.text.startswith("|&", self.pos) else 1
+            self.skip_lines()
+            commands.append(self.read_command())
+        return Pipeline(commands, negated) if negated or len(commands) > 1 else commands[0]
+
+    def _is_time_program(self) -> bool:
+        """Whether `time` here is the program: an option other than `-p` follows."""
+        if self.reserved() != "time":
+            return False
+        rest = self.text[self.pos + 4 :].lstrip(" \t")
+        return rest.startswith("-") and not rest.startswith("-p ")
+
+    def read_command(self) -> Node:
+        """One simple or compound command."""
+        self.depth += 1
+        if self.depth > DEPTH_LIMIT:
+            raise Unreadable(Problem("depth", "the command is nested too deeply", self.pos))
+        node = self._read_command()
+        self.depth -= 1
+        return node
+
+    def _read_command(self) -> Node:
+        keyword = self.reserved()
+        if keyword in _CLOSERS or (keyword == "!"):
+            raise self.fail(f"unexpected {keyword!r}")
+        if keyword and not (keyword == "time"):
+            return self._read_compound(keyword)
+        if self.text.startswith("(", self.pos):
+            return self._read_compound("((" if self.text.startswith("((", self.pos) else "(")
+        return self.read_simple()
+
+    def _read_compound(self, keyword: str) -> Compound:
+        start = self.pos
+        self.pos += len(keyword)
+        node = self.read_compound_body(keyword)
+        node.start = start
+        if node.kind != "function":
+            while self._read_redirect(node.redirects):
+                pass
+        node.end = self.pos
+        node.text = self.text[start : self.pos]
+        return node
+
+    def read_simple(self) -> Node:
+        """Assignments, words and redirections up to an operator."""
+        start = self.pos
+        simple = Simple("", start, start)
+        while True:
+            self.skip_space()
+            if self.pos >= self.size:
+                break
+            if self._read_redirect(simple.redirects) or self._read_assignment(simple):
+                simple.end = self.pos
+                continue
+            word = self.read_word()
+            if not word.text:
+                break
+            if not simple.words:
+                self._check_keyword(word)
+            simple.words.append(word)
+            simple.end = self.pos
+            if self._is_function(simple):
+                return self._read_function(simple, start)
+        if not (simple.words or simple.assignments or simple.redirects):
+            found = self.text[self.pos : self.pos + 1] or "the end"
+            raise self.fail(f"a command is missing before {found!r}")
+        self.commands += 1 if simple.words else 0
+        simple.text = self.text[start : simple.end]
+        return simple
+
+    def _check_keyword(self, word: Word) -> None:
+        """Stop at a keyword that is spelled with a continued line; bash joins it first."""
+        if "\\\n" in word.text and word.text.replace("\\\n", "") in _KEYWORDS:
+            raise self.fail("a keyword is split over two lines", ambiguous=True)
+
+    def _is_function(self, simple: Simple) -> bool:
+        if len(simple.words) != 1 or simple.assignments or simple.redirects:
+            return False
+        return bool(re.compile(r"[ \t]*\([ \t]*\)").match(self.text, self.pos))
+
+    def _read_function(self, simple: Simple, start: int) -> Compound:
+        self.expect("(")
+        self.expect(")")
+        return self.read_function_body(simple.words[0].text, start)
+
+    def read_function_body(self, name: str, start: int) -> Compound:
+        """The compound command that is a function's body."""
+        self.skip_lines()
+        body = self.read_command()
+        if not isinstance(body, Compound):
+            raise self.fail("a function needs a compound command as its body")
+        text = self.text[start : self.pos]
+        inner = Sequence([body], [False])
+        return Compound("function", text, start, self.pos, name=name, bodies=[inner])
+
+    def _read_assignment(self, simple: Simple) -> bool:
+        if simple.words and simple.words[0].literal not in _DECLARING:
+            return False
+        found = _ASSIGNMENT.match(self.text, self.pos)
+        if found is None:
+            return False if simple.words else self._read_subscripted(simple)
+        if simple.words and not self.text.startswith("(", found.end()):
+            return False
+        start, self.pos = self.pos, found.end()
+        simple.assignments.append(self._read_value(found.group(1), found.group(2), start))
+        return True
+
+    def _read_subscripted(self, simple: Simple) -> bool:
+        found = _SUBSCRIPTED.match(self.text, self.pos)
+        if found is None:
+            return False
+        start = self.pos
+        self.pos = found.end() - 1
+        holder = Word("", start, [])
+        self._read_region(holder, "]", quoted=False)
+        subscript = self.text[found.end() : self.pos - 1]
+        operator = re.compile(r"\+?=").match(self.text, self.pos)
+        if operator is None:
+            self.pos = start
+            if holder.scripts:
+                raise self.fail("a bracketed command name", ambiguous=True)
+            return False
+        self.pos = operator.end()
+        assignment = self._read_value(found.group(1), operator.group(), start)
+        assignment.subscript = subscript
+        if assignment.value is not None:
+            assignment.value.scripts.extend(holder.scripts)
+        simple.assignments.append(assignment)
+        return True
+
+    def _read_value(self, name: str, operator: str, start: int) -> Assignment:
+        assignment = Assignment(name, "", None, append=operator == "+=")
+        if self.text.startswith("(", self.pos):
+            self.pos += 1
+            assignment.array = self._read_array()
+        else:
+            assignment.value = self.read_word(assigned=True)
+        assignment.text = self.text[start : self.pos]
+        return assignment
+
+    def _read_array(self) -> list[Word]:
+        words: list[Word] = []
+        while True:
+            self.skip_lines()
+            if self.text.startswith(")", self.pos):
+                self.pos += 1
+                return words
+            word = self.read_word()
+            if not word.text:
+                raise self.fail("an array is never closed")
+            words.append(word)
+
+    def _read_redirect(self, into: list[Redirect]) -> bool:
+        self.skip_space()
+        found = _REDIRECT.match(self.text, self.pos)
+        if found is None or (found.group(1) and found.group(2).startswith("&")):
+            return False
+        start, operator = self.pos, found.group(2)
+        self.pos = found.end()
+        self.skip_space()
+        target = self.read_word()
+        if not target.text:
+            raise self.fail(f"{operator!r} has no target")
+        text = self.text[start : self.pos]
+        redirect = Redirect(operator, target, text, start, self.pos, found.group(1) or "")
+        if operator in ("<<", "<<-"):
+            self._open_heredoc(redirect)
+        into.append(redirect)
+        return True
+
+    def _open_heredoc(self, redirect: Redirect) -> None:
+        target = redirect.target
+        if target.has_expansion or "\n" in target.text:
+            raise self.fail("the delimiter of a here-document is not plain", ambiguous=True)
+        value = "".join(("~" if p.kind == "tilde" else "") + p.text for p in target.pieces)
+        strip = redirect.operator == "<<-"
+        redirect.heredoc = Heredoc(value, expands=not target.quoted, strip_tabs=strip)
+        self.pending.append(redirect.heredoc)

@@ -1,0 +1,228 @@
+"""Proving that a command only looks.
+
+Everything is an allow-list: node kinds, programs, options, operands. What is not understood is refused
+with the reason; nothing here may be used to find danger.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from handaxe.shell.checks import CHECKS
+from handaxe.shell.fields import Field, Variables, fields_of, value_field
+from handaxe.shell.flow import Part, State
+from handaxe.shell.operands import Setting, path_uses
+from handaxe.shell.options import Refused, read_arguments
+from handaxe.shell.places import PathUse, uses_of
+from handaxe.shell.secrets import is_harmless_prefix, is_own_variable, looks_secret
+from handaxe.shell.syntax import Compound, Piece, Simple, Word
+from handaxe.shell.tables import read_only_programs, version_calls
+
+_ARITHMETIC = re.compile(r"[0-9\s+*/%()<>=!&|^~?:,$A-Za-z_-]*", re.ASCII)
+_ARITHMETIC_CHANGE = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
+_NAMES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EXPANDING = frozenset({"", "#", "##", "%", "%%", "-", ":-", "+", ":+", "/", "//", "^", "^^", ",", ",,", ":", "?", ":?"})
+_SYSTEM_DIRS = ("/bin/", "/usr/bin/")
+_NUMERIC_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_STRING_TESTS = frozenset({"=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"})
+_UNARY_TESTS = frozenset("-" + letter for letter in "abcdefghknprstuwxzGLNOS")
+_SIGNS = frozenset({"&&", "||", "(", ")", "!"})
+
+
+class Proof(Struct):
+    """Why a command only looks: nothing but the reads it makes."""
+
+    reads: list[PathUse] = []
+
+
+def prove(part: Part, setting: Setting) -> Proof:
+    """The proof for `part` in every state it may run in; raises `Refused` with the reason."""
+    proof = Proof()
+    for state in part.states:
+        proof.reads.extend(_prove_in(part, state, setting))
+    return proof
+
+
+def _prove_in(part: Part, state: State, setting: Setting) -> list[PathUse]:
+    _check_expansions(part, state.variables)
+    node = part.node
+    if isinstance(node, Simple):
+        return _prove_simple(node, state, setting)
+    if part.kind == "header":
+        return _prove_header(node, state)
+    if part.kind == "test":
+        return _prove_test(node, state)
+    if part.kind == "arithmetic":
+        _check_arithmetic(node.words[0].text, state.variables)
+        return []
+    raise Refused(f"{part.kind} is not part of the provable syntax")
+
+
+def _check_expansions(part: Part, variables: Variables) -> None:
+    words = list(part.words)
+    for redirect in part.redirects:
+        words.append(redirect.target)
+        if redirect.heredoc is not None and redirect.heredoc.body is not None:
+            words.append(redirect.heredoc.body)
+    for word in words:
+        for hazard in word.hazards:
+            if hazard != "sign":
+                raise Refused(hazard)
+        if word.has_expansion:
+            for piece in word.pieces:
+                _check_piece(piece, variables)
+
+
+def _check_piece(piece: Piece, variables: Variables) -> None:
+    if piece.kind == "arithmetic":
+        _check_arithmetic(piece.text, variables)
+    elif piece.kind == "process" and piece.text == ">":
+        raise Refused(">( ) feeds another command")
+    elif piece.param is not None:
+        name = piece.param.name.removesuffix("[]")
+        if piece.param.operator not in _EXPANDING:
+            raise Refused(f"${{{piece.text}}} does more than read a variable")
+        if variables.get(name) is None and looks_secret(name):
+            raise Refused(f"${name} looks like a secret")
+
+
+def _check_arithmetic(text: str, variables: Variables) -> None:
+    """Names in arithmetic are evaluated again, so only known numbers may stand there."""
+    if not _ARITHMETIC.fullmatch(text) or _ARITHMETIC_CHANGE.search(text):
+        raise Refused("arithmetic that does more than compute")
+    for name in _NAMES.findall(text):
+        value = variables.get(name)
+        if value is None or value.kind != "known" or not value.value.isdigit():
+            raise Refused(f"arithmetic evaluates what {name} holds")
+
+
+def _prove_header(node: Compound, state: State) -> list[PathUse]:
+    """The list of a loop or the subject of a case: globs read their directory."""
+    uses: list[PathUse] = []
+    if node.kind == "for":
+        if not is_own_variable(node.name.rstrip("@")):
+            raise Refused(f"the loop variable {node.name} may change how programs run")
+        for word in node.words:
+            uses.extend(glob_reads(word, state))
+    return uses
+
+
+def glob_reads(word: Word, state: State) -> list[PathUse]:
+    """The directories that an unquoted glob in `word` lists."""
+    uses: list[PathUse] = []
+    for field in fields_of(word, state.variables):
+        if field.kind == "glob":
+            uses.extend(uses_of(field, "read", state.cwds))
+    return uses
+
+
+def _prove_test(node: Compound, state: State) -> list[PathUse]:
+    """`[[ ]]`: string and file tests; numeric tests evaluate their operands as code."""
+    uses: list[PathUse] = []
+    words = node.words
+    for index, word in enumerate(words):
+        if "sign" in word.hazards or word.text in _SIGNS or word.text in _STRING_TESTS:
+            continue
+        if word.text in _NUMERIC_TESTS:
+            for side in (words[index - 1], *words[index + 1 : index + 2]):
+                value = value_field(side, state.variables)
+                if value.kind != "known" or not re.fullmatch(r"-?\d+", value.value):
+                    raise Refused(f"[[ {word.text} ]] evaluates {side.text} as code")
+        elif word.text.startswith("-") and not word.quoted and index + 1 < len(words):
+            if word.text not in _UNARY_TESTS:
+                raise Refused(f"the test {word.text} is not known to be harmless")
+            if word.text not in ("-n", "-z", "-t"):
+                field = value_field(words[index + 1], state.variables)
+                uses.extend(uses_of(field, "read", state.cwds))
+    return uses
+
+
+def _prove_simple(node: Simple, state: State, setting: Setting) -> list[PathUse]:
+    _check_assignments(node, state)
+    if not node.words:
+        return []
+    uses: list[PathUse] = []
+    fields = [field for word in node.words for field in fields_of(word, state.variables)]
+    fields = unwrap_proven(fields)
+    if not fields:
+        raise Refused("nothing is run")
+    program = fields[0].known
+    if program is None:
+        raise Refused(f"the program {fields[0].text} is not known before it runs")
+    for directory in _SYSTEM_DIRS:
+        program = program.removeprefix(directory)
+    words = version_calls().get(program)
+    if words and len(fields) == 2 and fields[1].known in words:
+        return []
+    table = read_only_programs().get(program)
+    if table is None:
+        raise Refused(f"{program} is not in the read-only set")
+    check = CHECKS.get(table.check)
+    if check is not None:
+        uses.extend(check(fields[1:], table, state, setting))
+    else:
+        uses.extend(path_uses(read_arguments(fields[1:], table), program, state, setting))
+    return uses
+
+
+def _check_assignments(node: Simple, state: State) -> None:
+    for item in node.assignments:
+        if item.subscript is not None or item.array is not None or item.append:
+            raise Refused(f"the assignment {item.text} may evaluate code")
+        if node.words:
+            value = value_field(item.value, state.variables).known if item.value else ""
+            if not is_harmless_prefix(item.name, value):
+                raise Refused(f"{item.name}= may change what runs")
+        elif not is_own_variable(item.name):
+            raise Refused(f"setting {item.name} may change how programs run")
+
+
+def unwrap_proven(fields: list[Field]) -> list[Field]:
+    """The command inside timeout, time, nice, stdbuf or command, when written in the plain form."""
+    for _ in range(4):
+        program = fields[0].known if fields else None
+        inner = _UNWRAP[program](fields[1:]) if program in _UNWRAP else None
+        if inner is None:
+            return fields
+        fields = inner
+    return fields
+
+
+def _skip_duration(fields: list[Field]) -> list[Field] | None:
+    while fields and fields[0].known in ("--foreground", "--preserve-status", "-v"):
+        fields = fields[1:]
+    while len(fields) > 2 and fields[0].known in ("-k", "-s"):
+        fields = fields[2:]
+    if len(fields) < 2 or not re.fullmatch(r"[\d.]+[smhd]?", fields[0].known or ""):
+        return None
+    return fields[1:]
+
+
+def _skip_niceness(fields: list[Field]) -> list[Field] | None:
+    if len(fields) > 2 and fields[0].known == "-n" and re.fullmatch(r"-?\d+", fields[1].known or ""):
+        return fields[2:]
+    if fields and re.fullmatch(r"-n?-?\d+", fields[0].known or ""):
+        fields = fields[1:]
+    return fields if fields and not fields[0].may_be_option else None
+
+
+def _skip_buffers(fields: list[Field]) -> list[Field] | None:
+    while fields and re.fullmatch(r"-[ioe][0L]", fields[0].known or ""):
+        fields = fields[1:]
+    return fields if fields and not fields[0].may_be_option else None
+
+
+def _skip_nothing(fields: list[Field]) -> list[Field] | None:
+    return fields if fields and not fields[0].may_be_option else None
+
+
+_UNWRAP = {
+    "timeout": _skip_duration,
+    "nice": _skip_niceness,
+    "stdbuf": _skip_buffers,
+    "time": _skip_nothing,
+    "command": _skip_nothing,
+    "builtin": _skip_nothing,
+}

@@ -1,0 +1,45 @@
+"""Variable names that look as if their value must not be printed, and names that may be set."""
+
+from __future__ import annotations
+
+import re
+
+_SEGMENTS = frozenset(
+    ["KEY", "KEYS", "PASS", "PWD", "AUTH", "PAT", "CRED", "CREDS", "DSN", "COOKIE", "COOKIES", "JWT", "BEARER", "PASSPHRASE", "SALT", "SESSION", "WEBHOOK", "SIGNATURE", "PIN", "OTP", "CERT", "CONN", "APIKEY", "LICENSE"]
+)
+_PARTS = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|APIKEY|PRIVATE|ACCESSKEY|CONNECTION_STRING")
+_STORES = re.compile(r"(DATABASE|DB|REDIS|MONGO|POSTGRES|MYSQL|AMQP|BROKER|SENTRY).*(URL|URI)$")
+
+HARMLESS = frozenset(
+    ["NODE_ENV", "CI", "LANG", "LC_ALL", "TZ", "NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED", "LC_CTYPE", "LC_COLLATE", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME", "LC_MONETARY", "COLUMNS", "CLICOLOR", "CLICOLOR_FORCE", "RUST_BACKTRACE", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "GIT_OPTIONAL_LOCKS"]
+)
+"""Names whose value cannot change which program runs or what it may do."""
+
+_OWN_UPPER = frozenset(
+    ["FILE", "FILES", "DIR", "DIRS", "N", "I", "J", "X", "Y", "NAME", "NAMES", "COUNT", "TOTAL", "SRC", "DST", "DEST", "OUT", "PATTERN", "VERSION", "LINE", "LINES_", "RESULT", "RESULTS", "BRANCH", "COMMIT", "SHA", "FROM", "TO", "START", "ITEM", "MSG", "MESSAGE", "EXT", "ROOT_DIR"]
+)
+_HARMLESS_VALUE = re.compile(r"[\w.+:@,/ -]*", re.ASCII)
+
+
+def looks_secret(name: str) -> bool:
+    """Whether printing the variable `name` could show a secret."""
+    upper = name.upper()
+    if upper in ("PWD", "OLDPWD"):
+        return False
+    if _PARTS.search(upper) or _STORES.search(upper):
+        return True
+    return not _SEGMENTS.isdisjoint(upper.split("_"))
+
+
+def is_own_variable(name: str) -> bool:
+    """Whether setting `name` in the shell can influence nothing but this command's own text."""
+    if name in HARMLESS or name in _OWN_UPPER:
+        return True
+    return (
+        name.islower() and not name.endswith("proxy") and name not in ("histchars", "auto_resume")
+    )
+
+
+def is_harmless_prefix(name: str, value: str | None) -> bool:
+    """Whether `name=value` before a program leaves what runs as it is."""
+    return name in HARMLESS and value is not None and bool(_HARMLESS_VALUE.fullmatch(value))

@@ -1,0 +1,161 @@
+"""The small syntax model of a bash command: words, simple commands, and what holds them.
+
+Only shapes and cheap questions about them; reading text into them is `parse`, judging them is not here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+PieceKind = Literal["text", "glob", "tilde", "param", "command", "process", "arithmetic"]
+"""What a piece of a word is: literal text, a glob character, or something bash expands."""
+
+
+class Piece(Struct):
+    """One run inside a word; `text` is the value for text, the inner source for the rest."""
+
+    kind: PieceKind
+    text: str
+    quoted: bool = False
+    param: Param | None = None
+
+
+class Param(Struct):
+    """A `$name` or `${name...}`: the name, the operator after it, and the literal operand if plain."""
+
+    name: str
+    operator: str = ""
+    operand: str | None = ""
+
+
+class Word(Struct):
+    """A shell word with its source text, its pieces and the scripts hidden inside its expansions."""
+
+    text: str
+    start: int
+    pieces: list[Piece]
+    quoted: bool = False
+    has_glob: bool = False
+    has_brace: bool = False
+    has_tilde: bool = False
+    has_expansion: bool = False
+    scripts: list[Sequence] = []
+    hazards: list[str] = []
+
+    @property
+    def literal(self) -> str | None:
+        """The value bash would see, or None when it depends on anything but the text."""
+        if self.has_expansion or self.has_glob or self.has_tilde or self.has_brace:
+            return None
+        return "".join([piece.text for piece in self.pieces])
+
+
+class Assignment(Struct):
+    """`name=value`, `name+=value`, `name[subscript]=value` or `name=(array)`."""
+
+    name: str
+    text: str
+    value: Word | None
+    append: bool = False
+    subscript: str | None = None
+    array: list[Word] | None = None
+
+
+class Redirect(Struct):
+    """One redirection: descriptor text (digits or `{name}`), operator, and target word."""
+
+    operator: str
+    target: Word
+    text: str
+    start: int
+    end: int
+    descriptor: str = ""
+    heredoc: Heredoc | None = None
+
+
+class Heredoc(Struct):
+    """A here-document; `body` is a word whose expansions count when the delimiter is unquoted."""
+
+    delimiter: str
+    expands: bool
+    strip_tabs: bool
+    body: Word | None = None
+
+
+class Simple(Struct):
+    """A simple command: assignments, words and redirections."""
+
+    text: str
+    start: int
+    end: int
+    assignments: list[Assignment] = []
+    words: list[Word] = []
+    redirects: list[Redirect] = []
+
+
+class Pipeline(Struct):
+    """Commands joined by `|` or `|&`; more than one means each runs in its own subshell."""
+
+    commands: list[Node]
+    negated: bool = False
+
+
+class Chain(Struct):
+    """Pipelines joined by `&&` and `||`; `operators` has one entry fewer than `items`."""
+
+    items: list[Node]
+    operators: list[str]
+
+
+class Sequence(Struct):
+    """Statements one after another; `background` marks those ended by `&`."""
+
+    items: list[Node]
+    background: list[bool]
+
+
+CompoundKind = Literal[
+    "subshell", "group", "if", "for", "for-arithmetic", "while", "until", "case", "select",
+    "function", "test", "arithmetic", "coproc",
+]  # fmt: skip
+
+
+class Compound(Struct):
+    """Everything with keywords or brackets.
+
+    `conditions` and `bodies` run in pairs for if and while; `words` are the header's words (the list of a
+    for loop, the subject and patterns of a case, the operands of `[[ ]]`).
+    """
+
+    kind: CompoundKind
+    text: str
+    start: int
+    end: int
+    name: str = ""
+    words: list[Word] = []
+    conditions: list[Sequence] = []
+    bodies: list[Sequence] = []
+    otherwise: Sequence | None = None
+    redirects: list[Redirect] = []
+
+
+Node = Simple | Pipeline | Chain | Sequence | Compound
+
+
+class Problem(Struct, frozen=True):
+    """Why a text was not understood, and where."""
+
+    code: Literal["characters", "syntax", "depth", "length", "ambiguous"]
+    message: str
+    at: int = 0
+
+
+class Script(Struct):
+    """What a text says: its statements, what could not be read, and how many commands it holds."""
+
+    text: str
+    body: Sequence
+    problems: list[Problem] = []
+    commands: int = 0

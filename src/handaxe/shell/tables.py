@@ -1,0 +1,100 @@
+"""The option tables of programs, loaded once from the TOML files beside this module."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from msgspec import Struct
+
+_PACKAGE = "handaxe.shell"
+
+
+class ProgramTable(Struct, frozen=True):
+    """What one program may be given: options by name with their value types, operand types."""
+
+    flags: frozenset[str] = frozenset()
+    valued: dict[str, str] = {}
+    optional: frozenset[str] = frozenset()
+    """Names whose value can only be attached."""
+    operands: tuple[str, ...] = ()
+    number_option: bool = False
+    posix: bool = False
+    """Options end at the first operand."""
+    globs: str = "anchored"
+    pattern_from: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    max_operands: int = 0
+    check: str = ""
+
+
+def load_toml(name: str) -> dict[str, Any]:
+    """One of the data files."""
+    text = resources.files(_PACKAGE).joinpath("programs", name).read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def read_only_programs() -> dict[str, ProgramTable]:
+    """Programs of the read-only set by name."""
+    tables: dict[str, ProgramTable] = {}
+    for name in ("files.toml", "system.toml"):
+        tables.update(_tables(load_toml(name)))
+    return tables
+
+
+@cache
+def git_forms() -> dict[str, ProgramTable]:
+    """Read-only git sub-commands by name."""
+    return _tables(load_toml("git.toml"))
+
+
+@cache
+def version_calls() -> dict[str, frozenset[str]]:
+    """The single words a program may be called with to print its version."""
+    raw = load_toml("system.toml")["versions"]
+    short, bare = set(raw["short"].split()), set(raw["bare"].split())
+    calls: dict[str, frozenset[str]] = {}
+    for program in raw["programs"].split():
+        words = {"--version", "-V", "-version"}
+        words |= {"-v"} if program in short else set()
+        words |= {"version"} if program in bare else set()
+        calls[program] = frozenset(words)
+    return calls
+
+
+def _tables(raw: dict[str, Any]) -> dict[str, ProgramTable]:
+    tables: dict[str, ProgramTable] = {}
+    for name, entry in raw.items():
+        if name in ("versions", "history"):
+            continue
+        table = _table({**raw.get(entry.get("inherits", ""), {}), **entry})
+        for alias in (name, *entry.get("same", "").split()):
+            tables[alias] = table
+    return tables
+
+
+def _table(entry: dict[str, Any]) -> ProgramTable:
+    valued: dict[str, str] = {}
+    optional: set[str] = set()
+    for item in f"{entry.get('valued', '')} {entry.get('long_valued', '')}".split():
+        name, _, kind = item.partition(":")
+        if name.endswith("?"):
+            name = name[:-1]
+            optional.add(name)
+        valued[name] = kind or "text"
+    return ProgramTable(
+        flags=frozenset(entry.get("flags", "")) | frozenset(entry.get("long", "").split()),
+        valued=valued,
+        optional=frozenset(optional),
+        operands=tuple(entry.get("operands", "").split()),
+        number_option=entry.get("number_option", False),
+        posix=entry.get("posix", False),
+        globs=entry.get("globs", "anchored"),
+        pattern_from=frozenset(entry.get("pattern_from", "").split()),
+        needs=frozenset(entry.get("needs", "").split()),
+        max_operands=entry.get("max_operands", 0),
+        check=entry.get("check", ""),
+    )

@@ -1,0 +1,47 @@
+"""The data directory: one per user, moved by `HANDAXE_HOME`; nothing of it lies in a project."""
+
+import os
+import re
+import sys
+import uuid
+from pathlib import Path
+
+from handaxe.contract.faults import SetupError
+
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def data_home(given: str | os.PathLike[str] | None = None) -> Path:
+    """Where handaxe keeps its own files."""
+    chosen = given or os.environ.get("HANDAXE_HOME")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "handaxe"
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "handaxe"
+
+
+def sessions_directory(home: Path) -> Path:
+    """Where all sessions of a data directory lie."""
+    return home / "sessions"
+
+
+def session_directory(home: Path, session_id: str) -> Path:
+    """Where one session keeps its log and its results."""
+    return sessions_directory(home) / checked_session_id(session_id)
+
+
+def checked_session_id(session_id: str) -> str:
+    """The id, if it can be a directory name of its own."""
+    if not _SESSION_ID.fullmatch(session_id):
+        raise SetupError(
+            f"{session_id[:80]!r} is not a session id: 1-64 letters, digits, `_`, `-` or `.`, "
+            "starting with a letter or digit."
+        )
+    return session_id
+
+
+def new_session_id() -> str:
+    """A fresh id."""
+    return uuid.uuid4().hex

@@ -1,0 +1,51 @@
+"""Oversized results of one session, kept whole in files that Read and Grep accept."""
+
+import re
+import shutil
+import time
+from pathlib import Path
+
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.disk import atomic
+
+DAY_S = 24 * 60 * 60
+
+
+class DiskResultStore(ResultStore):
+    """One directory per session, one file per result."""
+
+    def __init__(self, directory: Path, *, retention_days: int) -> None:
+        self.directory = directory
+        self._retention_days = retention_days
+
+    def keep(self, call_id: str, text: str) -> str:
+        """Store the whole text; the path it can be read from."""
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:100] or "result"
+        path = self.directory / f"{name}.txt"
+        attempt = 1
+        while path.exists():
+            attempt += 1
+            path = self.directory / f"{name}-{attempt}.txt"
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        atomic.replace(path, [text.encode()], expect=atomic.ABSENT, mode=0o600)
+        self._sweep_once_a_day()
+        return str(path)
+
+    def _sweep_once_a_day(self) -> None:
+        sessions = self.directory.parent.parent
+        stamp = sessions / ".swept"
+        if stamp.exists() and stamp.stat().st_mtime > time.time() - DAY_S:
+            return
+        stamp.touch()
+        drop_old_results(sessions, self._retention_days)
+
+
+def drop_old_results(sessions: Path, retention_days: int) -> int:
+    """Remove stored results that nobody used for longer than the retention; how many went."""
+    oldest = time.time() - retention_days * DAY_S
+    dropped = 0
+    for results in sessions.glob("*/results"):
+        if results.stat().st_mtime < oldest:
+            shutil.rmtree(results, ignore_errors=True)
+            dropped += 1
+    return dropped

@@ -1,0 +1,138 @@
+"""The sessions on disk: list them, read one back, remove one."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.events import (
+    CallFinished,
+    CallStarted,
+    DirectoryChanged,
+    EditApplied,
+    Event,
+    FileForgotten,
+    FileSeen,
+    ModeChanged,
+    SessionClosed,
+    SessionStarted,
+)
+from handaxe.contract.faults import SetupError
+from handaxe.storage.event_log import LoggedEvents
+from handaxe.storage.home import session_directory, sessions_directory
+
+LOG_NAME = "events.jsonl"
+
+
+class SessionSummary(msgspec.Struct, frozen=True):
+    """One line of a listing."""
+
+    session_id: str
+    root: str
+    started_at: float
+    last_used_at: float
+    calls: int
+    failed_calls: int
+    is_closed: bool
+
+
+class History(msgspec.Struct):
+    """What a log says of a session's past, enough to go on from there."""
+
+    started: SessionStarted | None = None
+    results: dict[str, int] = {}
+    """Where the results of finished calls stand in the log."""
+    calls: dict[str, CallStarted] = {}
+    seen: list[FileSeen | FileForgotten] = []
+    edits: list[EditApplied] = []
+    directory: str | None = None
+    mode: str | None = None
+    is_closed: bool = False
+    failed_calls: int = 0
+    last_at: float = 0.0
+    damage: list[str] = []
+
+    @property
+    def open_calls(self) -> list[CallStarted]:
+        """Calls that were under way when the session broke off."""
+        return [call for call_id, call in self.calls.items() if call_id not in self.results]
+
+    def take(self, offset: int, event: Event) -> None:
+        """Go one event further."""
+        self.last_at = event.at
+        self.is_closed = isinstance(event, SessionClosed)
+        match event:
+            case SessionStarted():
+                self.started = self.started or event
+            case CallStarted():
+                self.calls[event.call_id] = event
+            case CallFinished():
+                self.results[event.call_id] = offset
+                self.failed_calls += not event.result.ok
+            case FileSeen() | FileForgotten():
+                self.seen.append(event)
+            case EditApplied():
+                self.edits.append(event)
+            case DirectoryChanged():
+                self.directory = event.path
+            case ModeChanged():
+                self.mode = event.mode
+            case _:
+                pass
+
+
+def read_history(log: Path) -> History:
+    """The past of a session; an empty one if there is no log."""
+    history = History()
+    if log.exists():
+        events = LoggedEvents(log)
+        for offset, event in events:
+            history.take(offset, event)
+        history.damage = events.damage
+    return history
+
+
+def list_sessions(home: Path) -> list[SessionSummary]:
+    """Every session of a data directory, the last used first."""
+    found = [_summary(log) for log in sessions_directory(home).glob(f"*/{LOG_NAME}")]
+    return sorted(found, key=lambda summary: (-summary.last_used_at, summary.session_id))
+
+
+def events_of(home: Path, session_id: str) -> Iterator[Event]:
+    """The events of one session in order."""
+    log = _existing(home, session_id) / LOG_NAME
+    return (event for _, event in LoggedEvents(log))
+
+
+def delete_session(home: Path, session_id: str) -> None:
+    """Remove a session with its log and its stored results."""
+    shutil.rmtree(_existing(home, session_id))
+
+
+def fork_session(home: Path, session_id: str, fork_id: str) -> None:
+    """Make a copy of a session's past under another id, to go on from there independently."""
+    source, target = _existing(home, session_id), session_directory(home, fork_id)
+    if target.exists():
+        raise SetupError(f"There is a session {fork_id!r} already.")
+    shutil.copytree(source, target)
+
+
+def _existing(home: Path, session_id: str) -> Path:
+    directory = session_directory(home, session_id)
+    if not (directory / LOG_NAME).exists():
+        raise SetupError(f"There is no session {session_id!r}. `handaxe sessions` lists them.")
+    return directory
+
+
+def _summary(log: Path) -> SessionSummary:
+    history = read_history(log)
+    return SessionSummary(
+        session_id=log.parent.name,
+        root=history.started.root if history.started else "?",
+        started_at=history.started.at if history.started else history.last_at,
+        last_used_at=history.last_at,
+        calls=len(history.calls),
+        failed_calls=history.failed_calls,
+        is_closed=history.is_closed,
+    )

@@ -1,0 +1,181 @@
+"""Which encoding a file is in, and its text, without losing a byte.
+
+Every answer is checked by a round trip over the whole input, so encoding what was decoded gives the
+same bytes back. Legacy encodings are guessed from a bounded sample; `legacy.py` holds that part.
+Nothing here reads a disk: callers bring the bytes.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+_BOMS: tuple[tuple[bytes, str], ...] = (
+    (codecs.BOM_UTF8, "utf-8"),
+    # Before UTF-16: its little-endian mark is how a UTF-32 mark begins.
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_UNICODE = frozenset({"utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
+_CHUNK_BYTES = 1 << 20
+_SAMPLE_BYTES = 1 << 16
+# Control bytes that plain text does hold: bell to carriage return, and escape for colours.
+_CONTROLS = bytes(set(range(32)) - set(range(7, 14)) - {27}) + b"\x7f"
+_MAX_CONTROL_SHARE = 0.3
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class NotText(Exception):
+    """The bytes are no text: they hold NUL, or mostly control characters."""
+
+
+class CannotEncode(Exception):
+    """A character that the encoding cannot hold.
+
+    Attributes:
+        character: The first such character.
+        position: Where it stands in the text, counted in characters from 0.
+        encoding: The encoding that has no bytes for it.
+    """
+
+    def __init__(self, character: str, position: int, encoding: str) -> None:
+        super().__init__(
+            f"{encoding} cannot hold U+{ord(character):04X} (character {position + 1})"
+        )
+        self.character = character
+        self.position = position
+        self.encoding = encoding
+
+
+class Format(msgspec.Struct, frozen=True):
+    """How a text is stored: the encoding, and the byte order mark in front of it."""
+
+    encoding: str = "utf-8"
+    bom: bytes = b""
+
+
+class Decoded(Format, frozen=True):
+    """A text with its format; line endings are as they stand in the file, the mark is not."""
+
+    text: str = ""
+
+
+def decode(data: bytes) -> Decoded:
+    """The text of `data`.
+
+    Raises:
+        NotText: The bytes are binary.
+    """
+    found = sniff(data)
+    text = str(memoryview(data)[len(found.bom) :], found.encoding)
+    return Decoded(encoding=found.encoding, bom=found.bom, text=text)
+
+
+def sniff(data: bytes) -> Format:
+    """The format of `data`, without making its text.
+
+    Raises:
+        NotText: The bytes are binary.
+    """
+    for bom, encoding in _BOMS:
+        if data.startswith(bom) and _is_valid(data, encoding, len(bom)):
+            # A UTF-8 mark does not make NUL text; only wide encodings hold it in every letter.
+            if encoding == "utf-8":
+                _refuse_binary(data)
+            return Format(encoding=encoding, bom=bom)
+    _refuse_binary(data)
+    if _is_valid(data, "utf-8", 0):
+        return Format()
+    from handaxe.text.legacy import guess
+
+    return Format(encoding=guess(data))
+
+
+def encode(text: str, like: Format) -> bytes:
+    """`text` as bytes in the format of another text, with its byte order mark.
+
+    Raises:
+        CannotEncode: The encoding has no bytes for a character.
+    """
+    return like.bom + encode_part(text, like.encoding)
+
+
+def encode_part(text: str, encoding: str) -> bytes:
+    """`text` as bytes without a mark, for the middle of a file.
+
+    Raises:
+        CannotEncode: The encoding has no bytes for a character.
+    """
+    try:
+        data = text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise CannotEncode(text[error.start], error.start, encoding) from None
+    # Some legacy codecs write a look-alike (a yen sign as a backslash); that changes the text.
+    if encoding not in _UNICODE and (back := data.decode(encoding, "replace")) != text:
+        position = next(
+            i for i, (a, b) in enumerate(zip(text, back + "\0", strict=False)) if a != b
+        )
+        raise CannotEncode(text[position], position, encoding)
+    return data
+
+
+def is_empty(content: bytes) -> bool:
+    """Whether a file holds no text: no bytes at all, or only a byte order mark."""
+    return not content or any(content == bom for bom, _ in _BOMS)
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether `text` holds half of a surrogate pair, which no encoding can store."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def dominant_ending(text: str) -> str | None:
+    """The line ending most lines of `text` have, or None where there is no line break."""
+    crlf = text.count("\r\n")
+    lf = text.count("\n") - crlf
+    if not crlf and not lf:
+        return "\r" if "\r" in text else None
+    return "\r\n" if crlf > lf else "\n"
+
+
+def line_endings(text: str) -> frozenset[str]:
+    """The kinds of line ending in `text`; a lone CR counts only where there is no LF."""
+    crlf = text.count("\r\n")
+    kinds = {"\r\n"} if crlf else set[str]()
+    if text.count("\n") > crlf:
+        kinds.add("\n")
+    if not kinds and "\r" in text:
+        kinds.add("\r")
+    return frozenset(kinds)
+
+
+def _refuse_binary(data: bytes) -> None:
+    if b"\0" in data:
+        raise NotText
+    sample = data[:_SAMPLE_BYTES]
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    if controls > len(sample) * _MAX_CONTROL_SHARE:
+        raise NotText
+
+
+def _is_valid(data: bytes, encoding: str, start: int) -> bool:
+    """Whether `data` from `start` decodes strictly, looking at one chunk at a time."""
+    if encoding == "utf-8" and data.isascii():
+        return True
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for chunk in _chunks(data, start):
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _chunks(data: bytes, start: int) -> Iterator[memoryview]:
+    view = memoryview(data)
+    for begin in range(start, len(data), _CHUNK_BYTES):
+        yield view[begin : begin + _CHUNK_BYTES]

@@ -1,0 +1,372 @@
+"""Glob and gitignore matching: patterns compiled once to regular expressions.
+
+Two dialects over one grammar of segments: ignore files (`IgnorePattern`, `IgnoreFile`) and the
+Glob tool (`GlobPattern`). Paths are POSIX text, relative to the directory the pattern belongs to
+and without `.`, `..` or doubled slashes. Nothing here walks a directory or reads a file.
+
+No pattern can make a match explode. Inside a segment every run between two stars has a fixed
+length, and between two `**` stands a fixed number of segments, so the leftmost place of such a
+run is always good enough and an atomic group may hold on to it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+MAX_PATTERN_CHARS = 4096
+MAX_ALTERNATIVES = 512
+
+_POSIX_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": r"\x21-\x7e",
+    "lower": "a-z",
+    "print": r"\x20-\x7e",
+    "punct": r"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e",
+    "space": r" \t\n\r\f\v",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
+_BRACE_PIECE = re.compile(
+    r"\\.|\[[!^]?\]?(?:\\.|\[:[a-z]+:\]|[^\]\\])*+\]|[{},]|[^\\\[{},]+|.", re.DOTALL
+)
+_SPECIAL = re.compile(r"[\\*?\[\]{}!#]| $")
+_STAR = ""
+"""Stands for `*` among the pieces of a segment; every other piece matches one character."""
+
+
+class BadPattern(ValueError):
+    """A pattern that cannot be read; the sentence says what is wrong with it."""
+
+    def __init__(self, pattern: str, problem: str) -> None:
+        shown = pattern if len(pattern) <= 80 else pattern[:77] + "..."
+        self.sentence = f"The pattern {shown!r} {problem}."
+        super().__init__(self.sentence)
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One part of a pattern between slashes."""
+
+    source: str
+    """A regular expression that matches the whole segment and never a slash."""
+    literal: str | None
+    """The one name it matches, if it has no wildcard."""
+    suffix: str
+    """What every matching name ends in."""
+
+
+Segments = tuple[Segment | None, ...]
+"""A path pattern; None stands for `**`, any number of directories."""
+
+
+def parse_segments(pattern: str) -> Segments:
+    """The segments of a pattern without its leading and trailing slash; runs of `**` are one."""
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise BadPattern(pattern, f"is longer than {MAX_PATTERN_CHARS} characters")
+    if "\0" in pattern:
+        raise BadPattern(pattern, "holds a NUL character")
+    segments: list[Segment | None] = []
+    for raw, pieces in _split(pattern):
+        deep = raw == "**"
+        if not deep or not segments or segments[-1] is not None:
+            segments.append(None if deep else _segment(pieces))
+    return tuple(segments)
+
+
+def source_of(segments: Segments) -> str:
+    """The regular expression of a whole path pattern, without an anchor at either end."""
+    groups: list[list[str]] = [[]]
+    for segment in segments:
+        if segment is None:
+            groups.append([])
+        else:
+            groups[-1].append(segment.source)
+    first, *later = ["/".join(group) for group in groups]
+    if not later:
+        return first
+    *middle, last = later
+    start = f"{first}/" if first else ""
+    hops = "".join(f"(?>(?:[^/]+/)*?{group}/)" for group in middle)
+    return start + hops + (f"(?:[^/]+/)*{last}" if last else r"[^/](?s:.*)")
+
+
+def escape(text: str) -> str:
+    """A pattern that matches exactly this text."""
+    return _SPECIAL.sub(r"\\\g<0>", text) if _SPECIAL.search(text) else text
+
+
+def _split(pattern: str) -> Iterable[tuple[str, list[tuple[str, str | None]]]]:
+    """Each segment's raw text and its pieces, each with the character it stands for, if one."""
+    pieces: list[tuple[str, str | None]] = []
+    start = at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "/":
+            yield pattern[start:at], pieces
+            pieces, start, at = [], at + 1, at + 1
+            continue
+        if char == "[":
+            source, at = _bracket(pattern, at)
+            pieces.append((source, None))
+            continue
+        if char == "\\":
+            at += 1
+            if at == len(pattern):
+                raise BadPattern(pattern, "ends in a lone backslash")
+            pieces.append((re.escape(pattern[at]), pattern[at]))
+        elif char == "*":
+            pieces.append((_STAR, None))
+        else:
+            pieces.append(("[^/]", None) if char == "?" else (re.escape(char), char))
+        at += 1
+    yield pattern[start:], pieces
+
+
+def _segment(pieces: list[tuple[str, str | None]]) -> Segment:
+    chars = [char for _, char in pieces]
+    if None not in chars:
+        literal = "".join(char for char in chars if char is not None)
+        return Segment(re.escape(literal), literal, literal)
+    tail = len(chars) - 1 - max(at for at, char in enumerate(chars) if char is None)
+    suffix = "".join(char for char in chars[len(chars) - tail :] if char is not None)
+    first, *later = _runs(source for source, _ in pieces)
+    if not later:
+        return Segment(first, None, suffix)
+    *middle, last = later
+    if not first and not last and not middle:
+        return Segment("[^/]+", None, suffix)
+    source = first + "".join(f"(?>[^/]*?{run})" for run in middle) + f"[^/]*{last}"
+    return Segment(source, None, suffix)
+
+
+def _runs(sources: Iterable[str]) -> list[str]:
+    """The pieces between stars, joined; empty runs inside fall away, those at the ends stay."""
+    runs: list[str] = [""]
+    for source in sources:
+        if source == _STAR:
+            runs.append("")
+        else:
+            runs[-1] += source
+    if len(runs) < 3:
+        return runs
+    return [runs[0], *(run for run in runs[1:-1] if run), runs[-1]]
+
+
+def _bracket(pattern: str, start: int) -> tuple[str, int]:
+    """The regular expression of the class that opens at `start`, and where it ends."""
+    at = start + 1
+    negated = pattern[at : at + 1] in ("!", "^")
+    at += negated
+    items: list[str] = []
+    first = True
+    while first or pattern[at : at + 1] != "]":
+        if at >= len(pattern):
+            raise BadPattern(pattern, "has a '[' without its ']'; write '\\[' for the character")
+        item, at = _bracket_item(pattern, at)
+        items.append(item)
+        first = False
+    inside = "".join(items)
+    if negated:
+        return f"[^/{inside}]", at + 1
+    return (f"(?!/)[{inside}]" if inside else "(?!)"), at + 1
+
+
+def _bracket_item(pattern: str, at: int) -> tuple[str, int]:
+    if pattern.startswith("[:", at):
+        end = pattern.find(":]", at + 2)
+        if end > 0 and (members := _POSIX_CLASSES.get(pattern[at + 2 : end])):
+            return members, end + 2
+        if end > 0 and pattern[at + 2 : end].isalpha():
+            raise BadPattern(pattern, f"names an unknown class {pattern[at : end + 2]!r}")
+    low, at = _bracket_char(pattern, at)
+    if pattern[at : at + 1] != "-" or pattern[at + 1 : at + 2] in ("", "]"):
+        return re.escape(low), at
+    high, at = _bracket_char(pattern, at + 1)
+    # A range that runs backwards matches nothing, as in git.
+    return (f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""), at
+
+
+def _bracket_char(pattern: str, at: int) -> tuple[str, int]:
+    if pattern[at] != "\\":
+        return pattern[at], at + 1
+    if at + 1 >= len(pattern):
+        raise BadPattern(pattern, "ends in a lone backslash")
+    return pattern[at + 1], at + 2
+
+
+class IgnorePattern:
+    """One line of an ignore file, such as `!/build/**/*.log`."""
+
+    __slots__ = ("_regex", "anchored", "negated", "only_dirs", "segments", "source", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.negated = text.startswith("!")
+        body = text[1:] if self.negated else text
+        self.only_dirs = body.endswith("/")
+        body = body[:-1] if self.only_dirs else body
+        self.anchored = "/" in body
+        self.segments = parse_segments(body.removeprefix("/"))
+        if not self.anchored:
+            self.segments = (None, *self.segments) if self.segments[0] else (None,)
+        self.source = source_of(self.segments)
+        self._regex = re.compile(self.source + r"\Z")
+
+    def matches(self, path: str, *, is_dir: bool = False) -> bool:
+        """Whether the pattern names this very path; what lies below it is not asked."""
+        return (is_dir or not self.only_dirs) and self._regex.match(path) is not None
+
+
+class IgnoreFile:
+    """The patterns of one ignore file in their order: the last that matches decides.
+
+    Lines that are no pattern are left out, as git leaves them out.
+    """
+
+    __slots__ = ("_last_first", "_prefilter")
+
+    def __init__(self, text: str) -> None:
+        patterns = [
+            pattern
+            for line in text.removeprefix("\ufeff").split("\n")
+            if (pattern := _ignore_line(line)) is not None
+        ]
+        self._last_first: Sequence[IgnorePattern] = patterns[::-1]
+        sources = "|".join(dict.fromkeys(pattern.source for pattern in patterns))
+        self._prefilter = re.compile(rf"(?:{sources})\Z") if patterns else None
+
+    def verdict(self, path: str, *, is_dir: bool = False) -> bool | None:
+        """True: ignored, False: wanted again by `!`, None: no line speaks of this very path."""
+        if self._prefilter is None or self._prefilter.match(path) is None:
+            return None
+        for pattern in self._last_first:
+            if pattern.matches(path, is_dir=is_dir):
+                return not pattern.negated
+        return None
+
+    def ignores(self, path: str, *, is_dir: bool = False) -> bool:
+        """Whether the path or a directory above it is ignored; below one nothing comes back."""
+        slash = path.find("/")
+        while slash >= 0:
+            if self.verdict(path[:slash], is_dir=True):
+                return True
+            slash = path.find("/", slash + 1)
+        return self.verdict(path, is_dir=is_dir) is True
+
+
+def _ignore_line(line: str) -> IgnorePattern | None:
+    line = line.removesuffix("\r")
+    while line.endswith(" ") and not _ends_in_escape(line[:-1]):
+        line = line[:-1]
+    if not line.strip("!/") or line.startswith("#"):
+        return None
+    try:
+        return IgnorePattern(line)
+    except BadPattern:
+        return None
+
+
+def _ends_in_escape(text: str) -> bool:
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+class GlobPattern:
+    """A pattern of the Glob tool: `**`, `{a,b}`, `[!x]` and escapes, case-sensitive.
+
+    Without a slash it matches in the search directory only; `**/` goes deeper.
+    """
+
+    __slots__ = ("_regex", "is_absolute", "literal_directory", "max_depth", "only_dirs", "text")
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_PATTERN_CHARS:
+            raise BadPattern(text, f"is longer than {MAX_PATTERN_CHARS} characters")
+        if not text:
+            raise BadPattern(text, "is empty; write '**' for everything")
+        self.text = text
+        self.only_dirs = text.endswith("/")
+        spellings = list(dict.fromkeys(expand_braces(text)))
+        self.is_absolute = spellings[0].startswith("/")
+        """Whether it has to be matched against absolute paths."""
+        if any(spelling.startswith("/") != self.is_absolute for spelling in spellings):
+            raise BadPattern(text, "mixes absolute and relative alternatives; search twice instead")
+        parsed = [_glob_segments(text, spelling) for spelling in spellings]
+        depths = [len(segments) for segments in parsed if None not in segments]
+        self.max_depth = max(depths) if len(depths) == len(parsed) else None
+        """How many names deep a match can lie; None if `**` puts no end to it."""
+        root = "/" if self.is_absolute else ""
+        self.literal_directory = root + "/".join(_common([_leading(item) for item in parsed]))
+        """The directory that holds every match, so that a walk can start there; "" = here."""
+        sources = "|".join(source_of(segments) for segments in parsed)
+        self._regex = re.compile(rf"{root}(?:{sources})\Z")
+
+    def matches(self, path: str, *, is_dir: bool = False) -> bool:
+        """Whether the path, relative to the search directory or absolute, fits."""
+        return (is_dir or not self.only_dirs) and self._regex.match(path) is not None
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """Every spelling that the `{a,b}` of a pattern stand for, in order; braces may nest."""
+    done = [""]
+    waiting: list[tuple[list[str], list[str]]] = []
+    for piece in _BRACE_PIECE.findall(pattern):
+        if piece == "{":
+            waiting.append((done, []))
+            done = [""]
+        elif piece == "," and waiting:
+            waiting[-1][1].extend(done)
+            done = [""]
+        elif piece == "}":
+            if not waiting:
+                raise BadPattern(
+                    pattern, "has a '}' without its '{'; write '\\}' for the character"
+                )
+            before, options = waiting.pop()
+            options.extend(done)
+            if len(before) * len(options) > MAX_ALTERNATIVES:
+                raise BadPattern(pattern, f"stands for more than {MAX_ALTERNATIVES} alternatives")
+            done = [head + option for head in before for option in options]
+        else:
+            done = [head + piece for head in done]
+    if waiting:
+        raise BadPattern(pattern, "has a '{' without its '}'; write '\\{' for the character")
+    return done
+
+
+def _glob_segments(pattern: str, spelling: str) -> Segments:
+    kept: list[Segment | None] = []
+    for segment in parse_segments(spelling.strip("/")):
+        name = segment.literal if segment is not None else None
+        if name in ("", "."):
+            continue
+        if name != "..":
+            kept.append(segment)
+        elif kept and kept[-1] is not None and kept[-1].literal is not None:
+            kept.pop()
+        else:
+            raise BadPattern(pattern, "climbs with '..'; search in another directory instead")
+    if not kept:
+        raise BadPattern(pattern, "names no file; write '**' for everything")
+    return tuple(kept)
+
+
+def _leading(segments: Segments) -> list[str]:
+    names: list[str] = []
+    for segment in segments[:-1]:
+        if segment is None or segment.literal is None:
+            break
+        names.append(segment.literal)
+    return names
+
+
+def _common(paths: Sequence[Sequence[str]]) -> list[str]:
+    shared: list[str] = []
+    for names in zip(*paths, strict=False):
+        if len(set(names)) > 1:
+            break
+        shared.append(names[0])
+    return shared

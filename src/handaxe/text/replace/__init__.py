@@ -1,0 +1,105 @@
+"""String replacement in a file's bytes: exact first, then forgiving in five named ways.
+
+`plan` says which bytes to take out and what to put there; everything else stays as it is because
+nothing else is touched. There is no similarity scoring: a place fits a class or it does not, and
+two places that fit are a refusal. Refusals are exceptions with data; sentences are the tool's.
+
+Belongs here: finding the places of one text in another and dressing the replacement for them.
+Does not: creating files, reading them, helping after a failure (`handaxe.text.nearest`).
+May import: `handaxe.text.encoding`.
+"""
+
+from handaxe.text.encoding import CannotEncode, Format, NotText, is_empty, sniff
+from handaxe.text.replace.dress import Dresser
+from handaxe.text.replace.haystack import Haystack
+from handaxe.text.replace.outcome import (
+    EmptyNeedle,
+    ManyPlaces,
+    MatchedWith,
+    NoPlace,
+    Plan,
+    SameText,
+    Splice,
+    Tolerance,
+)
+from handaxe.text.replace.places import Search
+
+__all__ = [
+    "CannotEncode",
+    "EmptyNeedle",
+    "ManyPlaces",
+    "MatchedWith",
+    "NoPlace",
+    "NotText",
+    "Plan",
+    "SameText",
+    "Splice",
+    "Tolerance",
+    "already_applied",
+    "is_empty",
+    "plan",
+]
+
+
+def plan(
+    content: bytes,
+    old: str,
+    new: str,
+    *,
+    replace_all: bool = False,
+    tolerance: Tolerance = "visible",
+    stored: Format | None = None,
+) -> Plan:
+    """How to put `new` where `old` is in `content`.
+
+    Args:
+        content: The whole file.
+        old: What to find; never empty.
+        new: What to put there.
+        replace_all: Every place of the class that decides, instead of exactly one.
+        tolerance: `exact` takes no class but the first.
+        stored: The format of `content` where the caller knows it already.
+
+    Raises:
+        SameText: Nothing would change.
+        EmptyNeedle: `old` is empty.
+        NoPlace: No place fits.
+        ManyPlaces: Several places fit, and only one was asked for.
+        CannotEncode: The file's encoding cannot hold `new`.
+        NotText: `content` is binary.
+    """
+    if old == new:
+        raise SameText
+    if not old:
+        raise EmptyNeedle
+    haystack = Haystack.of(content, stored or sniff(content))
+    search = Search(haystack, old, tolerance)
+    matched_with = search.matched_with
+    places = search.every_place() if replace_all else (search.only_place(),)
+    splices = tuple(Dresser(haystack, old, new, matched_with).splices(places))
+    if all(content[splice.start : splice.end] == splice.data for splice in splices):
+        raise SameText
+    return Plan(
+        splices=splices,
+        matched_with=matched_with,
+        encoding=haystack.stored.encoding,
+        places=len(splices),
+    )
+
+
+def already_applied(content: bytes, old: str, new: str, *, stored: Format | None = None) -> bool:
+    """Whether `old` has no place any more and `new`, if it is no trifle, has exactly one."""
+    if len("".join(new.split())) < 3 or not any(map(str.isalnum, new)) or not old:
+        return False
+    haystack = Haystack.of(content, stored or sniff(content))
+    try:
+        Search(haystack, old, "visible")
+    except NoPlace:
+        pass
+    else:
+        return False
+    try:
+        Search(haystack, new, "visible").only_place()
+    except (NoPlace, ManyPlaces):
+        return False
+    return True

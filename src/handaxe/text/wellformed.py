@@ -1,0 +1,171 @@
+"""Text and JSON that every file, log and wire can hold.
+
+A Python string may carry half of a UTF-16 pair (a lone surrogate), a number may be NaN or longer
+than 64 bits, a list may be nested without end. Whatever writes such a thing down would fail far
+from where it came in; here it is found or made visible.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+MAX_DEPTH = 100
+"""JSON nested deeper than this is an attack or an accident, never a tool's input or answer."""
+TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
+
+_LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
+
+
+def is_well_formed(text: str) -> bool:
+    """Whether `text` can be written as UTF-8."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def well_formed(text: str) -> str:
+    r"""`text` itself, or a copy with lone surrogates spelled out as `\udXXX`."""
+    if is_well_formed(text):
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any JSON-able value
+    """`value` with every text in it well-formed and nothing deeper than `depth` levels."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if not isinstance(value, dict | list | tuple):
+        return value
+    if depth == 0:
+        return f"({TOO_DEEP})"
+    # Plain loops: a comprehension would be a second stack frame per level.
+    if isinstance(value, dict):
+        clean: dict[Any, Any] = {}
+        for key, item in cast("dict[Any, Any]", value).items():
+            clean[scrub(key, 1)] = scrub(item, depth - 1)
+        return clean
+    items: list[Any] = []
+    for item in cast("list[Any]", value):
+        items.append(scrub(item, depth - 1))  # noqa: PERF401 - see above
+    return items
+
+
+def find_ill_formed(value: Any) -> str | None:  # noqa: ANN401 - any JSON-able value
+    """Where the first text with a lone surrogate is (`edits[2].old_string`), or None."""
+    for path, leaf in leaves(value):
+        if isinstance(leaf, str) and not is_well_formed(leaf):
+            return path
+    return None
+
+
+def has_plain_values(raw: Any) -> bool:  # noqa: ANN401 - any value
+    """Whether `raw` is an object whose values a log can hold; `flaws_of` says why not.
+
+    The outermost names are not looked at: they are checked against the fields anyway.
+    """
+    if type(raw) is not dict:
+        return False
+    level = _containers_in(cast("dict[str, Any]", raw).values())
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return level is not None
+        level = _below(level)
+    return False
+
+
+def _below(level: list[Any]) -> list[Any] | None:
+    """The containers one level further in, each once; None if anything there has a flaw."""
+    below: dict[int, Any] = {}
+    for box in level:
+        items: Iterable[Any] = (*box, *box.values()) if box.__class__ is dict else box
+        found = _containers_in(items)
+        if found is None:
+            return None
+        for container in found:
+            below[id(container)] = container
+    return list(below.values())
+
+
+def _containers_in(items: Iterable[Any]) -> list[Any] | None:
+    """The containers among `items`, or None if one of the others has a flaw."""
+    containers: list[Any] = []
+    for item in items:
+        # By exact type and the most frequent first: this runs for every call.
+        kind = item.__class__
+        if kind is str:
+            if not item.isascii() and not is_well_formed(item):
+                return None
+        elif kind is dict or kind is list or kind is tuple:
+            containers.append(item)
+        elif kind is not bool and item is not None and flaw_of(item):
+            return None
+    return containers
+
+
+def flaw_of(leaf: Any) -> str | None:  # noqa: ANN401 - any value
+    """Why no log could hold this single value, or None."""
+    if leaf is None:
+        return None
+    if isinstance(leaf, int):
+        return None if _LEAST_INT <= leaf <= _MOST_INT else "is a number beyond 64 bits"
+    if isinstance(leaf, float):
+        # Infinity minus itself is no number, and neither is NaN.
+        return None if leaf - leaf == 0 else f"is {leaf}, which JSON cannot hold"
+    if isinstance(leaf, str):
+        return None if is_well_formed(leaf) else _surrogate_in(leaf)
+    if isinstance(leaf, dict | list | tuple):
+        return TOO_DEEP
+    return f"is a Python `{type(leaf).__name__}`, which is not a JSON value"
+
+
+def _surrogate_in(text: str) -> str:
+    found = re.search("[\ud800-\udfff]", text)
+    escape = f"U+{ord(found[0]):04X}" if found else ""
+    return f"contains a lone surrogate ({escape}), which no text file can hold"
+
+
+def flaws_of(value: Any) -> dict[str, str]:  # noqa: ANN401 - any value
+    """By path, all that no log could hold."""
+    flaws: dict[str, str] = {}
+    for path, leaf in leaves(value):
+        flaw = flaw_of(leaf)
+        if flaw:
+            flaws.setdefault(path, flaw)
+    return flaws
+
+
+def leaves(value: Any, depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+    """Every key and every value that holds no others, each with its path.
+
+    A container that lies deeper than `depth` levels is given as a leaf, unopened. Level by
+    level and each container once, so that neither depth nor a cycle can hurt.
+    """
+    level: dict[int, tuple[str, Any]] = {id(value): ("", value)}
+    while level:
+        deeper: dict[int, tuple[str, Any]] = {}
+        for path, item in level.values():
+            if depth <= 0 or not isinstance(item, dict | list | tuple):
+                yield path, item
+                continue
+            for inner_path, inner in _inside(path, item):
+                if isinstance(inner, dict | list | tuple):
+                    deeper.setdefault(id(cast("Any", inner)), (inner_path, cast("Any", inner)))
+                else:
+                    yield inner_path, inner
+        level = deeper
+        depth -= 1
+
+
+def _inside(path: str, container: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+    if isinstance(container, dict):
+        for key, item in cast("dict[Any, Any]", container).items():
+            inner_path = f"{path}.{key}" if path else str(key)
+            yield inner_path, key
+            yield inner_path, item
+    else:
+        for index, item in enumerate(container):
+            yield f"{path}[{index}]", item

@@ -1,0 +1,55 @@
+"""Numbered lines, and previews of texts that are too long to show."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+LineFormat = Literal["arrow", "tab"]
+PREVIEW_CHARS = 2_000
+
+
+def numbered(lines: Sequence[str], first: int, style: LineFormat = "arrow") -> str:
+    """The lines with their numbers, as the model sees them."""
+    prefixes = _prefixes(first, len(lines), style)
+    return "\n".join(map(str.__add__, prefixes, lines))
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text without their endings; only LF, CRLF, or CR where there is no LF."""
+    if not text:
+        return []
+    if "\r" not in text:
+        lines = text.split("\n")
+    elif "\n" in text:
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+    else:
+        lines = text.split("\r")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def two_ended_preview(text: str, path: str) -> str:
+    """What stands in for an oversized result: where it is kept, and how it begins and ends."""
+    head, tail = text[:PREVIEW_CHARS], text[-PREVIEW_CHARS:]
+    left_out = len(text) - len(head) - len(tail)
+    lines = text.count("\n") + 1
+    return (
+        "<persisted-output>\n"
+        f"Output too large ({len(text):,} characters, {lines:,} lines). "
+        f"Full output saved to: {path}\n"
+        "Read it with offset and limit, or search it with Grep.\n\n"
+        f"Preview (first {PREVIEW_CHARS:,} characters):\n{head}\n\n"
+        f"[... {left_out:,} characters left out ...]\n\n"
+        f"Preview (last {PREVIEW_CHARS:,} characters):\n{tail}\n"
+        "</persisted-output>"
+    )
+
+
+# Most windows start at line 1 or at a round place, so the same prefixes come again and again.
+@lru_cache(maxsize=16)
+def _prefixes(first: int, count: int, style: LineFormat) -> tuple[str, ...]:
+    numbers = range(first, first + count)
+    if style == "tab":
+        return tuple(f"{number}\t" for number in numbers)
+    return tuple(f"{number:6d}→" for number in numbers)

@@ -1,0 +1,231 @@
+"""Edit: replace a piece of text where it stands, and nothing else."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.file_faults import Binary, CannotEncode, NotFound, TooLarge
+from handaxe.contract.ports.files import Files, FileVersion, Loaded
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.read_ledger import LineChange, ReadLedger
+from handaxe.session.workdir import Workdir
+from handaxe.settings.model import Settings
+from handaxe.text import replace
+from handaxe.text.diff import Hunk, patch_of, stat
+from handaxe.tools.files.failed_match import explain_no_match
+from handaxe.tools.files.faults import AlreadyThere, ManyMatches, NoChange, NoMatch
+from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.versions import (
+    diff_display,
+    existing_file,
+    refuse_changed,
+    refuse_unread_or_stale,
+    shown_text,
+    take_in_later_changes,
+)
+
+MAX_BYTES = 1 << 30
+KEPT_BYTES = 1 << 20
+
+
+class EditArgs(ToolArgs, frozen=True, kw_only=True):
+    file_path: Annotated[str, "The path of the file to change, absolute if possible."]
+    old_string: Annotated[str, "The text to replace."]
+    new_string: Annotated[str, "The text to put in its place."]
+    replace_all: Annotated[bool, "Replace every occurrence instead of exactly one."] = False
+
+
+class Edit(Tool[EditArgs]):
+    """One replacement in one file."""
+
+    search_hint = "replace text, modify code, patch, change lines"
+    uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
+
+    def effects_of(self, args: EditArgs) -> Effects:
+        return Effects.on(args.file_path)
+
+    def subjects(self, args: EditArgs) -> tuple[Subject, ...]:
+        return (PathSubject(args.file_path, "write", "file_path"),)
+
+    async def validate(self, args: EditArgs, ctx: ToolContext) -> None:
+        if args.old_string == args.new_string:
+            raise NoChange
+        path = ctx[Workdir].resolve(args.file_path)
+        info = await existing_file(path, ctx)
+        if info is None:
+            if args.old_string:
+                raise await with_near_names(NotFound(path), path, ctx)
+            return
+        if info.size_bytes > MAX_BYTES:
+            raise TooLarge(path, info.size_bytes, MAX_BYTES)
+        if not args.old_string:
+            await _refuse_filled(path, info.size_bytes, ctx)
+        else:
+            await refuse_unread_or_stale(path, info, ctx)
+
+    async def call(self, args: EditArgs, ctx: ToolContext) -> ToolResult:
+        path = ctx[Workdir].resolve(args.file_path)
+        if not args.old_string:
+            return await _fill(path, args, ctx)
+        info = await existing_file(path, ctx)
+        if info is None:
+            raise NotFound(path)
+        seen = await refuse_unread_or_stale(path, info, ctx)
+        loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
+        refuse_changed(path, loaded.data, loaded.version, seen, ctx)
+        return await _replace(path, loaded, args, ctx)
+
+    async def recheck(self, args: EditArgs, ctx: ToolContext, result: ToolResult) -> ToolResult:
+        return await take_in_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return f"Edit({partial_input.get('file_path', '')})"
+
+
+async def _replace(path: str, loaded: Loaded, args: EditArgs, ctx: ToolContext) -> ToolResult:
+    content, edits = loaded.data, ctx[AppliedEdits]
+    try:
+        plan = replace.plan(
+            content,
+            args.old_string,
+            args.new_string,
+            replace_all=args.replace_all,
+            tolerance=ctx[Settings].edit.tolerance,
+        )
+    except replace.SameText:
+        raise NoChange from None
+    except replace.NoPlace:
+        repeated = edits.has(loaded.version.path, args.old_string, args.new_string)
+        if repeated and replace.already_applied(content, args.old_string, args.new_string):
+            return _already_applied(path, args)
+        hint = explain_no_match(content, path, args.old_string, args.new_string)
+        raise NoMatch(args.old_string, hint) from None
+    except replace.ManyPlaces as many:
+        raise ManyMatches(args.old_string, many.count, many.lines, many.matched_with) from None
+    except replace.CannotEncode as cannot:
+        raise CannotEncode(path, cannot.encoding, cannot.character) from None
+    except replace.NotText:
+        raise Binary(path, len(content)) from None
+    hunks = patch_of(content, plan)
+    pieces = list(plan.pieces(content))
+    version = await ctx[Files].replace(path, pieces, expect=loaded.version)
+    small = len(content) <= KEPT_BYTES
+    ctx[ReadLedger].edited(
+        version, _line_changes(hunks), content=b"".join(pieces) if small else None
+    )
+    edits.add(version.path, args.old_string, args.new_string)
+    return _done(path, args, loaded, plan, hunks)
+
+
+def _line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
+    """The runs of lines that changed, without the unchanged lines around them."""
+    changes: list[LineChange] = []
+    for hunk in hunks:
+        line, gone, come = hunk.old_start, 0, 0
+        for text in (*hunk.lines, " "):
+            if text.startswith("-"):
+                gone += 1
+            elif text.startswith("+"):
+                come += 1
+            elif text.startswith(" "):
+                if gone or come:
+                    changes.append(LineChange(line, gone, come))
+                line, gone, come = line + gone + 1, 0, 0
+    return changes
+
+
+def _done(
+    path: str, args: EditArgs, loaded: Loaded, plan: replace.Plan, hunks: list[Hunk]
+) -> ToolResult:
+    lines = stat(hunks)
+    text = f"The file {path} has been updated successfully."
+    if args.replace_all:
+        text += f" All occurrences were successfully replaced. ({plan.places} places)"
+    if plan.matched_with != "exact":
+        how = plan.matched_with.replace("_", " ")
+        text += (
+            f" old_string was not in the file to the letter; the one place that differs only in "
+            f"{how} was taken, and the replacement was written in the file's own style."
+        )
+    text += f" (+{lines.additions} -{lines.deletions} lines)"
+    return ToolResult(
+        text,
+        data={
+            "filePath": path,
+            "oldString": args.old_string,
+            "newString": args.new_string,
+            "originalFile": shown_text(loaded.data),
+            "structuredPatch": hunks,
+            "userModified": False,
+            "replaceAll": args.replace_all,
+            "matched_with": plan.matched_with,
+            "encoding": plan.encoding,
+            "replacements": plan.places,
+        },
+        display=diff_display(path, hunks),
+    )
+
+
+def _already_applied(path: str, args: EditArgs) -> ToolResult:
+    return ToolResult(
+        f"This edit is already applied: {path} holds new_string, and old_string is gone. "
+        "Nothing was changed.",
+        data={
+            "filePath": path,
+            "oldString": args.old_string,
+            "newString": args.new_string,
+            "originalFile": None,
+            "structuredPatch": [],
+            "userModified": False,
+            "replaceAll": args.replace_all,
+            "alreadyApplied": True,
+        },
+    )
+
+
+async def _refuse_filled(path: str, size_bytes: int, ctx: ToolContext) -> None:
+    # The longest byte order mark has four bytes; anything longer has text behind it.
+    if size_bytes > 4 or not replace.is_empty((await ctx[Files].load(path)).data):
+        raise AlreadyThere(path)
+
+
+async def _fill(path: str, args: EditArgs, ctx: ToolContext) -> ToolResult:
+    """Create the missing file, or put the text into the empty one behind its mark."""
+    expect: FileVersion | None = None
+    mark = b""
+    if await existing_file(path, ctx) is not None:
+        loaded = await ctx[Files].load(path)
+        if not replace.is_empty(loaded.data):
+            raise AlreadyThere(path)
+        expect, mark = loaded.version, loaded.data
+    content = _behind_mark(path, args.new_string, mark)
+    version = await ctx[Files].replace(path, [content], expect=expect)
+    ctx[ReadLedger].saw(version, content=content)
+    verb = "created" if expect is None else "updated"
+    return ToolResult(
+        f"The file {path} has been {verb} successfully.",
+        data={
+            "filePath": path,
+            "oldString": "",
+            "newString": args.new_string,
+            "originalFile": None if expect is None else "",
+            "structuredPatch": [],
+            "userModified": False,
+            "replaceAll": args.replace_all,
+            "matched_with": "exact",
+        },
+    )
+
+
+def _behind_mark(path: str, text: str, mark: bytes) -> bytes:
+    from handaxe.text import encoding
+
+    stored = encoding.sniff(mark) if mark else encoding.Format()
+    try:
+        return encoding.encode(text, stored)
+    except encoding.CannotEncode as cannot:
+        raise CannotEncode(path, cannot.encoding, cannot.character) from None

@@ -1,0 +1,40 @@
+"""Help after an Edit that found no place: where the text nearly stands, and what to send."""
+
+from handaxe.text.encoding import NotText, decode
+from handaxe.text.nearest import Nearby, nearest
+
+MAX_TEXT_CHARS = 1_500
+
+
+def explain_no_match(content: bytes, path: str, old: str, new: str) -> str:
+    """The nearest places with their first difference, and a corrected call for the best one."""
+    try:
+        text = decode(content).text
+    except NotText:
+        return ""
+    found = nearest(text, old)
+    if not found:
+        return f"Nothing in {path} resembles it. Read the file again."
+    shown = [_describe(place) for place in found]
+    if found[0].is_unique and len(found[0].text) <= MAX_TEXT_CHARS:
+        shown.append(
+            f"If that is the place, send: Edit(file_path={path!r}, "
+            f"old_string={found[0].text!r}, new_string={_short(new)})"
+        )
+    return "\n".join(shown)
+
+
+def _describe(place: Nearby) -> str:
+    lines = f"line {place.first_line}"
+    if place.last_line != place.first_line:
+        lines = f"lines {place.first_line}-{place.last_line}"
+    return (
+        f"Nearest: {lines}; the first difference is in line {place.differs}\n"
+        f"  given:   {place.given}\n"
+        f"  in file: {place.stored}\n"
+        f"  ({place.given_character} where the file has {place.stored_character})"
+    )
+
+
+def _short(new: str) -> str:
+    return repr(new) if len(new) <= MAX_TEXT_CHARS else "..."

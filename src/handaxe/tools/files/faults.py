@@ -1,0 +1,100 @@
+"""What Write and Edit can be refused for."""
+
+from handaxe.contract.faults import ToolFault
+
+
+class NotRead(ToolFault):
+    """Edit or Write was asked for a file this session has not read."""
+
+    code = "file.not_read"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            "File has not been read yet. Read it first before writing to it. "
+            f"Call Read with file_path={path!r}."
+        )
+
+
+class NotReadWhole(ToolFault):
+    """Write was asked to replace a file of which only a part was read."""
+
+    code = "file.not_read"
+
+    def __init__(self, path: str, seen: tuple[tuple[int, int], ...], total: int | None) -> None:
+        ranges = ", ".join(f"{first}-{last}" for first, last in seen)
+        of_all = f" of {total}" if total else ""
+        super().__init__(
+            "File has not been read yet. Read it first before writing to it: only lines "
+            f"{ranges}{of_all} were seen, and Write replaces all of it. Read the rest of "
+            f"{path}, or use Edit."
+        )
+
+
+class ChangedSinceRead(ToolFault):
+    """The file has other content than what was read."""
+
+    code = "file.changed"
+
+    def __init__(self, path: str, changes: str | None) -> None:
+        shown = f"\nWhat changed since the read:\n{changes}" if changes else ""
+        super().__init__(
+            "File has been modified since read, either by the user or by a linter. Read it "
+            f"again before attempting to write it. ({path}){shown}",
+            data={"diff": changes or ""},
+        )
+
+
+class NoMatch(ToolFault):
+    """The text to replace is not in the file."""
+
+    code = "edit.no_match"
+
+    def __init__(self, old: str, help_text: str) -> None:
+        super().__init__(
+            f"String to replace not found in file.\nString: {_short(old)}"
+            + (f"\n\n{help_text}" if help_text else "")
+        )
+
+
+class ManyMatches(ToolFault):
+    """The text to replace stands in more than one place."""
+
+    code = "edit.many_matches"
+
+    def __init__(self, old: str, count: int, lines: list[int], matched_with: str) -> None:
+        where = ", ".join(map(str, lines[:20]))
+        how = "" if matched_with == "exact" else f" (matched by {matched_with.replace('_', ' ')})"
+        super().__init__(
+            f"Found {count} matches of the string to replace, but replace_all is false. To "
+            "replace all occurrences, set replace_all to true. To replace only one occurrence, "
+            "please provide more context to uniquely identify the instance.\n"
+            f"String: {_short(old)}\nThe matches start on lines {where}{how}.",
+            data={"lines": lines, "count": count, "matched_with": matched_with},
+        )
+
+
+class NoChange(ToolFault):
+    """Old and new text are the same."""
+
+    code = "edit.no_change"
+
+    def __init__(self) -> None:
+        super().__init__("No changes to make: old_string and new_string are exactly the same.")
+
+
+class AlreadyThere(ToolFault):
+    """An empty old_string creates a file, and the file exists."""
+
+    code = "file.exists"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"Cannot create new file - file already exists. {path} is not empty; give the text "
+            "to replace as old_string, or use Write."
+        )
+
+
+def _short(text: str, limit_chars: int = 2_000) -> str:
+    if len(text) <= limit_chars:
+        return text
+    return f"{text[:limit_chars]}... ({len(text):,} characters)"

@@ -1,0 +1,106 @@
+"""What Write and Edit share: is the file the one that was read, and what was changed in it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Diff, DiffHunk, Display
+from handaxe.contract.file_faults import IsDirectory, NotRegular
+from handaxe.contract.ports.files import FileInfo, Files, FileVersion
+from handaxe.contract.result import ToolResult
+from handaxe.session.read_ledger import ReadLedger, Seen
+from handaxe.text.diff import Hunk, format_hunks, structured_patch
+from handaxe.text.encoding import NotText, decode
+from handaxe.tools.files.faults import ChangedSinceRead, NotRead
+
+MAX_SHOWN_BYTES = 100 * 1024
+"""Files up to this size are put into the result whole; of larger ones only the changed lines."""
+MAX_DIFFED_BYTES = 1024 * 1024
+
+
+async def existing_file(path: str, ctx: ToolContext) -> FileInfo | None:
+    """The regular file at the path, None if nothing is there; a fault if something else is."""
+    info = await ctx[Files].look(path)
+    if info is None or info.kind == "file":
+        return info
+    if info.kind == "directory":
+        raise IsDirectory(path)
+    raise NotRegular(path, info.kind)
+
+
+async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) -> Seen:
+    """What was seen of the file; a fault if that is nothing, or not what is there now."""
+    ledger = ctx[ReadLedger]
+    seen = ledger.find(info.path)
+    if seen is None:
+        raise NotRead(path)
+    version = seen.version
+    if (info.size_bytes, info.mtime_ns) != (version.size_bytes, version.mtime_ns):
+        if info.size_bytes != version.size_bytes and info.size_bytes > MAX_DIFFED_BYTES:
+            raise ChangedSinceRead(path, None)
+        loaded = await ctx[Files].load(path)
+        refuse_changed(path, loaded.data, loaded.version, seen, ctx)
+    return seen
+
+
+def refuse_changed(
+    path: str, data: bytes, version: FileVersion, seen: Seen, ctx: ToolContext
+) -> None:
+    """Raise if the content is not what was seen, showing what changed."""
+    if version.digest != seen.version.digest:
+        before = ctx[ReadLedger].content(version.path)
+        raise ChangedSinceRead(path, changes_between(before, data, path))
+
+
+def changes_between(before: bytes | None, after: bytes, path: str) -> str | None:
+    """The difference as a unified diff, where both are text and small enough to compare."""
+    hunks = hunks_between(before, after)
+    return format_hunks(hunks, old_name=path, new_name=path) if hunks else None
+
+
+def hunks_between(before: bytes | None, after: bytes) -> list[Hunk]:
+    """The changed lines, where both are text and small enough to compare."""
+    if before is None or max(len(before), len(after)) > MAX_DIFFED_BYTES:
+        return []
+    try:
+        return structured_patch(decode(before).text, decode(after).text)
+    except NotText:
+        return []
+
+
+def shown_text(data: bytes) -> str | None:
+    """The text of a small file for the result's data; None for a large one."""
+    if len(data) > MAX_SHOWN_BYTES:
+        return None
+    try:
+        return decode(data).text
+    except NotText:
+        return None
+
+
+def diff_display(path: str, hunks: Sequence[Hunk]) -> Display:
+    """Hunks as a block to paint."""
+    blocks = tuple(
+        DiffHunk(h.old_start, h.old_lines, h.new_start, h.new_lines, tuple(h.lines)) for h in hunks
+    )
+    return (Diff(path, blocks),)
+
+
+async def take_in_later_changes(path: str, ctx: ToolContext, result: ToolResult) -> ToolResult:
+    """If a hook changed the file after us, know the new content and show what it did."""
+    ledger = ctx[ReadLedger]
+    info = await existing_file(path, ctx)
+    seen = ledger.find(info.path) if info is not None else None
+    if info is None or seen is None:
+        return result
+    loaded = await ctx[Files].load(path)
+    if loaded.version.digest == seen.version.digest:
+        return result
+    changes = changes_between(ledger.content(info.path), loaded.data, path)
+    ledger.saw(loaded.version, content=loaded.data)
+    text = f"{result.text}\n\nA hook changed the file afterwards"
+    text += f":\n{changes}" if changes else "; read it again before the next change."
+    data: dict[str, Any] = {**result.data, "changedByHook": True}
+    return msgspec.structs.replace(result, text=text, data=data)

@@ -1,0 +1,120 @@
+"""Write: create a file, or replace one that was read."""
+
+from typing import Annotated, Any
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Code, Display
+from handaxe.contract.effects import Effects
+from handaxe.contract.file_faults import CannotEncode
+from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir
+from handaxe.text import encoding
+from handaxe.text.diff import Hunk, stat
+from handaxe.tools.files.faults import NotReadWhole
+from handaxe.tools.files.versions import (
+    diff_display,
+    existing_file,
+    hunks_between,
+    refuse_changed,
+    refuse_unread_or_stale,
+    shown_text,
+    take_in_later_changes,
+)
+
+
+class WriteArgs(ToolArgs, frozen=True, kw_only=True):
+    file_path: Annotated[str, "The path of the file to write, absolute if possible."]
+    content: Annotated[str, "The whole content of the file."]
+
+
+class Write(Tool[WriteArgs]):
+    """A whole file at once."""
+
+    search_hint = "create a new file, overwrite, save"
+    uses = (Files, Workdir, ReadLedger)
+
+    def effects_of(self, args: WriteArgs) -> Effects:
+        return Effects.on(args.file_path)
+
+    def subjects(self, args: WriteArgs) -> tuple[Subject, ...]:
+        return (PathSubject(args.file_path, "write", "file_path"),)
+
+    async def validate(self, args: WriteArgs, ctx: ToolContext) -> None:
+        path = ctx[Workdir].resolve(args.file_path)
+        info = await existing_file(path, ctx)
+        if info is None:
+            return
+        seen = await refuse_unread_or_stale(path, info, ctx)
+        if not seen.is_whole:
+            raise NotReadWhole(path, seen.lines, seen.total_lines)
+
+    async def call(self, args: WriteArgs, ctx: ToolContext) -> ToolResult:
+        path = ctx[Workdir].resolve(args.file_path)
+        info = await existing_file(path, ctx)
+        if info is None:
+            return await self._create(path, args, ctx)
+        seen = await refuse_unread_or_stale(path, info, ctx)
+        before = await ctx[Files].load(path)
+        refuse_changed(path, before.data, before.version, seen, ctx)
+        data = _encoded(path, args.content, before.data)
+        version = await ctx[Files].replace(path, [data], expect=before.version)
+        ctx[ReadLedger].saw(version, content=data)
+        return _updated(path, args, before, hunks_between(before.data, data))
+
+    async def recheck(self, args: WriteArgs, ctx: ToolContext, result: ToolResult) -> ToolResult:
+        return await take_in_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return f"Write({partial_input.get('file_path', '')})"
+
+    def show(self, args: WriteArgs, result: ToolResult) -> Display | None:
+        if not result.ok:
+            return None
+        return result.display or (Code(args.content, result.data["filePath"]),)
+
+    async def _create(self, path: str, args: WriteArgs, ctx: ToolContext) -> ToolResult:
+        content = args.content.encode()
+        version = await ctx[Files].replace(path, [content], expect=None)
+        ctx[ReadLedger].saw(version, content=content)
+        data: dict[str, Any] = {
+            "type": "create",
+            "filePath": path,
+            "content": args.content,
+            "structuredPatch": [],
+            "originalFile": None,
+        }
+        return ToolResult(f"File created successfully at: {path}", data=data)
+
+
+def _encoded(path: str, content: str, before: bytes) -> bytes:
+    """The content in the encoding the file has, with the mark it has."""
+    try:
+        stored = encoding.sniff(before)
+    except encoding.NotText:
+        return content.encode()
+    if content.startswith("\ufeff"):
+        content = content[1:] if stored.bom else content
+    try:
+        return encoding.encode(content, stored)
+    except encoding.CannotEncode as cannot:
+        raise CannotEncode(path, cannot.encoding, cannot.character) from None
+
+
+def _updated(path: str, args: WriteArgs, before: Loaded, hunks: list[Hunk]) -> ToolResult:
+    lines = stat(hunks)
+    counts = f" (+{lines.additions} -{lines.deletions} lines)" if hunks else ""
+    return ToolResult(
+        f"The file {path} has been updated successfully.{counts}",
+        data={
+            "type": "update",
+            "filePath": path,
+            "content": args.content,
+            "structuredPatch": hunks,
+            "originalFile": shown_text(before.data),
+        },
+        display=diff_display(path, hunks),
+    )

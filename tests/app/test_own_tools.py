@@ -1,0 +1,221 @@
+"""A typed async function as a tool."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pydantic
+import pytest
+
+from handaxe.app.own_tools import tool
+from handaxe.contract import Effects, Tool, ToolContext, ToolResult
+from handaxe.contract.ports.files import Files
+from handaxe.text.coercion import InputProblems, read_input
+from handaxe.text.schema import input_schema
+
+
+class Answer(msgspec.Struct):
+    total: int
+
+
+@tool
+async def add_numbers(
+    a: Annotated[int, "The first."], b: Annotated[int, "The second."] = 1
+) -> Answer:
+    """Add two whole numbers.
+
+    Negative ones too.
+    """
+    return Answer(a + b)
+
+
+def context(call_id="c1", **offers):
+    reports: list[str] = []
+    return ToolContext(call_id, {}, frozenset(), reports.append), reports
+
+
+async def result_of(made, **raw):
+    args, _ = read_input(made.args_type, raw)
+    return await made.call(args, context()[0])
+
+
+def test_everything_is_taken_from_the_function():
+    assert isinstance(add_numbers, Tool)
+    assert add_numbers.name == "add_numbers"
+    assert add_numbers.prompt() == "Add two whole numbers.\n\nNegative ones too."
+    assert add_numbers.search_hint == "Add two whole numbers"
+    assert add_numbers.output_type is Answer
+    assert input_schema(add_numbers.args_type) == {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer", "description": "The first."},
+            "b": {"type": "integer", "description": "The second.", "default": 1},
+        },
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+
+
+def test_without_a_word_about_effects_the_worst_is_assumed():
+    args, _ = read_input(add_numbers.args_type, {"a": 1})
+
+    assert add_numbers.effects_of(args) == Effects.unknown()
+
+
+async def test_data_comes_back_as_data_and_as_text():
+    result = await result_of(add_numbers, a="3", b=4)
+
+    assert (result.text, result.data) == ('{"total":7}', {"total": 7})
+
+
+async def test_the_function_can_still_be_called_as_such():
+    assert await add_numbers(2, b=3) == Answer(5)
+
+
+def test_unknown_input_is_refused():
+    with pytest.raises(InputProblems):
+        read_input(add_numbers.args_type, {"a": 1, "c": 2})
+
+
+async def test_options_and_context_are_passed_through():
+    @tool(
+        name="Peek",
+        effects=lambda args: Effects.reading(args.path),
+        search_hint="look into a file",
+        uses=(Files,),
+        timeout_s=3.0,
+    )
+    async def peek(path: str, ctx: ToolContext, how: Literal["a", "b"] = "a") -> str:
+        ctx.report("peeking")
+        return f"{path} {how} {ctx.call_id}"
+
+    ctx, reports = context("c7")
+    args, _ = read_input(peek.args_type, {"path": "x"})
+
+    assert (await peek.call(args, ctx)) == ToolResult("x a c7")
+    assert reports == ["peeking"]
+    assert (peek.name, peek.uses, peek.timeout_s) == ("Peek", (Files,), 3.0)
+    assert peek.effects_of(args) == Effects.reading("x")
+    assert peek.search_hint == "look into a file"
+    assert list(input_schema(peek.args_type)["properties"]) == ["path", "how"]
+
+
+class Model(pydantic.BaseModel):
+    size: int = 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "data"),
+    [
+        ("plain", "plain", None),
+        (None, "Done.", None),
+        ([1, "a"], '[1,"a"]', [1, "a"]),
+        ({"a": None}, '{"a":null}', {"a": None}),
+        (Model(), '{"size":1}', {"size": 1}),
+        (3, "3", 3),
+        (False, "false", False),
+    ],
+)
+async def test_any_json_able_value_may_be_returned(value, text, data):
+    @tool(effects=Effects.none())
+    async def give() -> Any:
+        return value
+
+    result = await result_of(give)
+    assert (result.text, result.data, result.ok) == (text, data, True)
+    assert give.effects == Effects.none()
+
+
+async def test_a_finished_result_is_left_alone():
+    finished = ToolResult("x", notes=("n",))
+
+    @tool
+    async def give() -> ToolResult:
+        return finished
+
+    assert await result_of(give) is finished
+    assert give.output_type is None
+
+
+async def test_a_mutable_default_is_not_shared_between_calls():
+    @tool
+    async def collect(items: list[str] = ["a"]) -> list[str]:  # noqa: B006
+        items.append("b")
+        return items
+
+    assert (await result_of(collect)).data == ["a", "b"]
+    assert (await result_of(collect)).data == ["a", "b"]
+
+
+def test_two_tools_of_one_module_do_not_mix():
+    @tool(effects=Effects.none())
+    async def first() -> str:
+        """One."""
+        return ""
+
+    @tool
+    async def second(x: int) -> str:
+        """Two."""
+        return ""
+
+    assert (first.prompt(), second.prompt()) == ("One.", "Two.")
+    assert first.args_type is not second.args_type
+    assert second.effects == Effects.unknown()
+
+
+def plain(a: int) -> int:
+    return a
+
+
+async def untyped(a, b: int):
+    return a
+
+
+async def many(*parts: int):
+    return parts
+
+
+async def named(**parts: int):
+    return parts
+
+
+async def positional(a: int, /):
+    return a
+
+
+async def formless(b: "Missing"):  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+    return b
+
+
+class Formless:
+    pass
+
+
+async def strange(a: Formless):
+    return a
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (plain, "plain is not an async function. Write `async def`."),
+        (untyped, "untyped has no annotation for the parameter 'a'"),
+        (many, r"many takes \*parts: int"),
+        (named, r"named takes \*\*parts: int"),
+        (positional, "positional takes a: int"),
+        (formless, "an annotation that cannot be resolved"),
+        (strange, "a parameter type without a JSON form"),
+    ],
+)
+def test_what_cannot_become_a_tool_is_refused_with_the_reason(function, words):
+    with pytest.raises(TypeError, match=words):
+        tool(function)
+
+
+def test_an_option_nobody_knows_is_refused():
+    with pytest.raises(TypeError, match="'efects'"):
+        tool(efects=Effects.none())(add_numbers.function)
+
+
+def test_a_name_no_provider_takes_is_refused():
+    with pytest.raises(ValueError, match="is not a tool name"):
+        tool(name="my tool")(add_numbers.function)

@@ -1,0 +1,86 @@
+"""A proof of durability from the system-call trace, which no crash test on one machine can give.
+
+    uv run python tests/faults/call_order.py
+
+Data is synced before it gets its name, the name is synced before success is reported, and an
+overwrite begins only after its journal entry is durable.
+"""
+
+import re
+import sys
+
+import tracing
+
+
+def problems(calls: list[tracing.Call]) -> list[str]:
+    """What is wrong with the order of calls of one replacement by rename."""
+    created = _find(calls, "openat", r"^(\d+), \"(\.handaxe-\w+\.tmp)\", [A-Z_|]*O_EXCL")
+    if created is None:
+        return ["no temporary file was made beside the target with O_EXCL"]
+    at, found = created
+    directory, temporary, fd = found[1], found[2], calls[at].result
+    writes = [i for i, call in enumerate(calls) if _writes(call, fd)]
+    synced = [i for i, call in enumerate(calls) if call.name == "fsync" and call.arguments == fd]
+    renamed = _find(
+        calls, r"renameat2?", rf"^{directory}, \"{re.escape(temporary)}\", {directory}, "
+    )
+    if not writes or not synced or renamed is None:
+        return [f"writes {writes}, syncs {synced}, rename {renamed} are not all there"]
+    wrong: list[str] = []
+    if not writes[-1] < synced[-1] < renamed[0]:
+        wrong.append("the content is not synced between the last write and the rename")
+    after = [c for c in calls[renamed[0] :] if c.name == "fsync" and c.arguments == directory]
+    if not after:
+        wrong.append("the directory is not synced after the rename")
+    return wrong + _unsynced_directories(calls)
+
+
+def overwrite_problems(calls: list[tracing.Call]) -> list[str]:
+    """What is wrong with the order of calls of an overwrite under a journal."""
+    opened = _find(calls, "openat", r"^\d+, \"file\", O_RDWR")
+    if opened is None:
+        return ["the file was not opened for writing"]
+    fd = calls[opened[0]].result
+    changes = [i for i, call in enumerate(calls) if _writes(call, fd)]
+    removed = _find(calls, "unlinkat", r"\.pre-image")
+    if removed is None:
+        return ["the journal entry was not removed"]
+    wrong = problems(calls[opened[0] + 1 : changes[0]])
+    synced = [i for i, call in enumerate(calls) if call.name == "fsync" and call.arguments == fd]
+    if not changes[-1] < synced[-1] < removed[0]:
+        wrong.append("the content is not synced before its journal entry goes")
+    return wrong
+
+
+def _writes(call: tracing.Call, fd: str) -> bool:
+    names = {"write", "writev", "pwrite64", "pwritev", "ftruncate", "fallocate"}
+    return call.name in names and re.match(rf"{fd}\b", call.arguments) is not None
+
+
+def _unsynced_directories(calls: list[tracing.Call]) -> list[str]:
+    wrong: list[str] = []
+    for at, call in enumerate(calls):
+        if call.name == "mkdirat" and call.result == "0":
+            parent = call.arguments.split(",")[0]
+            if not any(c.name == "fsync" and c.arguments == parent for c in calls[at:]):
+                wrong.append(f"a new directory is not synced into its parent: {call.arguments}")
+    return wrong
+
+
+def _find(calls: list[tracing.Call], name: str, arguments: str) -> tuple[int, re.Match[str]] | None:
+    for at, call in enumerate(calls):
+        found = re.search(arguments, call.arguments)
+        if found and re.fullmatch(name, call.name):
+            return at, found
+    return None
+
+
+def main() -> int:
+    checks = {"replace": problems, "create": problems, "overwrite": overwrite_problems}
+    wrong = {change: check(tracing.calls_of(change)) for change, check in checks.items()}
+    print(wrong)
+    return any(wrong.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+import re
+import time
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handaxe.text.diff import (
+    NO_NEWLINE,
+    Hunk,
+    Stat,
+    format_hunks,
+    patch_of,
+    stat,
+    structured_patch,
+    unified,
+)
+from handaxe.text.replace import ManyPlaces, NoPlace, SameText, plan
+
+lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n", "\n", "é\n"]), max_size=25)
+texts = st.builds(lambda head, tail: "".join(head) + tail, lines, st.sampled_from(["", "z"]))
+
+
+def split(text: str) -> list[str]:
+    return re.findall("[^\n]*\n|[^\n]+", text)
+
+
+def applied(text: str, hunks: list[Hunk]) -> str:
+    """The hunks applied by their letter, every number and every line checked."""
+    stored, after, position = split(text), [], 0
+    for hunk in hunks:
+        after += stored[position : hunk.old_start - 1]
+        position = hunk.old_start - 1
+        old, new = [], []
+        for line, following in zip(hunk.lines, [*hunk.lines[1:], ""], strict=True):
+            if line == NO_NEWLINE:
+                continue
+            whole = line[1:] + ("" if following == NO_NEWLINE else "\n")
+            old += [whole] if line[0] in " -" else []
+            new += [whole] if line[0] in " +" else []
+        assert stored[position : position + hunk.old_lines] == old
+        assert (len(old), len(new), hunk.new_start) == (
+            hunk.old_lines,
+            hunk.new_lines,
+            len(after) + 1,
+        )
+        after += new
+        position += hunk.old_lines
+    return "".join(after + stored[position:])
+
+
+def test_a_hunk_shows_three_lines_around_a_change() -> None:
+    old = "".join(f"{n}\n" for n in range(1, 11))
+    assert structured_patch(old, old.replace("5", "five")) == [
+        Hunk(2, 7, 2, 7, [" 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8"])
+    ]
+
+
+def test_names_are_camel_case_in_json_only() -> None:
+    (hunk,) = structured_patch("a\n", "b\n")
+    assert msgspec.json.decode(msgspec.json.encode(hunk)) == {
+        "oldStart": 1,
+        "oldLines": 1,
+        "newStart": 1,
+        "newLines": 1,
+        "lines": ["-a", "+b"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("a\n", "a\n", ""),
+        ("a\nb", "a\nb\n", f"@@ -1,2 +1,2 @@\n a\n-b\n{NO_NEWLINE}\n+b\n"),
+        ("", "x\n", "@@ -0,0 +1,1 @@\n+x\n"),
+        ("x\n", "", "@@ -1,1 +0,0 @@\n-x\n"),
+        ("a\r\nb\r\n", "a\r\nc\r\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n"),
+        ("a\n", "a\r\n", "@@ -1,1 +1,1 @@\n-a\n+a\r\n"),
+        ("a\rb\r", "a\rc\r", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n"),
+        ("a\rb\nc\n", "a\rb\nd\n", "@@ -1,2 +1,2 @@\n a\rb\n-c\n+d\n"),
+    ],
+)
+def test_a_unified_diff_reads_as_usual(old: str, new: str, expected: str) -> None:
+    head = "--- old\n+++ new\n" if expected else ""
+    assert unified(old, new) == head + expected
+
+
+def test_numbers_are_lines_added_and_deleted() -> None:
+    assert stat(structured_patch("a\nb\n", "a\nc\nd")) == Stat(additions=2, deletions=1)
+    assert format_hunks([]) == ""
+
+
+@given(texts, texts, st.sampled_from([0, 1, 3]))
+def test_hunks_lead_from_one_text_to_the_other(old: str, new: str, context: int) -> None:
+    hunks = structured_patch(old, new, context)
+    assert applied(old, hunks) == new
+    assert bool(hunks) == (old != new)
+
+
+@given(texts, texts, texts, st.sampled_from(["", "\n", "X", "X\nY\n"]), st.booleans())
+def test_the_patch_of_a_plan_is_the_patch_of_its_texts(
+    head: str, old: str, tail: str, new: str, replace_all: bool
+) -> None:
+    content = head + old + tail
+    try:
+        made = plan(content.encode(), old or "q", new, replace_all=replace_all)
+    except (NoPlace, ManyPlaces, SameText):
+        return
+    hunks = patch_of(content.encode(), made)
+    assert applied(content, hunks) == made.apply(content.encode()).decode()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "gbk"])
+def test_the_patch_of_a_plan_knows_its_encoding(encoding: str) -> None:
+    text = "".join(f"# 读取配置文件 {n}\r\n" for n in range(9))
+    content = text.encode(encoding)
+    hunks = patch_of(content, plan(content, "文件 4", "文件 四\n"))
+    assert hunks == structured_patch(text, text.replace("文件 4", "文件 四\r\n"))
+    assert hunks[0].old_start == 2
+    first = patch_of(content, plan(content, "# 读取配置文件 0", "x"))
+    assert first[0].lines[:2] == ["-# 读取配置文件 0", "+x"]
+
+
+def test_far_changes_are_separate_hunks_with_shifted_numbers() -> None:
+    content = "".join("x\n" if n % 50 == 0 else f"{n}\n" for n in range(200))
+    made = plan(content.encode(), "x\n", "y\nz\n", replace_all=True)
+    hunks = patch_of(content.encode(), made)
+    assert [hunk.old_start for hunk in hunks] == [1, 48, 98, 148]
+    assert [hunk.new_start for hunk in hunks] == [1, 49, 100, 151]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x\n" * 30_000 + "q\n" + "x\n" * 5_000, "x\n" * 10_000 + "r\n" + "x\n" * 20_000 + "s\n"),
+        ("".join(f"{n}\n" for n in range(30_000)), "".join(f"{n}\n" for n in range(30_000, 0, -1))),
+        ("a\nb\n" * 20_000, "b\nb\na\n" * 15_000),
+    ],
+)
+def test_texts_that_are_hard_to_compare_still_end_soon(old: str, new: str) -> None:
+    begin = time.perf_counter()
+    hunks = structured_patch(old, new)
+    assert time.perf_counter() - begin < 3
+    assert applied(old, hunks) == new

@@ -1,0 +1,144 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handaxe.text.encoding import (
+    CannotEncode,
+    Decoded,
+    Format,
+    NotText,
+    decode,
+    dominant_ending,
+    encode,
+    encode_part,
+    has_surrogates,
+    is_empty,
+    line_endings,
+    sniff,
+)
+
+MARKS = {
+    "utf-8": b"\xef\xbb\xbf",
+    "utf-16-le": b"\xff\xfe",
+    "utf-16-be": b"\xfe\xff",
+    "utf-32-le": b"\xff\xfe\0\0",
+    "utf-32-be": b"\0\0\xfe\xff",
+}
+
+
+@pytest.mark.parametrize("encoding", MARKS)
+@pytest.mark.parametrize("text", ["", "a", "é\r\nü\n", "日本\n", "\U0001f600", "a\0b"])
+def test_a_byte_order_mark_names_the_encoding(encoding: str, text: str) -> None:
+    data = MARKS[encoding] + text.encode(encoding)
+    if encoding == "utf-8" and "\0" in text:
+        with pytest.raises(NotText):
+            decode(data)
+        return
+    decoded = decode(data)
+    assert decoded == Decoded(encoding=encoding, bom=MARKS[encoding], text=text)
+    assert encode(decoded.text, decoded) == data
+
+
+def test_plain_bytes_are_utf8_without_a_mark() -> None:
+    assert decode(b"x = 1\n") == Decoded(encoding="utf-8", bom=b"", text="x = 1\n")
+    assert decode("naïve ☃".encode()).text == "naïve ☃"
+    assert decode(b"") == Decoded()
+
+
+def test_line_endings_are_left_alone() -> None:
+    assert decode(b"a\r\nb\nc\rd").text == "a\r\nb\nc\rd"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a\0b",
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+        b"\x01\x02\x03\x04\x05\x06",
+        "text".encode("utf-16-le"),
+        b"\xff\xfea\0b",
+    ],
+)
+def test_binary_is_refused(data: bytes) -> None:
+    with pytest.raises(NotText):
+        sniff(data)
+    with pytest.raises(NotText):
+        decode(data)
+
+
+def test_colours_and_form_feeds_are_text() -> None:
+    assert decode(b"\x1b[31mred\x1b[0m\x0c\n").encoding == "utf-8"
+
+
+def test_a_wide_mark_before_broken_text_is_no_mark() -> None:
+    assert decode(b"\xff\xfeabc").text == "ÿþabc"
+
+
+def test_the_first_character_that_does_not_fit_is_named() -> None:
+    with pytest.raises(CannotEncode) as caught:
+        encode("caf\u00e9 \u4e2d\u6587", Format("windows-1252"))
+    assert (caught.value.character, caught.value.position) == ("\u4e2d", 5)
+    assert caught.value.encoding == "windows-1252"
+    assert "U+4E2D" in str(caught.value)
+
+
+def test_a_look_alike_is_not_written_in_place_of_a_character() -> None:
+    with pytest.raises(CannotEncode) as caught:
+        encode("10 \u00a5", Format("shift_jis"))
+    assert caught.value.character == "\u00a5"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be", "gbk", "windows-1252"])
+def test_half_a_surrogate_pair_cannot_be_encoded(encoding: str) -> None:
+    with pytest.raises(CannotEncode):
+        encode_part("a\ud800", encoding)
+    assert has_surrogates("a\ud800")
+    assert not has_surrogates("a\U0001f600")
+
+
+@pytest.mark.parametrize("content", [b"", *MARKS.values()])
+def test_a_file_of_only_a_mark_is_empty(content: bytes) -> None:
+    assert is_empty(content)
+    assert not is_empty(content + "\n".encode("utf-16-le"))
+
+
+@pytest.mark.parametrize(
+    ("text", "dominant", "kinds"),
+    [
+        ("abc", None, set()),
+        ("a\nb\r\nc\n", "\n", {"\n", "\r\n"}),
+        ("a\r\nb\r\nc\n", "\r\n", {"\n", "\r\n"}),
+        ("a\rb\r", "\r", {"\r"}),
+        ("a\rb\n", "\n", {"\n"}),
+    ],
+)
+def test_line_endings_are_counted(text: str, dominant: str | None, kinds: set[str]) -> None:
+    assert dominant_ending(text) == dominant
+    assert line_endings(text) == kinds
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_refused_or_come_back_unchanged(data: bytes) -> None:
+    try:
+        decoded = decode(data)
+    except NotText:
+        return
+    assert encode(decoded.text, decoded) == data
+    assert sniff(data) == Format(decoded.encoding, decoded.bom)
+
+
+@given(st.binary(max_size=300).map(lambda data: data.replace(b"\0", b" ") + b"plain text " * 60))
+def test_text_without_nul_always_decodes(data: bytes) -> None:
+    decoded = decode(data)
+    assert encode(decoded.text, decoded) == data
+
+
+@given(st.text(), st.sampled_from([*MARKS, "gbk", "big5", "euc-jp", "koi8-r", "iso-8859-1"]))
+def test_encoding_gives_the_same_text_back_or_says_why_not(text: str, encoding: str) -> None:
+    refusal = None
+    try:
+        data = encode_part(text, encoding)
+    except CannotEncode as error:
+        data, refusal = b"", error
+    assert refusal is None or text[refusal.position] == refusal.character
+    assert refusal is not None or data.decode(encoding) == text

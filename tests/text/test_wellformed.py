@@ -1,0 +1,88 @@
+"""Text and JSON that every file can hold."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handaxe.text.wellformed import (
+    MAX_DEPTH,
+    find_ill_formed,
+    flaws_of,
+    has_plain_values,
+    is_well_formed,
+    scrub,
+    well_formed,
+)
+
+any_text = st.text(st.characters(), max_size=20) | st.sampled_from(["\ud800", "a\udfffb"])
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=15,
+)
+
+
+def nested(levels):
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_fine_text_is_given_back_as_the_same_object():
+    for text in ("", "abc", "äöü", "中文", "😀"):
+        assert well_formed(text) is text
+
+
+def test_a_lone_surrogate_becomes_a_visible_escape():
+    assert well_formed("a\ud800b😀") == "a\\ud800b😀"
+
+
+@given(any_text)
+def test_the_answer_can_always_be_written(text):
+    well_formed(text).encode()
+    assert (well_formed(text) == text) == is_well_formed(text)
+
+
+def test_every_key_and_every_text_is_scrubbed():
+    assert scrub({"a\ud800": ["x", ("\udfff",), 1, None]}) == {
+        "a\\ud800": ["x", ["\\udfff"], 1, None]
+    }
+
+
+@given(json_like)
+def test_what_is_scrubbed_holds_nothing_ill_formed(value):
+    assert find_ill_formed(scrub(value)) is None
+    assert json.dumps(scrub(value), ensure_ascii=False).encode()
+
+
+def test_what_lies_too_deep_is_replaced():
+    scrubbed = scrub(nested(10_000))
+
+    assert json.dumps(scrubbed).count("[") == MAX_DEPTH
+    assert "nested more than 100 levels deep" in json.dumps(scrubbed)
+
+
+def test_the_place_of_the_first_ill_formed_text_is_named():
+    value = {"edits": [{"old": "a"}, {"old": "\ud800"}], "z": 1}
+
+    assert find_ill_formed(value) == "edits[1].old"
+    assert find_ill_formed("\ud800") == ""
+    assert find_ill_formed({"a": ["b", 1, None]}) is None
+    assert find_ill_formed(nested(10_000)) is None
+
+
+@given(st.dictionaries(st.text("abc", max_size=3), json_like, max_size=3))
+def test_the_fast_look_and_the_thorough_one_agree(raw):
+    assert has_plain_values(raw) == (not flaws_of(raw))
+
+
+def test_neither_depth_nor_a_cycle_takes_long():
+    cycle: list[Any] = []
+    cycle += [cycle, cycle, cycle]
+
+    assert not has_plain_values({"a": cycle})
+    assert not has_plain_values({"a": nested(10_000)})
+    assert len(flaws_of({"a": cycle})) == 1
