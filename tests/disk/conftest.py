@@ -2,10 +2,15 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Pytest imports test modules without their directory; what they share is found through it.
+sys.path.insert(0, str(Path(__file__).parent))
+
 from hostile_places import mounted
 
 

@@ -4,10 +4,12 @@ import shutil
 import socket
 import stat
 import subprocess
+import threading
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from crowd import limit_file_size, write_too_much
 from hostile_places import NOBODY, as_nobody, mounted
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,8 +204,11 @@ def test_an_acl_is_kept_and_none_is_caught_from_the_directory(place: Path):
 
     assert "system.posix_acl_access" not in os.listxattr(old)
     assert os.getxattr(listed, "system.posix_acl_access") == ACL
-    for fact in (lambda p: p.stat().st_mode, lambda p: os.getxattr(p, os.listxattr(p)[0])):
-        assert fact(place / "new") == fact(place / "by kernel")
+    new, by_kernel = place / "new", place / "by kernel"
+    assert new.stat().st_mode == by_kernel.stat().st_mode
+    assert [os.getxattr(new, name) for name in os.listxattr(new)] == [
+        os.getxattr(by_kernel, name) for name in os.listxattr(by_kernel)
+    ]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give directories away")
@@ -343,27 +348,13 @@ def test_parents_are_removed_when_the_disk_fills_up_on_the_way(small_disk: Path)
 def test_a_size_limit_changes_nothing_and_says_so(place: Path):
     version = replace(place / "a", [b"old"], expect=ABSENT)
 
-    with get_context("spawn").Pool(1, _limit_file_size) as pool:
-        reason, code = pool.apply(_write_too_much, (str(place / "a"),))
+    with get_context("spawn").Pool(1, limit_file_size) as pool:
+        reason, code = pool.apply(write_too_much, (str(place / "a"),))
 
     assert reason == "could not write the temporary file: the file would pass the size limit"
     assert code == errno.EFBIG
     assert read_regular(place / "a") == (b"old", version)
     assert os.listdir(place) == ["a"]
-
-
-def _limit_file_size() -> None:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
-
-
-def _write_too_much(path: str) -> tuple[str, int | None]:
-    try:
-        replace(path, [bytes(10_000)], expect=None)
-    except WriteFailed as failure:
-        return failure.reason, failure.errno
-    return "it was written", None
 
 
 def test_a_read_only_file_system_says_so(place: Path):
@@ -470,6 +461,34 @@ def test_a_file_that_appears_while_a_new_one_is_written_is_not_overwritten(place
 
     assert (place / "a").read_bytes() == b"theirs"
     assert (place / "b").read_bytes() == b"ours"
+
+
+def test_without_an_exclusive_rename_a_link_does_it(place: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(renames, "_exclusive_rename", lambda: None)
+
+    replace(place / "a", [b"one"], expect=ABSENT)
+    with pytest.raises(Changed):
+        replace(place / "a", [b"two"], expect=ABSENT)
+
+    assert (place / "a").stat().st_nlink == 1
+    assert os.listdir(place) == ["a"]
+
+
+def test_descriptors_and_threads_do_not_pile_up(place: Path):
+    def held() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), threading.active_count()
+
+    before = held()
+    big = bytes(600_000)
+    for _ in range(20):
+        version = replace(place / "a", [big], expect=None)
+        replace(place / "x" / "y", [b"x"], expect=None, make_parents=True)
+        for path, expect in ((place / "a", ABSENT), (place / "b", version), (place, None)):
+            with pytest.raises((Changed, NotRegular)):
+                replace(path, [big], expect=expect, make_parents=True)
+        delete(place / "a", expect=version)
+
+    assert held() == before
 
 
 def test_a_leftover_second_name_of_ours_is_no_hard_link(place: Path):

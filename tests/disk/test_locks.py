@@ -5,6 +5,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from crowd import count_up
 
 from handaxe.disk import locks
 from handaxe.disk.atomic import ABSENT, Changed, read_regular, replace
@@ -71,26 +72,12 @@ def test_a_write_gives_up_when_the_directory_stays_locked(
     assert os.listdir(place) == []
 
 
-def _count_up(path: str, times: int) -> int:
-    """Add one to a number in a file, again and again; gives how often somebody was faster."""
-    beaten = 0
-    while times:
-        data, version = read_regular(path)
-        try:
-            replace(path, [b"%d" % (int(data) + 1)], expect=version)
-        except Changed:
-            beaten += 1
-        else:
-            times -= 1
-    return beaten
-
-
 def test_no_update_is_lost_between_processes(place: Path):
     path = str(place / "count")
     replace(path, [b"0"], expect=ABSENT)
 
     with get_context("spawn").Pool(3) as pool:
-        pool.starmap(_count_up, [(path, 40)] * 3)
+        pool.starmap(count_up, [(path, 40)] * 3)
 
     assert read_regular(path)[0] == b"120"
     assert os.listdir(place) == ["count"]
@@ -101,7 +88,7 @@ def test_no_update_is_lost_between_threads(place: Path):
     replace(path, [b"0"], expect=ABSENT)
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(_count_up, [path] * 4, [25] * 4))
+        list(pool.map(count_up, [path] * 4, [25] * 4))
 
     assert read_regular(path)[0] == b"100"
 

@@ -6,6 +6,8 @@ Data is synced before it gets its name, the name is synced before success is rep
 overwrite begins only after its journal entry is durable.
 """
 
+# ruff: noqa: T201 (a command of its own speaks to the terminal)
+
 import re
 import sys
 

@@ -7,6 +7,8 @@ A change that reports failure has left everything as it was, unless it says that
 is in place; a change that reports success is whole. Nothing but typed faults comes out.
 """
 
+# ruff: noqa: T201 (a command of its own speaks to the terminal)
+
 import errno
 import os
 import sys

@@ -4,6 +4,8 @@ uv run python tests/faults/kill_points.py            every call of every change
 uv run python tests/faults/kill_points.py replace    of one
 """
 
+# ruff: noqa: T201 (a command of its own speaks to the terminal)
+
 import os
 import signal
 import sys
@@ -21,7 +23,8 @@ CHANGES = ("replace", "create", "overwrite", "delete", "recover", "append", "big
 
 # Calls that leave the disk as it is: being killed before one is being killed before the next.
 LOOKING = {
-    "brk", "clock_gettime", "close", "dup", "fcntl", "fgetxattr", "flistxattr", "fstat", "futex",
+    "brk", "clock_gettime", "close", "dup", "fcntl", "fgetxattr", "flistxattr", "flock",
+    "fstat", "futex",
     "getdents64", "getpid", "getrandom", "gettid", "ioctl", "lseek", "mmap", "mprotect", "munmap",
     "newfstatat", "pread64", "preadv", "read", "readlink", "rt_sigprocmask", "statx", "madvise",
 }  # fmt: skip
@@ -86,7 +89,11 @@ def _names(directory: Path) -> set[str]:
 
 def points(change: str, *, every: bool) -> list[tracing.Call]:
     """Where to kill: at every call, or only before those that change something."""
-    return [call for call in tracing.calls_of(change) if every or call.name not in LOOKING]
+    return [call for call in tracing.calls_of(change) if every or _changes_something(call)]
+
+
+def _changes_something(call: tracing.Call) -> bool:
+    return call.name not in LOOKING and (call.name != "openat" or "O_CREAT" in call.arguments)
 
 
 def main(changes: list[str]) -> int:

@@ -4,6 +4,8 @@ uv run python tests/faults/many_writers.py             16 processes, 1,000 edits
 uv run python tests/faults/many_writers.py 4 50        other numbers
 """
 
+# ruff: noqa: T201 (a command of its own speaks to the terminal)
+
 import os
 import sys
 import tempfile

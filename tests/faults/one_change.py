@@ -4,6 +4,8 @@ Run as a script it does one change and prints what became of it as JSON. Importe
 directory and says what must be true afterwards.
 """
 
+# ruff: noqa: T201 (a command of its own speaks to the terminal)
+
 import hashlib
 import json
 import os

@@ -3,6 +3,8 @@
 uv run python tests/faults/swapped_links.py 20       seconds for each race
 """
 
+# ruff: noqa: T201 (a command of its own speaks to the terminal)
+
 import ctypes
 import os
 import subprocess

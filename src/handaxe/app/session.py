@@ -3,7 +3,6 @@
 import asyncio
 import os
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -84,6 +83,9 @@ class Session:
         self._listeners: list[Listener] = []
         self._is_started = False
         self._is_closed = False
+        # A token per opening: a resumed session must not give out an id of its earlier run.
+        self._token = new_session_id()[:12]
+        self._calls_made = 0
         self._repairs = tuple(history.damage)
 
         results = DiskResultStore(
@@ -246,7 +248,8 @@ class Session:
 
     def new_call_id(self) -> str:
         """An id no other call has."""
-        return f"call_{uuid.uuid4().hex[:24]}"
+        self._calls_made += 1
+        return f"call_{self._token}_{self._calls_made}"
 
     def _resume(self, history: History, ledger: ReadLedger, edits: AppliedEdits) -> None:
         """Go on where the log ends; calls that were cut off get the result they lack."""

@@ -37,7 +37,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     @classmethod
     def from_fault(cls, fault: ToolFault) -> "ToolResult":
         """The failed result that a fault becomes."""
-        return cls(text=fault.sentence, data=fault.data or None, ok=False, code=fault.code)
+        return cls(text=fault.sentence, data=fault.data, ok=False, code=fault.code)
 
     def to_json(self) -> dict[str, Any]:
         """The result object, the same for every door."""

@@ -23,7 +23,7 @@ PATH_FIELDS = ("file_path", "notebook_path", "path")
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class ToolArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The input of a tool; a field's documentation stands in `Annotated[type, "text"]`."""
 
 
@@ -70,7 +70,9 @@ class Tool(Generic[Args]):
             if not _TOOL_NAME.fullmatch(spelling):
                 raise ValueError(f"{spelling!r} is not a tool name: 1-64 letters, digits, _ or -.")
         cls.reach = frozenset((*cls.uses, *cls.may_use))
-        for base in getattr(cls, "__orig_bases__", ()):
+        if "args_type" in cls.__dict__:
+            return
+        for base in cls.__dict__.get("__orig_bases__", ()):
             origin = get_origin(base)
             if isinstance(origin, type) and issubclass(origin, Tool):
                 cls.args_type = get_args(base)[0]

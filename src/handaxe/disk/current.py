@@ -1,5 +1,6 @@
 """The file that stands at a name now, compared with the one a caller expects there."""
 
+import contextlib
 import os
 import sys
 import time
@@ -8,7 +9,7 @@ from typing import Self
 
 from handaxe.disk.durability import close
 from handaxe.disk.faults import Changed
-from handaxe.disk.places import open_regular
+from handaxe.disk.places import open_regular, refuse_special
 from handaxe.disk.versions import ABSENT, Absent, Version, hash_file, version_of
 
 _WORTH_HASHING_BYTES = 1 << 26
@@ -83,11 +84,20 @@ class Current:
 
         Cheap if nothing was touched; what was touched is hashed again.
         """
-        if expect is None or not self.exists or self._is_surely_untouched():
+        if expect is None:
+            self._refuse_special()
+            return
+        if not self.exists or self._is_surely_untouched():
             return
         with Current(self._directory_fd, self._name) as now:
             now.check_presence(expect)
             now.check_content(expect)
+
+    def _refuse_special(self) -> None:
+        """Whatever content is welcome, but not a link or a directory that came in between."""
+        with contextlib.suppress(FileNotFoundError):
+            now = os.stat(self._name, dir_fd=self._directory_fd, follow_symlinks=False)
+            refuse_special(self._name, now)
 
     def _is_surely_untouched(self) -> bool:
         try:

@@ -40,7 +40,8 @@ def locked_directory(path: str, *, make: bool = False) -> Generator[Directory]:
         directory = _open(path, made, make=make)
     try:
         if directory.can_sync:
-            locks.hold(directory.fd)
+            with explained("lock the directory"):
+                locks.hold(directory.fd)
         yield directory
     except BaseException as error:
         if not (isinstance(error, WriteFailed) and error.applied):
@@ -91,10 +92,18 @@ def _open_deepest(path: str) -> tuple[int, list[str]]:
 
 
 def _make(parent_fd: int, name: str, made: _Made) -> int:
-    # Somebody else may have made it in the meantime; then it is not ours to remove.
-    with contextlib.suppress(FileExistsError):
+    # What is made can be taken back only through a descriptor that is had before.
+    kept_fd = os.dup(parent_fd)
+    try:
         os.mkdir(name, dir_fd=parent_fd)
-        made.append((os.dup(parent_fd), name))
+    except FileExistsError:
+        # Somebody else made it in the meantime; then it is not ours to remove.
+        close(kept_fd)
+    except BaseException:
+        close(kept_fd)
+        raise
+    else:
+        made.append((kept_fd, name))
         sync_directory(parent_fd)
     try:
         return os.open(name, DIRECTORY, dir_fd=parent_fd)

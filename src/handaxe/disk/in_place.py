@@ -99,7 +99,8 @@ def _locked(directory: str, *, shared: bool) -> Generator[None]:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(Path(directory, "lock"), flags, 0o600)
     try:
-        locks.hold(fd, shared=shared)
+        with explained("lock the journal"):
+            locks.hold(fd, shared=shared)
         yield
     finally:
         close(fd)

@@ -72,7 +72,7 @@ class LineLog:
             raise ValueError("a payload must be one line, and not empty")
         with self._mutex:
             fd = self._open()
-            locks.hold(fd)
+            self._lock(fd)
             try:
                 start = os.lseek(fd, 0, os.SEEK_END)
                 if start != self._end:
@@ -113,7 +113,10 @@ class LineLog:
             LogFailed: there is no whole record there.
         """
         with self._mutex:
-            line = line_at(self._open(), offset)
+            try:
+                line = line_at(self._open(), offset)
+            except OSError as error:
+                raise _failed("read the log", error) from error
         record = parse_line(line, offset)
         if isinstance(record, str):
             raise LogFailed(f"no record at offset {offset}: {record}", None)
@@ -151,9 +154,18 @@ class LineLog:
             self._is_new = True
             return fd
 
+    def _lock(self, fd: int) -> None:
+        try:
+            locks.hold(fd)
+        except OSError as error:
+            raise _failed("lock the log", error) from error
+
     def _catch_up(self, fd: int, end: int) -> int:
         """Learn what others appended, and cut off what a dead one left unfinished."""
-        whole_end, last_seq = last_whole(fd, end)
+        try:
+            whole_end, last_seq = last_whole(fd, end)
+        except OSError as error:
+            raise _failed("read the end of the log", error) from error
         if whole_end != end:
             self._cut(fd, whole_end, end)
         self._next_seq = last_seq + 1

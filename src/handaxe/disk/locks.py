@@ -5,6 +5,7 @@ user's project, holds across data directories, and dies with its process. It kee
 writers apart; other programs do not know it, so writers still compare before they replace.
 """
 
+import contextlib
 import errno
 import fcntl
 import time
@@ -49,4 +50,6 @@ def hold(fd: int, *, shared: bool = False, wait_s: float | None = None) -> bool:
 
 def release(fd: int) -> None:
     """Give a lock back while the descriptor stays open."""
-    fcntl.flock(fd, fcntl.LOCK_UN)
+    # A file system without locks has nothing to take back.
+    with contextlib.suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_UN)

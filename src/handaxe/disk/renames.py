@@ -1,5 +1,6 @@
 """Renaming in one directory: over an old file, or only where there is none."""
 
+import contextlib
 import errno
 import functools
 import os
@@ -27,7 +28,8 @@ def rename_new(directory_fd: int, source: str, target: str) -> None:
     # A link refuses an existing name as well; a crash between the two calls leaves a second name
     # that the next writer recognises.
     os.link(source, target, src_dir_fd=directory_fd, dst_dir_fd=directory_fd, follow_symlinks=False)
-    os.unlink(source, dir_fd=directory_fd)
+    with contextlib.suppress(OSError):
+        os.unlink(source, dir_fd=directory_fd)
 
 
 @functools.cache

@@ -180,9 +180,10 @@ class Replacement(msgspec.Struct):
         try:
             if journal is None:
                 raise NeedsJournal(reason)
-            # Another name of the same file may be written under another directory's lock.
-            locks.hold(fd)
-            old = read_open(fd, info.st_size)
+            with explained("read the file to compare it"):
+                # Another name of the same file may be written under another directory's lock.
+                locks.hold(fd)
+                old = read_open(fd, info.st_size)
             old_digest = hashlib.sha256(old).hexdigest()
             found = version_of(info, old_digest, len(old))
             if isinstance(self.expect, Version) and not self.expect.has_same_content(found):
@@ -221,7 +222,7 @@ class _Beside:
 
     def __init__(self, function: Callable[[], str], *, in_thread: bool) -> None:
         self._function = function
-        self._value = ""
+        self._value: str | None = None
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         if not in_thread:
@@ -239,6 +240,8 @@ class _Beside:
         """What it gave, or the fault it raised."""
         if self._error is not None:
             raise self._error
+        if self._value is None:
+            raise RuntimeError("the comparison in the other thread broke off")
         return self._value
 
     def _run(self) -> None:

@@ -56,6 +56,8 @@ def _test(
         fields = fields[:-1]
     if any(field.kind == "glob" or not field.single for field in fields):
         raise Refused("an operand of test may become several arguments")
+    if len(fields) == 1:
+        return []
     uses: list[PathUse] = []
     clause: list[Field] = []
     for field in [*fields, Field("known", "-a", "")]:

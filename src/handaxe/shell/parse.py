@@ -66,6 +66,15 @@ def parse(text: str) -> Script:
     return Script(text, body, problems, reader.commands)
 
 
+def parse_expansions(text: str) -> list[Sequence]:
+    """The scripts that `text` would run if bash expanded it once more, as a subscript does."""
+    reader = _Grammar(text)
+    try:
+        return reader.read_body().scripts
+    except (Unreadable, RecursionError):
+        return []
+
+
 class _Grammar(CompoundReader):
     """Recursive descent over statements; one instance per text."""
 

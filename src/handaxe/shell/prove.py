@@ -179,9 +179,9 @@ def _check_assignments(node: Simple, state: State) -> None:
             raise Refused(f"setting {item.name} may change how programs run")
 
 
-def unwrap_proven(fields: list[Field]) -> list[Field]:
+def unwrap_proven(fields: list[Field], layers: int = 4) -> list[Field]:
     """The command inside timeout, time, nice, stdbuf or command, when written in the plain form."""
-    for _ in range(4):
+    for _ in range(layers):
         program = fields[0].known if fields else None
         inner = _UNWRAP[program](fields[1:]) if program in _UNWRAP else None
         if inner is None:

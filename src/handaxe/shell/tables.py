@@ -41,14 +41,14 @@ def read_only_programs() -> dict[str, ProgramTable]:
     """Programs of the read-only set by name."""
     tables: dict[str, ProgramTable] = {}
     for name in ("files.toml", "system.toml"):
-        tables.update(_tables(load_toml(name)))
+        tables.update(make_tables(load_toml(name)))
     return tables
 
 
 @cache
 def git_forms() -> dict[str, ProgramTable]:
     """Read-only git sub-commands by name."""
-    return _tables(load_toml("git.toml"))
+    return make_tables(load_toml("git.toml"))
 
 
 @cache
@@ -65,7 +65,8 @@ def version_calls() -> dict[str, frozenset[str]]:
     return calls
 
 
-def _tables(raw: dict[str, Any]) -> dict[str, ProgramTable]:
+def make_tables(raw: dict[str, Any]) -> dict[str, ProgramTable]:
+    """Option tables from the entries of a data file."""
     tables: dict[str, ProgramTable] = {}
     for name, entry in raw.items():
         if name in ("versions", "history"):

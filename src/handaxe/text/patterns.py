@@ -77,6 +77,11 @@ def parse_segments(pattern: str) -> Segments:
     return tuple(segments)
 
 
+def literal_segments(path: str) -> Segments:
+    """The segments that match exactly this path, whatever characters it holds."""
+    return tuple(Segment(re.escape(name), name, name) for name in path.split("/"))
+
+
 def source_of(segments: Segments) -> str:
     """The regular expression of a whole path pattern, without an anchor at either end."""
     groups: list[list[str]] = [[]]

@@ -67,9 +67,9 @@ def has_plain_values(raw: Any) -> bool:  # noqa: ANN401 - any value
 
     The outermost names are not looked at: they are checked against the fields anyway.
     """
-    if type(raw) is not dict:
+    if raw.__class__ is not dict:
         return False
-    level = _containers_in(cast("dict[str, Any]", raw).values())
+    level = _containers_in(raw.values())
     for _ in range(MAX_DEPTH):
         if not level:
             return level is not None
@@ -98,6 +98,9 @@ def _containers_in(items: Iterable[Any]) -> list[Any] | None:
         kind = item.__class__
         if kind is str:
             if not item.isascii() and not is_well_formed(item):
+                return None
+        elif kind is int:
+            if not _LEAST_INT <= item <= _MOST_INT:
                 return None
         elif kind is dict or kind is list or kind is tuple:
             containers.append(item)

@@ -16,7 +16,15 @@ import msgspec
 
 from handaxe.runtime.permission.rules import Rule
 from handaxe.session.workdir import normalize
-from handaxe.text.patterns import BadPattern, Segment, Segments, escape, parse_segments, source_of
+from handaxe.text.patterns import (
+    BadPattern,
+    Segment,
+    Segments,
+    escape,
+    literal_segments,
+    parse_segments,
+    source_of,
+)
 
 
 class Anchors(msgspec.Struct, frozen=True):
@@ -72,19 +80,21 @@ def place_of(path: str) -> Place:
 
 
 def scopes_of(rule: Rule, anchors: Anchors) -> tuple[list[Scope], str | None]:
-    """The scopes of a rule's path pattern, and what is wrong with it if there are none."""
+    """The scopes of a rule's path pattern, and what is wrong with the pattern, if anything."""
     pattern = rule.specifier or ""
     is_narrow = rule.behaviour == "allow"
     bases, body, is_anchored = _anchored(pattern, rule, anchors)
     if is_narrow and pattern.startswith("!"):
         return [], f"The pattern {pattern!r} begins with '!', which means nothing in a rule."
+    problem: str | None = None
     try:
         segments = _named(parse_segments(body))
     except BadPattern as bad:
+        problem = bad.sentence
         if is_narrow:
-            return [], bad.sentence
+            return [], problem
         # A deny rule that cannot be read as a pattern still holds for the path as it is written.
-        segments = _named(parse_segments(escape(body[:1000])))
+        segments = _named(literal_segments(body))
     # What a directory holds is covered with it, so `dir/**` is `dir`.
     names_content = segments[-1:] == (None,)
     segments = segments[:-1] if names_content else segments
@@ -96,7 +106,7 @@ def scopes_of(rule: Rule, anchors: Anchors) -> tuple[list[Scope], str | None]:
         segments = (None, *segments)
     only_below = is_narrow and body.endswith("/")
     homes = [normalize(base + "/.." * climbs) for base in bases]
-    return [Scope(rule, home, segments, only_below) for home in homes], None
+    return [Scope(rule, home, segments, only_below) for home in homes], problem
 
 
 def _anchored(pattern: str, rule: Rule, anchors: Anchors) -> tuple[list[str], str, bool]:

@@ -27,10 +27,11 @@ async def run_batch(
         else:
             await asyncio.gather(*(conduct(position) for position in admitted))
     finally:
-        for call in admitted.values():
-            pipeline.abandon(call)
-    for position, original in twin_of.items():
-        results[position] = pipeline.echo(calls[position], results[original])
+        # However this ends, every call gets its result.
+        for position, call in admitted.items():
+            results.setdefault(position, pipeline.abandon(call))
+        for position, original in twin_of.items():
+            results[position] = pipeline.echo(calls[position], results[original])
     return [results[position] for position in range(len(calls))]
 
 

@@ -14,7 +14,6 @@ import msgspec
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Decision
-from handaxe.contract.effects import Effects
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.contract.faults import BadInput, Cancelled, ToolFault
 from handaxe.contract.result import ToolResult
@@ -178,8 +177,7 @@ class Pipeline:
             prepared = await prepare(parsed, self._among)
             decision = prepared.decision
             if prepared.was_rewritten:
-                # Its effects are no longer those it was ordered by: it runs alone.
-                self._traffic.change(ticket, Effects.unknown())
+                self._traffic.isolate(ticket)
             await self._traffic.start(ticket)
             activity.has_started = True
             result = await run(prepared, self._among)

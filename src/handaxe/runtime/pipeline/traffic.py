@@ -6,21 +6,24 @@ calls of one message, and calls that arrive while the model still talks.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable
 
 from handaxe.contract.effects import Effects
+
+Wake = asyncio.Future[None]
 
 
 class Ticket:
     """A call's place in the order."""
 
-    __slots__ = ("effects", "is_running", "order", "wake")
+    __slots__ = ("effects", "is_alone", "is_running", "order")
 
     def __init__(self, order: int, effects: Effects) -> None:
         self.order = order
         self.effects = effects
+        self.is_alone = False
         self.is_running = False
-        self.wake: asyncio.Future[None] | None = None
 
 
 class Traffic:
@@ -31,7 +34,8 @@ class Traffic:
         self._next_order = 0
         self._open: dict[int, Ticket] = {}
         self._writers: dict[int, Ticket] = {}
-        self._waiting: dict[int, tuple[Ticket, bool]] = {}
+        self._blocked: dict[int, tuple[Ticket, Wake]] = {}
+        self._for_a_lane: deque[Wake] = deque()
 
     def join(self, effects: Effects) -> Ticket:
         """Take the next place in the order."""
@@ -42,59 +46,71 @@ class Traffic:
             self._writers[ticket.order] = ticket
         return ticket
 
-    def change(self, ticket: Ticket, effects: Effects) -> None:
-        """The call turned out to do something else; its place stays."""
-        ticket.effects = effects
-        self._writers.pop(ticket.order, None)
-        if not effects.is_read_only:
-            self._writers[ticket.order] = ticket
+    def isolate(self, ticket: Ticket) -> None:
+        """The call turned out to do something else than it was ordered by: it runs alone."""
+        ticket.effects = Effects.unknown()
+        ticket.is_alone = True
+        self._writers[ticket.order] = ticket
 
     async def clear(self, ticket: Ticket) -> None:
-        """Wait until no unfinished earlier call collides."""
-        await self._wait(ticket, to_run=False)
+        """Wait until no unfinished earlier call collides; for a lone one, no running call either."""
+        while not self._is_clear(ticket):
+            wake = asyncio.get_running_loop().create_future()
+            self._blocked[ticket.order] = ticket, wake
+            try:
+                await wake
+            finally:
+                del self._blocked[ticket.order]
 
     async def start(self, ticket: Ticket) -> None:
-        """Wait until also nothing that is running collides and a lane is free; then run."""
-        await self._wait(ticket, to_run=True)
+        """Take a lane, waiting for one to come free."""
+        if ticket.is_alone:
+            await self.clear(ticket)
+        if self._free_lanes > 0:
+            self._free_lanes -= 1
+        else:
+            await self._next_lane()
         ticket.is_running = True
-        self._free_lanes -= 1
 
     def leave(self, ticket: Ticket) -> None:
         """The call is over; whoever waited for it may go."""
         if self._open.pop(ticket.order, None) is None:
             return
         self._writers.pop(ticket.order, None)
-        self._waiting.pop(ticket.order, None)
         if ticket.is_running:
-            self._free_lanes += 1
-        if self._waiting:
-            self._wake()
+            self._free_lane()
+        for blocked, wake in self._blocked.values():
+            if not wake.done() and self._is_clear(blocked):
+                wake.set_result(None)
 
-    async def _wait(self, ticket: Ticket, *, to_run: bool) -> None:
-        while not self._may_go(ticket, to_run=to_run):
-            ticket.wake = asyncio.get_running_loop().create_future()
-            self._waiting[ticket.order] = (ticket, to_run)
-            try:
-                await ticket.wake
-            finally:
-                self._waiting.pop(ticket.order, None)
+    async def _next_lane(self) -> None:
+        wake: Wake = asyncio.get_running_loop().create_future()
+        self._for_a_lane.append(wake)
+        try:
+            await wake
+        except asyncio.CancelledError:
+            if wake.done() and not wake.cancelled():
+                # The lane was handed over at the very moment it was no longer wanted.
+                self._free_lane()
+            raise
 
-    def _wake(self) -> None:
-        for ticket, to_run in list(self._waiting.values()):
-            if ticket.wake and not ticket.wake.done() and self._may_go(ticket, to_run=to_run):
-                ticket.wake.set_result(None)
+    def _free_lane(self) -> None:
+        """Hand the lane to whoever waits longest, or keep it free."""
+        while self._for_a_lane:
+            wake = self._for_a_lane.popleft()
+            if not wake.done():
+                wake.set_result(None)
+                return
+        self._free_lanes += 1
 
-    def _may_go(self, ticket: Ticket, *, to_run: bool) -> bool:
-        if to_run and self._free_lanes <= 0:
-            return False
+    def _is_clear(self, ticket: Ticket) -> bool:
         # Two readers never collide, so a reader looks only at the writers.
         others: Iterable[Ticket] = (
             self._writers.values() if ticket.effects.is_read_only else self._open.values()
         )
-        for other in others:
-            is_before = other.order < ticket.order
-            if not is_before and not (to_run and other.is_running):
-                continue
-            if other is not ticket and ticket.effects.collides(other.effects):
-                return False
-        return True
+        return not any(
+            (other.order < ticket.order or (ticket.is_alone and other.is_running))
+            and other is not ticket
+            and ticket.effects.collides(other.effects)
+            for other in others
+        )

@@ -32,7 +32,7 @@ MAX_BYTES = 1 << 30
 KEPT_BYTES = 1 << 20
 
 
-class EditArgs(ToolArgs, frozen=True, kw_only=True):
+class EditArgs(ToolArgs, kw_only=True):
     file_path: Annotated[str, "The path of the file to change, absolute if possible."]
     old_string: Annotated[str, "The text to replace."]
     new_string: Annotated[str, "The text to put in its place."]

@@ -26,7 +26,7 @@ from handaxe.tools.files.versions import (
 )
 
 
-class WriteArgs(ToolArgs, frozen=True, kw_only=True):
+class WriteArgs(ToolArgs, kw_only=True):
     file_path: Annotated[str, "The path of the file to write, absolute if possible."]
     content: Annotated[str, "The whole content of the file."]
 

@@ -20,7 +20,7 @@ from handaxe.tools.files.missing import with_near_names
 MAX_CHARS = 400_000
 
 
-class ReadArgs(ToolArgs, frozen=True, kw_only=True):
+class ReadArgs(ToolArgs, kw_only=True):
     file_path: Annotated[str, "The path of the file to read, absolute if possible."]
     offset: Annotated[
         int | None, "The line to start from, counted from 1; negative counts from the end."

@@ -1,0 +1,189 @@
+# ruff: noqa: INP001 - a script, not a package
+"""Runs the edit corpus against handaxe or, through a command, against any other engine.
+
+    python corpus/run.py                 # handaxe, one line for each family
+    python corpus/run.py --json          # the same as JSON, with every failure
+    python corpus/run.py --command CMD   # another engine: JSON lines in, JSON lines out
+
+The format of cases and of the command is described in docs/guides/edit-corpus.md. Exit code 1
+unless every case ends as it should.
+"""
+
+import argparse
+import base64
+import json
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent / "edit"
+COLUMNS = (
+    "cases", "landed", "refused", "missed", "wrong_place", "outside_changed", "wrong_text",
+    "wrong_code", "wrong_class",
+)  # fmt: skip
+GOOD = ("cases", "landed", "refused")
+Case = dict[str, Any]
+Answer = dict[str, Any]
+Engine = Callable[[Case], Answer]
+
+
+def load(folder: Path = HERE) -> Iterator[Case]:
+    """Every case, with `family` from its file and its bytes ready."""
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".toml":
+            cases = tomllib.loads(path.read_text("utf-8"))["case"]
+        else:
+            cases = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        for case in cases:
+            yield {"family": path.stem, "replace_all": False} | case | {"before": before(case)}
+
+
+def before(case: Case) -> bytes:
+    """The file's bytes."""
+    return _bytes(case, "content", case.get("encoding", "utf-8"))
+
+
+def after(case: Case) -> bytes | None:
+    """The right bytes after the edit, or None where it has to be refused."""
+    if "code" in case["expect"]:
+        return None
+    return _bytes(case["expect"], "after", case.get("encoding", "utf-8"))
+
+
+def _bytes(fields: dict[str, Any], key: str, encoding: str) -> bytes:
+    if f"{key}_base64" in fields:
+        return base64.b64decode(fields[f"{key}_base64"])
+    return fields[key].encode(encoding)
+
+
+def judge(case: Case, answer: Answer) -> str:
+    """What became of a case, as the name of a column."""
+    right = after(case)
+    if "after_base64" not in answer:
+        if right is not None:
+            return "missed"
+        return "refused" if answer["code"] == case["expect"]["code"] else "wrong_code"
+    got, stored = base64.b64decode(answer["after_base64"]), case["before"]
+    if right is None:
+        return "wrong_place"
+    if got == right:
+        same_class = answer.get("matched_with") in (None, case["expect"]["matched_with"])
+        return "landed" if same_class else "wrong_class"
+    head = _common(stored, right)
+    tail = min(_common(stored[::-1], right[::-1]), min(len(stored), len(right)) - head)
+    if got[:head] == stored[:head] and got[len(got) - tail :] == stored[len(stored) - tail :]:
+        return "wrong_text"
+    # Nothing of the right span was touched: the edit went somewhere else.
+    touched = _common(stored, got), len(stored) - _common(stored[::-1], got[::-1])
+    is_elsewhere = touched[1] <= head or touched[0] >= len(stored) - tail
+    return "wrong_place" if is_elsewhere else "outside_changed"
+
+
+def _common(one: bytes, other: bytes) -> int:
+    return next(
+        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+
+
+def handaxe_engine(case: Case) -> Answer:
+    """The engine of this repository."""
+    from handaxe.text import replace
+
+    codes = {
+        replace.SameText: "edit.no_change",
+        replace.NoPlace: "edit.no_match",
+        replace.ManyPlaces: "edit.many_matches",
+        replace.CannotEncode: "file.cannot_encode",
+        replace.NotText: "file.binary",
+    }
+    try:
+        made = replace.plan(
+            case["before"], case["old_string"], case["new_string"], replace_all=case["replace_all"]
+        )
+    except tuple(codes) as refusal:
+        return {"code": codes[type(refusal)]}
+    data = base64.b64encode(made.apply(case["before"])).decode()
+    return {"after_base64": data, "matched_with": made.matched_with}
+
+
+class CommandEngine:
+    """An engine behind a command that answers every line on its input with one on its output."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._process = subprocess.Popen(  # noqa: S603 - the user names the command
+            shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self, case: Case) -> Answer:
+        """The command's answer for one case."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin
+        assert stdout
+        request = {key: case[key] for key in ("id", "old_string", "new_string", "replace_all")}
+        request["content_base64"] = base64.b64encode(case["before"]).decode()
+        stdin.write(json.dumps(request) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            raise SystemExit(f"{self._command} gave no answer for {case['id']}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Ends the command."""
+        self._process.communicate()
+
+
+def run(engine: Engine, folder: Path = HERE) -> dict[str, Any]:
+    """The counts for each family and in all, and the cases that went wrong."""
+    counts: dict[str, Counter[str]] = {}
+    failures: list[dict[str, str]] = []
+    for case in load(folder):
+        verdict = judge(case, engine(case))
+        counts.setdefault(case["family"], Counter()).update(["cases", verdict])
+        if verdict not in GOOD:
+            failures.append({"id": case["id"], "verdict": verdict, "summary": case["summary"]})
+    total = sum(counts.values(), Counter[str]())
+    families = {
+        name: {column: count[column] for column in COLUMNS} for name, count in counts.items()
+    }
+    return {
+        "families": families,
+        "total": {column: total[column] for column in COLUMNS},
+        "failures": failures,
+    }
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report for people."""
+    rows = [*report["families"].items(), ("total", report["total"])]
+    lines = [f"{'':18}" + "".join(f"{column:>16}" for column in COLUMNS)]
+    lines += [f"{name:18}" + "".join(f"{row[c]:>16}" for c in COLUMNS) for name, row in rows]
+    lines += [f"{f['verdict']:16} {f['id']}" for f in report["failures"]]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Runs the corpus; 1 unless it is perfect."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--command", help="an engine: JSON lines in, JSON lines out")
+    options = parser.parse_args()
+    if options.command:
+        engine = CommandEngine(options.command)
+        report = run(engine)
+        engine.close()
+    else:
+        report = run(handaxe_engine)
+    sys.stdout.write(json.dumps(report, indent=2) + "\n" if options.json else table(report))
+    return 1 if report["failures"] else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,207 @@
+"""Every command a part could run, over-approximated for deny and ask rules."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from handaxe.shell.fields import Field, fields_of, value_field
+from handaxe.shell.flow import Part, State, walk
+from handaxe.shell.parse import parse, parse_expansions
+from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
+from handaxe.shell.syntax import Script, Sequence, Simple
+from handaxe.shell.subcommands import without_global_options
+
+_EVALUATING = frozenset(
+    "test [ printf read let declare typeset local export readonly unset mapfile readarray compgen "
+    "complete wait exec".split()
+)
+_RUNS_TEXT = frozenset({"compgen", "complete", "mapfile", "readarray"})
+_COMMAND_VARIABLE = re.compile(
+    r"PS[0-4]|PROMPT_COMMAND|BASH_ENV|ENV|.*PAGER|.*EDITOR|VISUAL|BROWSER|.*_COMMAND|GIT_SSH|.*ASKPASS"
+    r"|GIT_EXTERNAL_DIFF|LESSOPEN|LESSCLOSE|SHELL|MANPAGER|.*_PROXY_COMMAND|.*_CMD|GIT_CONFIG_.*"
+)
+_CODE_TOKEN = re.compile(r"[\w./-]+")
+_CODE_LIMIT = 300
+_DEPTH = 6
+_CANDIDATES = 4000
+
+
+class Candidate(Struct, frozen=True):
+    """A command that could run; `certain` when the text leaves no other reading."""
+
+    fields: tuple[Field, ...]
+    certain: bool
+
+    @property
+    def program(self) -> str | None:
+        """The program's name without its directory, or None when the text does not say."""
+        return program_name(self.fields[0])
+
+
+class Danger(Struct):
+    """What a part could run, and what cannot be known about it."""
+
+    candidates: list[Candidate] = []
+    unknown: str = ""
+    """Why some program is not known before it runs; empty when every program is."""
+    evaluates: str = ""
+    """Which builtin would run code hidden in data, if one does."""
+    unread: list[str] = []
+    """Inner shell texts that could not be parsed; the caller scans them as raw text."""
+
+
+def find_danger(part: Part, assigned: dict[str, set[str]], cwd: str, home: str) -> Danger:
+    """Every command `part` could run in any of its states."""
+    finder = _Finder(assigned, cwd, home)
+    for state in part.states[:40]:
+        finder.part(part, state, 0)
+    return finder.danger
+
+
+def look_inside(candidate: Candidate, cwd: str, home: str) -> list[Candidate]:
+    """What a command found without its part would run in turn."""
+    finder = _Finder({}, cwd, home)
+    finder.command(list(candidate.fields), 0, certain=candidate.certain)
+    return finder.danger.candidates[1:]
+
+
+class _Finder:
+    def __init__(self, assigned: dict[str, set[str]], cwd: str, home: str) -> None:
+        self.danger = Danger()
+        self._seen: set[tuple[str, ...]] = set()
+        self._assigned = assigned
+        self._cwd = cwd
+        self._home = home
+
+    def part(self, part: Part, state: State, depth: int, *, certain: bool = True) -> None:
+        node = part.node
+        for word in part.words:
+            if word.hazards and word.hazards != ["sign"]:
+                self.danger.evaluates = word.hazards[0]
+        if not isinstance(node, Simple):
+            if part.kind in ("test", "arithmetic", "for-arithmetic"):
+                self._evaluated([w.literal or w.text for w in node.words], depth)
+            return
+        for item in node.assignments:
+            if item.subscript is not None:
+                self._evaluated([item.subscript], depth)
+            if item.value is not None and _COMMAND_VARIABLE.fullmatch(item.name):
+                self._text(value_field(item.value, state.variables), depth, certain=False)
+        fields = [field for word in node.words for field in fields_of(word, state.variables)]
+        if fields:
+            self._stdin_script(part, fields, depth)
+            self.command(fields, depth, certain=certain)
+
+    def command(self, fields: list[Field], depth: int, *, certain: bool) -> None:
+        """Record `fields` as a command and look at what it runs."""
+        key = (str(certain), *[f"{field.kind[0]}{field.value}" for field in fields])
+        if not fields or key in self._seen:
+            return
+        self._seen.add(key)
+        if len(self._seen) > _CANDIDATES or depth > _DEPTH:
+            self.danger.unknown = self.danger.unknown or "commands are nested too deeply"
+            return
+        self.danger.candidates.append(Candidate(tuple(fields), certain))
+        if fields[0].known is None or "{}" in fields[0].value:
+            self._unknown_program(fields, depth, certain=certain)
+            return
+        for shorter in without_global_options(fields):
+            self.danger.candidates.append(Candidate(tuple(shorter), certain))
+        self._builtin(fields, depth)
+        inner = inner_of(fields)
+        for command, sure in inner.commands:
+            if command and (sure or command[0].kind == "known"):
+                self.command(command, depth + 1, certain=certain and sure)
+        for text, sure in inner.texts:
+            self._text(text, depth, certain=certain and sure)
+        self._code(fields)
+
+    def _unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
+        self.danger.unknown = f"the program {fields[0].text} is not known before it runs"
+        for name in re.findall(r"[A-Za-z_]\w*", fields[0].text):
+            for value in self._assigned.get(name, ()):
+                head = [Field("known", word, word) for word in value.split()]
+                if head:
+                    self.command([*head, *fields[1:]], depth + 1, certain=certain)
+        # Unquoted expansions may vanish, and then the next word is the program.
+        if not fields[0].single and len(fields) > 1:
+            self.command(fields[1:], depth + 1, certain=False)
+
+    def _text(self, text: Field, depth: int, *, certain: bool) -> None:
+        if text.known is None:
+            self.danger.unknown = f"{text.text} becomes shell code that is not known before it runs"
+            return
+        self._script(text.known, depth, certain=certain)
+
+    def _script(self, text: str, depth: int, *, certain: bool) -> None:
+        if depth >= _DEPTH:
+            self.danger.unknown = "shell texts are nested too deeply"
+            return
+        script = parse(text)
+        if script.problems:
+            self.danger.unknown = f"the inner shell text cannot be read: {script.problems[0].message}"
+            self.danger.unread.append(text)
+        self._parts(script, depth, certain=certain)
+
+    def _parts(self, script: Script, depth: int, *, certain: bool) -> None:
+        for part in walk(script, self._cwd, self._home):
+            for state in part.states[:8]:
+                self.part(part, state, depth + 1, certain=certain)
+
+    def _evaluated(self, values: list[str], depth: int) -> None:
+        for value in values:
+            if "$(" in value or "`" in value:
+                self.danger.evaluates = f"{value!r} is evaluated as code"
+                for sequence in parse_expansions(value):
+                    self._sequence(sequence, depth)
+
+    def _sequence(self, sequence: Sequence, depth: int) -> None:
+        if depth < _DEPTH:
+            self._parts(Script("", sequence), depth, certain=True)
+
+    def _builtin(self, fields: list[Field], depth: int) -> None:
+        program = program_name(fields[0])
+        if program not in _EVALUATING:
+            return
+        values = [field.value for field in fields[1:]]
+        self._evaluated(values, depth)
+        if program in _RUNS_TEXT and "-C" in values:
+            at = values.index("-C") + 2
+            if at < len(fields):
+                self._text(fields[at], depth, certain=True)
+
+    def _stdin_script(self, part: Part, fields: list[Field], depth: int) -> None:
+        """A shell without a script runs what it is fed."""
+        if not any(program_name(field) in SHELLS for field in fields):
+            return
+        for redirect in part.redirects:
+            if redirect.heredoc is not None and redirect.heredoc.body is not None:
+                self._script(redirect.heredoc.body.text, depth, certain=True)
+            elif redirect.operator in ("<<<", "<"):
+                fed = redirect.target.literal
+                if redirect.operator == "<<<" and fed is not None:
+                    self._script(fed, depth, certain=True)
+                else:
+                    self.danger.unknown = f"{redirect.text} feeds a shell"
+        if part.reads_pipe:
+            self.danger.unknown = "a pipe feeds a shell"
+
+    def _code(self, fields: list[Field]) -> None:
+        """Names inside the inline code of an interpreter, as possible programs."""
+        program = program_name(fields[0]) or ""
+        runner = runners().get(program)
+        if runner is None or not runner.loose:
+            return
+        for field in loose_words(runner, fields[1:]):
+            text = field.value
+            if not re.search(r"[^\w./=:@%+,-]", text):
+                continue
+            tokens = _CODE_TOKEN.findall(text)[:_CODE_LIMIT]
+            for index in range(len(tokens)):
+                names = [Field("known", token, token) for token in tokens[index : index + 6]]
+                key = ("code", *[name.value for name in names])
+                if key not in self._seen:
+                    self._seen.add(key)
+                    self.danger.candidates.append(Candidate(tuple(names), certain=False))

@@ -1,0 +1,215 @@
+"""The verdict on a bash command: allow, ask or deny, with the reason for every part.
+
+Pure and total: it reads no file, runs nothing and never raises. What it does not understand is at least ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from handaxe.shell.danger import Candidate, Danger, find_danger, look_inside
+from handaxe.shell.destructive import Destruction, find_destruction
+from handaxe.shell.flow import Part, State, walk
+from handaxe.shell.judge import Judge, Mode, PartDecision, PathJudge, ShellRules, Verdict, strictest
+from handaxe.shell.operands import Setting
+from handaxe.shell.opinion import count_by_tree_sitter, is_plain
+from handaxe.shell.parse import parse
+from handaxe.shell.places import resolve
+from handaxe.shell.propose import Proposal, propose
+from handaxe.shell.scan import scan
+from handaxe.shell.syntax import Script, Simple
+
+SecondOpinion = Callable[[str], int | None]
+"""Counts the commands of a text with another reader; None when that reader cannot read it."""
+
+_PART_LIMIT = 400
+_SCAN_LIMIT = 20_000
+
+
+class ShellDecision(Struct, frozen=True):
+    """The verdict on a command, part by part, with what would change it."""
+
+    verdict: Verdict
+    reason: str
+    parts: list[PartDecision]
+    rule: str | None = None
+    source: str | None = None
+    by: str = "builtin"
+    destruction: list[Destruction] = []
+    proposals: list[Proposal] = []
+    problems: list[str] = []
+
+
+def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
+    command: str,
+    *,
+    rules: ShellRules,
+    path_verdict: PathJudge,
+    mode: Mode = "default",
+    cwd: str = "/repo",
+    home: str = "/home/dev",
+    working_dirs: tuple[str, ...] = (),
+    git_clean: bool = True,
+    probes: tuple[str, ...] = (),
+    second_opinion: SecondOpinion | None = None,
+) -> ShellDecision:
+    """The verdict on `command`.
+
+    Args:
+        path_verdict: What the session's path rules say about one absolute path.
+        git_clean: Whether the repository's configuration was found to name no program.
+        probes: Paths that Read and Edit rules name, so that globs can be checked against them.
+        second_opinion: Counts commands with another reader; asked before anything compound is allowed.
+    """
+    cwd = resolve(cwd, "/")
+    judge = Judge(rules, mode, Setting(cwd, home, git_clean), path_verdict, probes=probes)
+    script = parse(command)
+    for problem in script.problems:
+        if problem.code == "characters":
+            judge.hidden = problem.message
+        else:
+            judge.readable = f"the command cannot be read: {problem.message}"
+    parts = walk(script, cwd, home)
+    session = _Session(judge, cwd, home, working_dirs or (cwd,), _assigned(parts))
+    decisions = [session.decide(part) for part in parts[:_PART_LIMIT]]
+    decisions.extend(session.leftovers(parts[_PART_LIMIT:]))
+    if script.problems:
+        decisions.append(session.unreadable(script))
+    elif _is_allowed(decisions):
+        decisions.extend(_doubts(command, script, judge, second_opinion))
+    return session.result(decisions, parts, script)
+
+
+class _Session:
+    """One decision under way."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        cwd: str,
+        home: str,
+        working_dirs: tuple[str, ...],
+        assigned: dict[str, set[str]],
+    ) -> None:
+        self._judge = judge
+        self._cwd = cwd
+        self._home = home
+        self._dirs = working_dirs
+        self._assigned = assigned
+        self._losses: list[Destruction] = []
+
+    def _danger(self, part: Part) -> Danger:
+        danger = find_danger(part, self._assigned, self._cwd, self._home)
+        for text in danger.unread:
+            danger.candidates.extend(_scanned(text))
+        return danger
+
+    def decide(self, part: Part) -> PartDecision:
+        danger = self._danger(part)
+        losses = find_destruction(part, danger, self._cwd, self._home, self._dirs)
+        self._losses.extend(losses)
+        return self._judge.part(part, danger, losses)
+
+    def leftovers(self, parts: list[Part]) -> list[PartDecision]:
+        """Parts beyond the limit: only deny can still be found, everything else asks."""
+        if not parts:
+            return []
+        reason = f"the command has more than {_PART_LIMIT} parts"
+        found = [PartDecision(parts[0].text, "ask", reason)]
+        for part in parts:
+            decision = self._judge.part(part, self._danger(part), [])
+            if decision.verdict == "deny":
+                found.append(decision)
+                break
+        return found
+
+    def unreadable(self, script: Script) -> PartDecision:
+        """The verdict on a text that did not parse, from a generous scan of all of it."""
+        state = State(frozenset({self._cwd}), {})
+        node = Simple(script.text, 0, len(script.text))
+        part = Part(node, "simple", [state])
+        danger = Danger(_scanned(script.text), unknown=script.problems[0].message)
+        for candidate in list(danger.candidates):
+            danger.candidates.extend(look_inside(candidate, self._cwd, self._home))
+        losses = find_destruction(part, danger, self._cwd, self._home, self._dirs)
+        self._losses.extend(losses)
+        return self._judge.part(part, danger, losses)
+
+    def result(
+        self, decisions: list[PartDecision], parts: list[Part], script: Script
+    ) -> ShellDecision:
+        if not decisions:
+            decisions = [PartDecision("", "allow", "the command does nothing")]
+        if self._judge.mode == "dontAsk":
+            decisions = [_refused(item) for item in decisions]
+        worst = strictest(decisions)
+        proposals = propose(parts, decisions) if worst.verdict == "ask" else []
+        return ShellDecision(
+            verdict=worst.verdict,
+            reason=worst.reason,
+            parts=decisions,
+            rule=worst.rule,
+            source=worst.source,
+            by=worst.by,
+            destruction=list(dict.fromkeys(self._losses)),
+            proposals=proposals,
+            problems=[problem.message for problem in script.problems],
+        )
+
+
+def _scanned(text: str) -> list[Candidate]:
+    found: list[Candidate] = []
+    for fields in scan(text):
+        found.append(Candidate(tuple(fields), certain=True))
+        if len(found) >= _SCAN_LIMIT:
+            break
+    return found
+
+
+def _refused(decision: PartDecision) -> PartDecision:
+    if decision.verdict != "ask":
+        return decision
+    reason = f"nobody may be asked in this mode: {decision.reason}"
+    return msgspec.structs.replace(decision, verdict="deny", reason=reason)
+
+
+def _assigned(parts: list[Part]) -> dict[str, set[str]]:
+    """Literal values that any part gives a variable, for programs named by one."""
+    values: dict[str, set[str]] = {}
+    for part in parts:
+        if isinstance(part.node, Simple):
+            for item in part.node.assignments:
+                literal = item.value.literal if item.value is not None else None
+                if literal is not None:
+                    values.setdefault(item.name, set()).add(literal)
+        elif part.kind == "header":
+            for word in part.words:
+                if word.literal is not None:
+                    values.setdefault(part.node.name, set()).add(word.literal)
+    return values
+
+
+def _is_allowed(decisions: list[PartDecision]) -> bool:
+    return bool(decisions) and all(item.verdict == "allow" for item in decisions)
+
+
+def _doubts(
+    command: str, script: Script, judge: Judge, second_opinion: SecondOpinion | None
+) -> list[PartDecision]:
+    """An ask for every other reader that counts the commands differently."""
+    everything = any(rule.specifier.strip() in ("", "*") for rule in judge.rules.allow)
+    if judge.mode == "bypassPermissions" or everything or is_plain(command):
+        return []
+    readers: list[tuple[str, SecondOpinion]] = [("tree-sitter", count_by_tree_sitter)]
+    if second_opinion is not None and script.commands > 1:
+        readers.append(("the second reader", second_opinion))
+    for name, reader in readers:
+        count = reader(command)
+        if count != script.commands:
+            seen = "cannot read it" if count is None else f"sees {count} commands"
+            reason = f"{name} {seen}, we see {script.commands}"
+            return [PartDecision(command, "ask", reason)]
+    return []

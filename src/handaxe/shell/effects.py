@@ -1,0 +1,180 @@
+"""Which files a command reads and writes, as far as its text tells.
+
+For Read and Edit rules and for acceptEdits. Over-approximates: a word that may be a path is one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from msgspec import Struct
+
+from handaxe.shell.fields import Field, fields_of
+from handaxe.shell.flow import Part, State
+from handaxe.shell.places import Access, PathUse, is_dynamic_device, uses_of
+from handaxe.shell.runners import program_name
+from handaxe.shell.syntax import Redirect
+from handaxe.shell.tables import load_toml
+
+_DUPLICATION = re.compile(r"\d+-?|-")
+_INPUTS = frozenset({"<", "<&"})
+_PRINTS = frozenset("echo printf true false : exit return seq sleep basename dirname type which".split())
+
+
+class _Table(Struct, frozen=True):
+    reads: frozenset[str]
+    writes: frozenset[str]
+    copies: frozenset[str]
+    moves: frozenset[str]
+    skip: dict[str, int]
+    skip_unless: dict[str, frozenset[str]]
+    skip_access: dict[str, str]
+    written: dict[str, frozenset[str]]
+
+
+@cache
+def _table() -> _Table:
+    raw = load_toml("effects.toml")
+    return _Table(
+        reads=frozenset(raw["reads"].split()),
+        writes=frozenset(raw["writes"].split()),
+        copies=frozenset(raw["copies"].split()),
+        moves=frozenset(raw["moves"].split()),
+        skip=raw["skip"],
+        skip_unless={name: frozenset(text.split()) for name, text in raw["skip_unless"].items()},
+        skip_access=raw["skip_access"],
+        written={name: frozenset(text.split()) for name, text in raw["written_options"].items()},
+    )
+
+
+class RedirectUse(Struct, frozen=True):
+    """What a redirection does: nothing (free), a file use, or something the text does not say."""
+
+    text: str
+    uses: tuple[PathUse, ...] = ()
+    problem: str = ""
+    writes: bool = False
+
+
+def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
+    """The effect of one redirection."""
+    operator, target = redirect.operator, redirect.target
+    if redirect.heredoc is not None or operator == "<<<":
+        return RedirectUse(redirect.text)
+    literal = target.literal
+    if operator in (">&", "<&") and literal is not None and _DUPLICATION.fullmatch(literal):
+        return RedirectUse(redirect.text)
+    access: Access = "read" if operator in _INPUTS else "write"
+    fields = fields_of(target, state.variables)
+    if len(fields) != 1 or fields[0].kind != "known" or target.has_tilde:
+        uses = tuple(use for field in fields for use in uses_of(field, access, state.cwds))
+        problem = f"the target of {redirect.text} is not known before the command runs"
+        return RedirectUse(redirect.text, uses, problem, access == "write")
+    field = fields[0]
+    if field.value == "/dev/null":
+        return RedirectUse(redirect.text)
+    uses = tuple(uses_of(field, access, state.cwds))
+    if any(use.path is None for use in uses):
+        problem = f"the target of {redirect.text} depends on where the command runs"
+        return RedirectUse(redirect.text, uses, problem, access == "write")
+    if not uses:
+        uses = (PathUse(field.value, access, field.text, field.value),)
+    if any(is_dynamic_device(use.path or "") for use in uses):
+        return RedirectUse(redirect.text, uses, f"{redirect.text} opens a connection", writes=True)
+    return RedirectUse(redirect.text, uses, "", access == "write")
+
+
+def file_uses(fields: list[Field], state: State) -> tuple[list[PathUse], bool]:
+    """The paths a command's words name, and whether the program is a known one."""
+    program = program_name(fields[0]) or ""
+    table = _table()
+    if program in _PRINTS:
+        return [], True
+    if program == "dd":
+        return _dd_uses(fields[1:], state), True
+    known = program in table.reads | table.writes | table.copies | table.moves
+    known = known or program in table.skip
+    uses = _option_uses(fields[1:], program, state)
+    operands = _operands(fields[1:], program)
+    for index, field in enumerate(operands):
+        last = index == len(operands) - 1
+        for access in _accesses(program, fields, last=last, known=known):
+            uses.extend(uses_of(field, access, state.cwds))
+    return uses, known
+
+
+def _operands(fields: list[Field], program: str) -> list[Field]:
+    """The words that are not options; a word after an option stays, it may be an operand."""
+    table = _table()
+    words: list[Field] = []
+    ended = False
+    for field in fields:
+        if field.known == "--" and not ended:
+            ended = True
+        elif ended or not (field.known or "").startswith("-"):
+            words.append(field)
+    unless = table.skip_unless.get(program, frozenset[str]())
+    given = any((field.known or "").split("=")[0] in unless for field in fields)
+    skip = 0 if given else table.skip.get(program, 0)
+    if program in ("[", "test"):
+        words = [word for word in words if word.known != "]"]
+    return words[skip:]
+
+
+def _accesses(program: str, fields: list[Field], *, last: bool, known: bool) -> list[Access]:
+    table = _table()
+    if program in table.copies:
+        targeted = any((f.known or "").startswith(("-t", "--target-directory")) for f in fields)
+        return ["write"] if last and not targeted else ["read"]
+    if program in table.moves:
+        return ["write", "read"]
+    special = table.skip_access.get(program, "")
+    if special == "sed":
+        edits = any(re.match(r"-[A-Za-z]*i|--in-?place", f.known or "") for f in fields[1:])
+        return ["read", "write"] if edits else ["read"]
+    if special == "write":
+        return ["write"]
+    accesses: list[Access] = []
+    if program in table.reads or program in table.skip or not known:
+        accesses.append("read")
+    if program in table.writes or not known:
+        accesses.append("write")
+    return accesses
+
+
+def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUse]:
+    """Paths inside option values: `--file=x`, `-fx`, and values known to be written."""
+    uses: list[PathUse] = []
+    written = _table().written.get(program, frozenset[str]())
+    for index, field in enumerate(fields):
+        value = field.known or ""
+        if not value.startswith("-"):
+            if value.startswith("@") or "=@" in value or "=" in value:
+                inner = value.rpartition("@")[2] if "@" in value else value.partition("=")[2]
+                uses.extend(uses_of(Field("known", inner, field.text), "read", state.cwds))
+            continue
+        name, _, attached = value.partition("=")
+        if not value.startswith("--") and len(value) > 2 and not attached:
+            name, attached = value[:2], value[2:]
+        access: Access = "write" if name in written else "read"
+        if attached:
+            uses.extend(uses_of(Field("known", attached, field.text), access, state.cwds))
+        elif name in written and index + 1 < len(fields):
+            uses.extend(uses_of(fields[index + 1], "write", state.cwds))
+    return uses
+
+
+def _dd_uses(fields: list[Field], state: State) -> list[PathUse]:
+    uses: list[PathUse] = []
+    for field in fields:
+        name, _, path = field.value.partition("=")
+        if name in ("if", "of"):
+            inner = Field(field.kind, path, field.text, single=field.single)
+            uses.extend(uses_of(inner, "read" if name == "if" else "write", state.cwds))
+    return uses
+
+
+def part_redirects(part: Part) -> list[RedirectUse]:
+    """The redirections of a part in every state it may run in."""
+    return [redirect_use(item, state) for state in part.states for item in part.redirects]

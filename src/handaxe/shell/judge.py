@@ -1,0 +1,288 @@
+"""Judging one part: rules first, then the mode, then the proof.
+
+Holds the order of the contracts; what a part is and what it could run is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from handaxe.shell.danger import Danger
+from handaxe.shell.destructive import Destruction
+from handaxe.shell.edits import edit_uses
+from handaxe.shell.effects import RedirectUse, file_uses, part_redirects
+from handaxe.shell.flow import Part
+from handaxe.shell.operands import Setting
+from handaxe.shell.options import Refused
+from handaxe.shell.places import Access, PathUse
+from handaxe.shell.prove import prove
+from handaxe.shell.rules import allows, hits
+
+Verdict = Literal["allow", "ask", "deny"]
+Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
+By = Literal["rule", "mode", "builtin"]
+_ORDER = {"allow": 0, "ask": 1, "deny": 2}
+_SECRET_NAMES = (".env", ".env.local", ".env.production", ".env.development", ".env.test", ".netrc", ".npmrc")
+
+
+class PathVerdict(Struct, frozen=True):
+    """What the path rules say about one path; `rule` is set when a rule of the user decided."""
+
+    verdict: Verdict
+    reason: str = ""
+    rule: str | None = None
+    source: str | None = None
+
+
+class SeesPath(Protocol):
+    """Anything with the attributes of a `PathVerdict`."""
+
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def rule(self) -> str | None: ...
+    @property
+    def source(self) -> str | None: ...
+
+
+PathJudge = Callable[[str, Access], SeesPath]
+
+
+class Rule(Struct, frozen=True):
+    """A Bash rule: the text between the parentheses (empty for all of Bash) and where it is from."""
+
+    specifier: str
+    source: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The rule as it is written in settings."""
+        return f"Bash({self.specifier})" if self.specifier else "Bash"
+
+
+class ShellRules(Struct, frozen=True):
+    """The Bash rules of a session."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+
+class PartDecision(Struct, frozen=True):
+    """The verdict on one part and why."""
+
+    text: str
+    verdict: Verdict
+    reason: str
+    rule: str | None = None
+    source: str | None = None
+    by: By = "builtin"
+
+
+class Judge(Struct):
+    """Everything a verdict depends on besides the part itself."""
+
+    rules: ShellRules
+    mode: Mode
+    setting: Setting
+    path_verdict: PathJudge
+    readable: str = ""
+    """Why the text as a whole must not be allowed by its content; empty when it may."""
+    hidden: str = ""
+    """Which hidden character blocks every automatic approval; empty when there is none."""
+    probes: tuple[str, ...] = ()
+
+    def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
+        """The verdict on one part."""
+        text = part.text
+        found = self._denied(part, danger, text) or self._path_bound(part, danger, text)
+        if found is not None and found.verdict == "deny":
+            return found
+        asked = self._asked(part, danger, text)
+        redirected = self._redirected(part, text)
+        if redirected is not None and redirected.verdict == "deny":
+            return redirected
+        for decision in (asked, found, _critical(losses, text)):
+            if decision is not None:
+                return decision
+        return self._free(part, danger, redirected, text)
+
+    def _denied(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
+        maybe: PartDecision | None = None
+        for rule in self.rules.deny:
+            hit = hits(rule.specifier, part, danger)
+            if hit == "yes":
+                reason = f"the deny rule {rule.text} covers it"
+                return PartDecision(text, "deny", reason, rule.text, rule.source, "rule")
+            if hit == "maybe":
+                reason = f"it may run what the deny rule {rule.text} covers"
+                maybe = PartDecision(text, "ask", reason, rule.text, rule.source, "rule")
+        return maybe
+
+    def _asked(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
+        for rule in self.rules.ask:
+            if hits(rule.specifier, part, danger) != "no":
+                reason = f"the ask rule {rule.text} covers it"
+                return PartDecision(text, "ask", reason, rule.text, rule.source, "rule")
+        if (self.rules.deny or self.rules.ask) and (danger.unknown or danger.evaluates):
+            reason = f"{danger.unknown or danger.evaluates}, and deny or ask rules exist"
+            return PartDecision(text, "ask", reason)
+        return None
+
+    def _path_bound(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
+        """Read and Edit rules of the user bind file operands, whatever Bash rules say."""
+        asked: PartDecision | None = None
+        for candidate in danger.candidates:
+            for state in part.states:
+                uses, known = file_uses(list(candidate.fields), state)
+                for use in uses:
+                    decision = self._bound_use(use, text, known=known)
+                    if decision is not None and decision.verdict == "deny" and candidate.certain:
+                        return decision
+                    asked = asked or decision
+        if asked is not None and asked.verdict == "deny":
+            asked = PartDecision(text, "ask", asked.reason, asked.rule, asked.source, "rule")
+        return asked
+
+    def _bound_use(self, use: PathUse, text: str, *, known: bool) -> PartDecision | None:
+        for path in self._named(use):
+            answer = self.path_verdict(path, use.access)
+            if answer.verdict == "deny":
+                verdict: Verdict = "deny" if known and not use.glob else "ask"
+            elif answer.verdict == "ask" and answer.rule is not None:
+                verdict = "ask"
+            else:
+                continue
+            reason = f"{use.access} of {path}: {answer.reason}"
+            return PartDecision(text, verdict, reason, answer.rule, answer.source, "rule")
+        return None
+
+    def _named(self, use: PathUse) -> list[str]:
+        """The path itself, or what a glob could name among the paths worth a look."""
+        if use.path is None:
+            return []
+        if not use.glob:
+            return [use.path]
+        return [path for path in self.probes if fnmatch.fnmatchcase(path, use.path)]
+
+    def _redirected(self, part: Part, text: str) -> PartDecision | None:
+        """What redirections alone demand; None when all are free."""
+        worst: PartDecision | None = None
+        for use in part_redirects(part):
+            decision = self._redirect(use, part, text)
+            if decision is not None and (
+                worst is None or _ORDER[decision.verdict] > _ORDER[worst.verdict]
+            ):
+                worst = decision
+        return worst
+
+    def _redirect(self, use: RedirectUse, part: Part, text: str) -> PartDecision | None:
+        worst: PartDecision | None = None
+        if use.problem:
+            worst = PartDecision(text, "ask", use.problem)
+        elif use.writes and any(s.cwds != frozenset({self.setting.cwd}) for s in part.states):
+            worst = PartDecision(text, "ask", f"{use.text} writes after cd to another directory")
+        elif use.writes and self.mode == "plan":
+            worst = PartDecision(text, "ask", f"{use.text} writes, and plan mode only looks")
+        for item in use.uses:
+            if item.path is None:
+                continue
+            answer = self.path_verdict(item.path, item.access)
+            if answer.verdict == "allow":
+                continue
+            verdict: Verdict = "deny" if answer.verdict == "deny" else "ask"
+            reason = f"{use.text} is a {item.access} of {item.path}: {answer.reason}"
+            by: By = "rule" if answer.rule else "builtin"
+            if worst is None or verdict == "deny":
+                worst = PartDecision(text, verdict, reason, answer.rule, answer.source, by)
+        return worst
+
+    def _free(
+        self, part: Part, danger: Danger, redirected: PartDecision | None, text: str
+    ) -> PartDecision:
+        """The verdict when no deny, ask or critical reason stands against the part."""
+        if self.mode == "bypassPermissions":
+            if redirected is not None and redirected.rule is not None:
+                return redirected
+            return PartDecision(text, "allow", "the mode bypassPermissions allows it", by="mode")
+        if self.hidden:
+            return PartDecision(text, "ask", self.hidden)
+        granted = self._granted(part, danger, text)
+        if granted.verdict == "allow" and redirected is not None:
+            return redirected
+        return granted
+
+    def _granted(self, part: Part, danger: Danger, text: str) -> PartDecision:
+        everything = next((r for r in self.rules.allow if r.specifier.strip() in ("", "*")), None)
+        if everything is not None and self.mode != "plan":
+            reason = f"the allow rule {everything.text} covers every command"
+            return PartDecision(text, "allow", reason, everything.text, everything.source, "rule")
+        if self.readable:
+            return PartDecision(text, "ask", self.readable)
+        ruled = self._allowed_by_rule(part, text) if self.mode != "plan" else None
+        if ruled is not None:
+            return ruled
+        return self._proven(part, danger, text)
+
+    def _allowed_by_rule(self, part: Part, text: str) -> PartDecision | None:
+        for rule in self.rules.allow:
+            if allows(rule.specifier, part):
+                reason = f"the allow rule {rule.text} covers it"
+                return PartDecision(text, "allow", reason, rule.text, rule.source, "rule")
+        return None
+
+    def _proven(self, part: Part, danger: Danger, text: str) -> PartDecision:
+        try:
+            proof = prove(part, self.setting)
+            if danger.evaluates or danger.unknown:
+                raise Refused(danger.evaluates or danger.unknown)
+            self._check_reads(proof.reads)
+        except Refused as refused:
+            edited = self._edited(part, text)
+            return edited or PartDecision(text, "ask", str(refused))
+        return PartDecision(text, "allow", "it only reads inside the working directories")
+
+    def _check_reads(self, uses: list[PathUse]) -> None:
+        for use in uses:
+            for path in self._looked_at(use):
+                answer = self.path_verdict(path, use.access)
+                if answer.verdict != "allow":
+                    raise Refused(f"{use.access} of {path}: {answer.reason}")
+
+    def _looked_at(self, use: PathUse) -> list[str]:
+        """The path, and for a glob also the secret names it would match."""
+        if use.path is None:
+            raise Refused(f"the path {use.text} is not known before the command runs")
+        if not use.glob:
+            return [use.path]
+        directory, _, pattern = use.path.rpartition("/")
+        names = [n for n in _SECRET_NAMES if pattern[:1] == "." and fnmatch.fnmatchcase(n, pattern)]
+        return [directory or "/", *self._named(use), *(f"{directory}/{name}" for name in names)]
+
+    def _edited(self, part: Part, text: str) -> PartDecision | None:
+        if self.mode != "acceptEdits":
+            return None
+        try:
+            self._check_reads(edit_uses(part))
+        except Refused:
+            return None
+        reason = "the mode acceptEdits allows edits inside the working directories"
+        return PartDecision(text, "allow", reason, by="mode")
+
+
+def _critical(losses: list[Destruction], text: str) -> PartDecision | None:
+    for loss in losses:
+        if loss.critical:
+            return PartDecision(text, "ask", f"{loss.form} {loss.reason}; that always needs a decision")
+    return None
+
+
+def strictest(decisions: list[PartDecision]) -> PartDecision:
+    """The first of the strictest decisions."""
+    return max(decisions, key=lambda item: _ORDER[item.verdict])

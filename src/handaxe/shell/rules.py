@@ -1,0 +1,242 @@
+"""Matching Bash rules against parts of a command.
+
+Allow looks at the source text and through a few transparent wrappers only; deny and ask look at everything
+a part could run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import Struct
+
+from handaxe.shell.danger import Candidate, Danger
+from handaxe.shell.fields import Field, fields_of
+from handaxe.shell.flow import Part
+from handaxe.shell.prove import unwrap_proven
+from handaxe.shell.secrets import is_harmless_prefix
+from handaxe.shell.syntax import Simple, Word
+
+UNKNOWN = "\ue000"
+"""Stands for an argument that is not known before the command runs."""
+
+_BLANKS = re.compile(r"[ \t\n]+")
+_VOID = frozenset({"watch", "setsid", "ionice", "flock"})
+_FIND_ACTIONS = ("-exec", "-ok", "-delete", "-fprint", "-fls")
+_TRANSPARENT = frozenset({"timeout", "time", "nice", "nohup", "stdbuf", "xargs"})
+_TEXT_LIMIT = 512
+
+
+class Pattern(Struct, frozen=True):
+    """A rule's specifier made ready: literal head before the first star, and the whole as a regex."""
+
+    text: str
+    everything: bool
+    has_star: bool
+    head: str
+    regex: re.Pattern[str]
+
+
+@lru_cache(maxsize=4096)
+def compile_specifier(specifier: str) -> Pattern:
+    """The pattern of `Bash(specifier)`; an empty specifier or `*` means every command."""
+    text = _BLANKS.sub(" ", specifier.strip())
+    body = text[:-2] + " *" if text.endswith(":*") else text
+    prefix = body.endswith(" *")
+    stem = body[:-2] if prefix else body
+    expression = ".*".join(re.escape(piece) for piece in stem.split("*"))
+    regex = re.compile(expression + (r"(?: .*)?" if prefix else ""), re.DOTALL)
+    head = stem.partition("*")[0]
+    return Pattern(text, text in ("", "*"), "*" in body, head, regex)
+
+
+def squeeze(words: Iterable[Word]) -> str:
+    """The source text of words with one blank between them and continued lines joined."""
+    return " ".join(
+        word.text if "'" in word.text else word.text.replace("\\\n", "") for word in words
+    )
+
+
+def allows(specifier: str, part: Part) -> bool:
+    """Whether an allow rule covers `part` in every state; redirections are judged elsewhere."""
+    pattern = compile_specifier(specifier)
+    if pattern.everything:
+        return True
+    node = part.node
+    if not isinstance(node, Simple) or not node.words:
+        return False
+    return all(_allows_in(pattern, part, node, at) for at in range(len(part.states)))
+
+
+def _allows_in(pattern: Pattern, part: Part, node: Simple, at: int) -> bool:
+    variables = part.states[at].variables
+    harmless = all(
+        item.value is not None and is_harmless_prefix(item.name, item.value.literal)
+        for item in node.assignments
+    )
+    if not harmless:
+        # The rule must spell the assignments itself.
+        text = " ".join([*(item.text for item in node.assignments), squeeze(node.words)])
+        lead = " ".join(item.text for item in node.assignments) + " "
+        return pattern.head.startswith(lead) and bool(pattern.regex.fullmatch(text))
+    for words in _transparent(node.words, variables):
+        if _covers(pattern, words, node):
+            return True
+    return False
+
+
+def _covers(pattern: Pattern, words: list[Word], node: Simple) -> bool:
+    program = words[0].literal
+    if program is None or words[0].has_glob:
+        return False
+    text = squeeze(words)
+    full = " ".join([text, *(item.text for item in node.redirects)])
+    if not pattern.regex.fullmatch(text) and not pattern.regex.fullmatch(full):
+        return False
+    if not pattern.has_star:
+        return True
+    if "/" in program and not pattern.head.startswith(program):
+        return False
+    name = program.rpartition("/")[2]
+    if name in _VOID:
+        return False
+    return name != "find" or not any(_may_act(word) for word in words[1:])
+
+
+def _may_act(word: Word) -> bool:
+    if word.literal is not None:
+        return word.literal.startswith(_FIND_ACTIONS)
+    return word.has_brace or word.pieces[0].kind != "text" or word.pieces[0].text.startswith("-")
+
+
+def _transparent(words: list[Word], variables: dict[str, Field | None]) -> list[list[Word]]:
+    """The command as written, and inside each transparent wrapper in turn."""
+    found = [words]
+    for _ in range(4):
+        program = words[0].literal
+        if program not in _TRANSPARENT or len(words) < 2:
+            break
+        if program in ("xargs", "nohup"):
+            inner = words[1:] if not (words[1].literal or "-").startswith("-") else []
+        else:
+            fields = [field for word in words for field in fields_of(word, variables)]
+            if len(fields) != len(words):
+                break
+            rest = unwrap_once(fields)
+            inner = words[len(words) - len(rest) :] if len(rest) < len(words) else []
+        if not inner:
+            break
+        words = inner
+        found.append(words)
+    return found
+
+
+def unwrap_once(fields: list[Field]) -> list[Field]:
+    """One transparent wrapper less."""
+    return unwrap_proven(fields, 1)
+
+
+def hits(
+    specifier: str, part: Part, danger: Danger
+) -> Literal["no", "maybe", "yes"]:
+    """Whether a deny or ask rule covers anything `part` could run."""
+    pattern = compile_specifier(specifier)
+    if pattern.everything:
+        return "yes"
+    best: Literal["no", "maybe", "yes"] = "no"
+    if isinstance(part.node, Simple) and _matches_text(pattern, squeeze(part.node.words)):
+        return "yes"
+    if _matches_text(pattern, _BLANKS.sub(" ", part.text)):
+        return "yes"
+    for candidate in danger.candidates:
+        found = _hits_candidate(pattern, candidate)
+        if found == "yes":
+            return "yes"
+        best = found if found != "no" else best
+    return best
+
+
+def _matches_text(pattern: Pattern, text: str) -> bool:
+    return bool(pattern.regex.fullmatch(text))
+
+
+def _hits_candidate(pattern: Pattern, candidate: Candidate) -> Literal["no", "maybe", "yes"]:
+    values = [field.value if field.kind == "known" else UNKNOWN for field in candidate.fields]
+    texts = {" ".join(values), _BLANKS.sub(" ", " ".join(values))}
+    if "/" in values[0]:
+        texts |= {" ".join([values[0].rstrip("/").rpartition("/")[2], *values[1:]])}
+    for regex in _readings(pattern):
+        if any(regex.fullmatch(text) for text in texts):
+            return "yes" if candidate.certain else "maybe"
+    if UNKNOWN in "".join(values) and values[0] != UNKNOWN and not pattern.head.startswith("*"):
+        if any(_may_match(pattern, text) for text in texts):
+            return "maybe"
+    return "no"
+
+
+@lru_cache(maxsize=4096)
+def _more_readings(text: str) -> tuple[re.Pattern[str], ...]:
+    """The rule without its quotes, and with its program's directory left out."""
+    bare = re.sub(r"['\"\\]", "", text)
+    first, blank, rest = bare.partition(" ")
+    texts = {bare, first.rpartition("/")[2] + blank + rest}
+    return tuple(compile_specifier(item).regex for item in sorted(texts) if item)
+
+
+def _readings(pattern: Pattern) -> tuple[re.Pattern[str], ...]:
+    if any(char in pattern.text for char in "'\"\\/"):
+        return (pattern.regex, *_more_readings(pattern.text))
+    return (pattern.regex,)
+
+
+def _may_match(pattern: Pattern, text: str) -> bool:
+    """Whether some value of the unknown arguments would make the rule match."""
+    program = text.partition(" ")[0]
+    first = pattern.text.partition(" ")[0].removesuffix(":*")
+    if "*" in first or first != program:
+        return False
+    rule = re.sub(r"(:\*| \*)$", f"{UNKNOWN}", pattern.text).replace("*", UNKNOWN)
+    return _intersect(rule[:_TEXT_LIMIT], text[:_TEXT_LIMIT])
+
+
+def _intersect(left: str, right: str) -> bool:
+    """Whether two texts with wildcards have a text in common."""
+    row = {0}
+    for at in range(len(left) + 1):
+        row = _spread(left, right, at, row)
+        if len(right) in row and at == len(left):
+            return True
+        if at == len(left):
+            return False
+        row = _advance(left[at], right, row)
+    return False
+
+
+def _spread(_left: str, right: str, _at: int, row: set[int]) -> set[int]:
+    """Positions reachable by letting wildcards on the right stand for nothing."""
+    out: set[int] = set()
+    for start in row:
+        at = start
+        out.add(at)
+        while at < len(right) and right[at] == UNKNOWN:
+            at += 1
+            out.add(at)
+    return out
+
+
+def _advance(char: str, right: str, row: set[int]) -> set[int]:
+    if char == UNKNOWN:
+        return set(range(min(row), len(right) + 1)) if row else set()
+    out: set[int] = set()
+    for at in row:
+        if at < len(right):
+            if right[at] == UNKNOWN:
+                out.add(at)
+            if right[at] == char:
+                out.add(at + 1)
+        if at > 0 and right[at - 1] == UNKNOWN:
+            out.add(at)
+    return out

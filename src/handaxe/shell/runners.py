@@ -1,0 +1,242 @@
+"""What a command runs in turn: looking through wrappers, shells and evaluating builtins.
+
+Over-approximates for deny and ask rules: a candidate that might run is a candidate. Never use it to prove
+that something is safe.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from handaxe.shell.fields import Field
+from handaxe.shell.tables import load_toml
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+SHELLS = frozenset("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh".split())
+_SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_LOOSE_LIMIT = 40
+
+
+class Runner(Struct, frozen=True):
+    """How one program that runs programs takes its arguments."""
+
+    flags: frozenset[str]
+    valued: frozenset[str]
+    optional: frozenset[str]
+    strings: frozenset[str]
+    skip: int = 0
+    assigns: bool = False
+    joins: bool = False
+    number: bool = False
+    loose: bool = False
+    after: tuple[str, ...] = ()
+
+
+class Inner(Struct):
+    """What a runner runs: argument lists and shell texts, each certain or only possible."""
+
+    commands: list[tuple[list[Field], bool]] = []
+    texts: list[tuple[Field, bool]] = []
+
+
+@cache
+def runners() -> dict[str, Runner]:
+    """Every known runner by name."""
+    table: dict[str, Runner] = {}
+    for name, entry in load_toml("runners.toml").items():
+        runner = _runner(entry)
+        for alias in (*entry.get("same", "").split(), name):
+            table.setdefault(alias, runner)
+        table[name] = runner
+    return table
+
+
+def _runner(entry: dict[str, Any]) -> Runner:
+    names = f"{entry.get('valued', '')} {entry.get('long_valued', '')}".split()
+    return Runner(
+        flags=frozenset(entry.get("flags", "")) | frozenset(entry.get("long", "").split()),
+        valued=frozenset(name for name in names if not name.endswith("?")),
+        optional=frozenset(name[:-1] for name in names if name.endswith("?")),
+        strings=frozenset(entry.get("string", "").split()),
+        skip=entry.get("skip", 0),
+        assigns=entry.get("assigns", False),
+        joins=entry.get("joins", False),
+        number=entry.get("number", False),
+        loose=entry.get("loose", False),
+        after=tuple(entry.get("after", "").split()),
+    )
+
+
+def program_name(field: Field) -> str | None:
+    """The name of a program without its directory."""
+    known = field.known
+    return None if known is None else known.rstrip("/").rpartition("/")[2]
+
+
+def inner_of(fields: list[Field]) -> Inner:
+    """What the command `fields` runs in turn."""
+    program = program_name(fields[0])
+    inner = Inner()
+    if program is None:
+        return inner
+    args = fields[1:]
+    if program in SHELLS:
+        _shell(args, inner)
+    elif program in ("eval", "trap", "alias", "coproc"):
+        _evaluating(program, args, inner)
+    elif program in ("source", "."):
+        inner.commands.append((args, True)) if args else None
+    elif program == "find":
+        _find(args, inner)
+    else:
+        runner = runners().get(program)
+        if runner is not None:
+            _run(runner, args, inner)
+    return inner
+
+
+def _shell(args: list[Field], inner: Inner) -> None:
+    at, wants_text = 0, False
+    while at < len(args):
+        value = args[at].known
+        if value is None or not value.startswith(("-", "+")) or value in ("-", "--"):
+            at += 1 if value in ("-", "--") else 0
+            break
+        if value in _SHELL_VALUED:
+            at += 1
+        elif not value.startswith("--") and "c" in value:
+            wants_text = True
+        at += 1
+    rest = args[at:]
+    if wants_text and rest:
+        inner.texts.append((rest[0], True))
+        # Later words are $0, $1, ...; a text such as '"$@"' runs them.
+        if len(rest) > 2:
+            inner.commands.append((rest[2:], False))
+            inner.commands.append((rest[1:], False))
+    elif rest:
+        inner.commands.append((rest, True))
+
+
+def _evaluating(program: str, args: list[Field], inner: Inner) -> None:
+    if program == "trap":
+        args = args[1:] if args and args[0].known in ("--", "-p", "-l") else args
+        if args and args[0].known not in ("-", ""):
+            inner.texts.append((args[0], True))
+    elif program == "alias":
+        for field in args:
+            value = (field.known or "").partition("=")[2]
+            if value:
+                inner.texts.append((Field("known", value, field.text), True))
+    elif program == "coproc":
+        inner.commands.extend([(args, True), (args[1:], False)])
+    elif args:
+        inner.texts.append((_joined(args), True))
+
+
+def _joined(args: list[Field]) -> Field:
+    text = " ".join(field.text for field in args)
+    if all(field.kind == "known" for field in args):
+        return Field("known", " ".join(field.value for field in args), text)
+    return Field("unknown", "", text, single=False)
+
+
+def _find(args: list[Field], inner: Inner) -> None:
+    for index, field in enumerate(args):
+        if field.known in _FIND_RUNS:
+            end = index + 1
+            while end < len(args) and args[end].known not in (";", "+"):
+                end += 1
+            inner.commands.append((args[index + 1 : end], True))
+        elif field.kind != "known":
+            inner.commands.append((args[index + 1 :], False))
+
+
+def loose_words(runner: Runner, args: list[Field]) -> list[Field]:
+    """The words among which a loose runner's program can stand."""
+    if not runner.after:
+        return args
+    for index, field in enumerate(args):
+        value = field.value
+        if value in runner.after or value.startswith(tuple(f"{w}=" for w in runner.after)):
+            return args[index:]
+    return []
+
+
+def _run(runner: Runner, args: list[Field], inner: Inner) -> None:
+    if runner.loose:
+        args = loose_words(runner, args)
+    at, certain = _skip_options(runner, args, inner)
+    if runner.loose or not certain:
+        for index in range(min(len(args), _LOOSE_LIMIT)):
+            inner.commands.append((args[index:], False))
+            if " " in args[index].value:
+                inner.texts.append((args[index], False))
+    if runner.loose:
+        return
+    rest = args[at + runner.skip :]
+    if not rest:
+        return
+    if runner.joins:
+        inner.texts.append((_joined(rest), certain))
+    inner.commands.append((rest, certain))
+
+
+def _skip_options(runner: Runner, args: list[Field], inner: Inner) -> tuple[int, bool]:
+    at, certain = 0, True
+    while at < len(args):
+        value = args[at].known
+        if value is None:
+            break
+        if runner.assigns and _ASSIGNMENT.match(value):
+            at += 1
+            continue
+        if not value.startswith("-") or value == "-":
+            break
+        at += 1
+        if value == "--":
+            break
+        step, known = _option(runner, value, args[at : at + 1], inner)
+        at += step
+        certain = certain and known
+    if runner.assigns:
+        while at < len(args) and _ASSIGNMENT.match(args[at].value):
+            at += 1
+    return at, certain
+
+
+def _option(runner: Runner, value: str, following: list[Field], inner: Inner) -> tuple[int, bool]:
+    """How many more words the option takes, and whether it was known."""
+    name, equals, attached = value[2:].partition("=")
+    if value.startswith("--"):
+        if name in runner.strings:
+            inner.texts.extend(_text_of(attached if equals else None, following))
+        if equals:
+            return 0, name in runner.valued | runner.optional | runner.strings
+        if name in runner.valued or name in runner.strings:
+            return 1, True
+        return 0, name in runner.flags or name in runner.optional
+    if runner.number and value[1:].lstrip("-").isdigit():
+        return 0, True
+    for index, letter in enumerate(value[1:], start=2):
+        rest = value[index:]
+        if letter in runner.strings:
+            inner.texts.extend(_text_of(rest or None, following))
+        if letter in runner.valued or letter in runner.strings:
+            return (0 if rest else 1), True
+        if letter in runner.optional:
+            return 0, True
+        if letter not in runner.flags:
+            return 0, False
+    return 0, True
+
+
+def _text_of(attached: str | None, following: list[Field]) -> list[tuple[Field, bool]]:
+    if attached is not None:
+        return [(Field("known", attached, attached), True)]
+    return [(following[0], True)] if following else []

@@ -1,0 +1,66 @@
+"""What every tool has to keep, ours and anybody's: run these checks over your own tools."""
+
+import re
+from typing import Any
+
+from handaxe.contract.tool import Tool
+from handaxe.text.coercion import InputProblems, read_input
+from handaxe.text.dialects import tool_schema
+from handaxe.text.schema import input_schema
+
+PROVIDERS = ("anthropic", "openai", "gemini", "json-schema")
+
+
+def problems_of(tool: Tool[Any]) -> list[str]:
+    """Everything a tool gets wrong, one sentence each; empty for a good tool."""
+    return [*_names(tool), *_prompt(tool), *_input(tool), *_facts(tool)]
+
+
+def _names(tool: Tool[Any]) -> list[str]:
+    words = tool.search_hint.split()
+    if not 3 <= len(words) <= 10:
+        return [f"search_hint has {len(words)} words; it takes 3 to 10"]
+    return []
+
+
+def _prompt(tool: Tool[Any]) -> list[str]:
+    prompt = tool.prompt()
+    problems = [] if prompt else ["there is no prompt"]
+    unfilled = re.findall(r"\$[a-z_]+", prompt)
+    problems += [f"the prompt's placeholder {name} is not filled" for name in unfilled]
+    if len(prompt.splitlines()) > 120:
+        problems.append("the prompt has more than 120 lines")
+    return problems
+
+
+def _input(tool: Tool[Any]) -> list[str]:
+    schema = input_schema(tool.args_type)
+    problems = [
+        f"the parameter {name} has no description"
+        for name, field in schema.get("properties", {}).items()
+        if not field.get("description")
+    ]
+    if schema.get("type") != "object" or schema.get("additionalProperties") is not False:
+        problems.append("the input schema is not a closed object")
+    try:
+        read_input(tool.args_type, {"no_such_parameter": 1})
+        problems.append("an unknown parameter is not refused")
+    except InputProblems:
+        pass
+    for provider in PROVIDERS:
+        tool_schema(tool.name, tool.prompt(), schema, provider, strict=tool.strict)
+    for example in tool.input_examples:
+        try:
+            read_input(tool.args_type, example)
+        except InputProblems as wrong:
+            problems.append(f"the example {example!r} does not fit: {wrong}")
+    return problems
+
+
+def _facts(tool: Tool[Any]) -> list[str]:
+    problems: list[str] = []
+    if set(tool.uses) & set(tool.may_use):
+        problems.append("a port stands both in uses and in may_use")
+    if tool.max_result_chars <= 0:
+        problems.append("max_result_chars is not positive")
+    return problems

@@ -1,0 +1,105 @@
+"""Small honest stand-ins for ports, and a pipeline around them, for tests without a disk."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.effects import Effects
+from handaxe.contract.events import CallFinished, Event
+from handaxe.contract.ports.asker import Asker
+from handaxe.contract.ports.checkpoints import Checkpoints
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool
+from handaxe.host.files import LocalFiles
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.hooks.run import Hooks
+from handaxe.runtime.permission.policy import CurrentPolicy
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.session.permission_state import Mode, PermissionState, RuleText
+from handaxe.session.workdir import Workdir
+
+
+class MemoryResults(ResultStore):
+    """Keeps oversized results in a dict."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+
+    def keep(self, call_id: str, text: str) -> str:
+        """Remember the text; a path that says whose it is."""
+        self.kept[call_id] = text
+        return f"/results/{call_id}.txt"
+
+
+class RecordingCheckpoints(Checkpoints):
+    """Writes down when it was called."""
+
+    def __init__(self, story: list[str]) -> None:
+        self._story = story
+
+    async def before(self, call_id: str, tool: str, effects: Effects) -> None:  # noqa: ARG002
+        """The call is about to change something."""
+        self._story.append("checkpoint before")
+
+    async def after(self, call_id: str) -> None:  # noqa: ARG002
+        """The call is over."""
+        self._story.append("checkpoint after")
+
+
+class ScriptedAsker(Asker):
+    """Gives prepared answers in order and remembers the questions."""
+
+    def __init__(self, *answers: Allow | Deny) -> None:
+        self._answers = list(answers)
+        self.asked: list[PermissionRequest] = []
+
+    async def ask(self, request: PermissionRequest) -> Allow | Deny:
+        """The next answer."""
+        self.asked.append(request)
+        return self._answers.pop(0)
+
+
+class Workbench:
+    """A pipeline with everything around it in reach of a test."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool[Any]],
+        *,
+        root: str = "/project",
+        mode: Mode = "bypassPermissions",
+        rules: Sequence[RuleText] = (),
+        hooks: Hooks | None = None,
+        asker: Asker | None = None,
+        checkpoints: Checkpoints | None = None,
+        lanes: int = 10,
+    ) -> None:
+        self.events: list[Event] = []
+        self.results = MemoryResults()
+        self.workdir = Workdir([root], home="/home/somebody")
+        self.permissions = PermissionState(mode=mode, rules=rules)
+        policy = CurrentPolicy(self.permissions, self.workdir)
+        offers: dict[type[Any], Any] = {Workdir: self.workdir}
+        self.pipeline = Pipeline(
+            Collaborators(
+                session_id="test",
+                catalog=Catalog({}, tools, selected=(), ports=offers.keys()),
+                offers=offers,
+                workdir=self.workdir,
+                files=LocalFiles(),
+                policy=policy,
+                hooks=hooks or Hooks(),
+                emit=self.events.append,
+                results=self.results,
+                asker=asker,
+                checkpoints=checkpoints,
+            ),
+            lanes=lanes,
+            recall=self._recall,
+        )
+
+    def _recall(self, call_id: str) -> ToolResult | None:
+        found = (e for e in self.events if isinstance(e, CallFinished) and e.call_id == call_id)
+        return next((event.result for event in found), None)

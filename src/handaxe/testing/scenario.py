@@ -1,0 +1,127 @@
+"""A conversation as data: files, calls, answers, files after.
+
+A scenario is a TOML file that somebody who knows no Python can read, and that another
+implementation can run. `{root}` in a text stands for the project's directory.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from handaxe.app.session import Session
+from handaxe.contract.call import ToolCall
+from handaxe.contract.result import ToolResult
+
+
+class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One call and what its result has to be."""
+
+    tool: str
+    input: dict[str, Any] = {}
+    id: str | None = None
+    fault: str | None = None
+    """The code it fails with; without one it has to succeed."""
+    text: str | None = None
+    contains: list[str] = []
+    lacks: list[str] = []
+    data: dict[str, Any] = {}
+    """Values that the result's data has, among others."""
+    notes: list[str] = []
+    files: dict[str, str] = {}
+    """What somebody else writes into the project before this call."""
+
+
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A story with an end."""
+
+    summary: str
+    proves: list[str]
+    calls: list[Call]
+    files: dict[str, str] = {}
+    mode: str = "acceptEdits"
+    allow: list[str] = []
+    ask: list[str] = []
+    deny: list[str] = []
+    settings: dict[str, Any] = {}
+    files_after: dict[str, str] = {}
+    gone_after: list[str] = []
+
+
+def read_scenario(path: Path) -> Scenario:
+    """The scenario in a file; raises if it is not one."""
+    return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Scenario)
+
+
+async def play(scenario: Scenario, root: Path, home: Path) -> list[str]:
+    """Run a scenario in an empty directory; what went otherwise than it says."""
+    _write(root, scenario.files)
+    problems: list[str] = []
+    async with Session(
+        root,
+        permission_mode=scenario.mode,
+        allow=scenario.allow,
+        ask=scenario.ask,
+        deny=scenario.deny,
+        settings=scenario.settings,
+        home=home,
+    ) as session:
+        for number, call in enumerate(scenario.calls, 1):
+            _write(root, call.files)
+            call_id = call.id or session.new_call_id()
+            call_input = _filled(call.input, root)
+            result = await session.run(ToolCall(call_id, call.tool, call_input))
+            problems += [f"call {number}: {problem}" for problem in _differences(call, result, root)]
+    for name, content in scenario.files_after.items():
+        actual = (root / name).read_bytes() if (root / name).is_file() else None
+        if actual != content.encode():
+            problems.append(f"{name} is {actual!r}, not {content.encode()!r}")
+    problems += [f"{name} is still there" for name in scenario.gone_after if (root / name).exists()]
+    return problems
+
+
+def _differences(call: Call, result: ToolResult, root: Path) -> list[str]:
+    found: list[str] = []
+    if call.fault != result.code:
+        found.append(f"code {result.code!r}, not {call.fault!r}: {result.text}")
+    if call.text is not None and result.text != _filled(call.text, root):
+        found.append(f"text {result.text!r}, not {_filled(call.text, root)!r}")
+    for piece in call.contains:
+        if _filled(piece, root) not in result.text:
+            found.append(f"text lacks {piece!r}: {result.text!r}")
+    for piece in call.lacks:
+        if _filled(piece, root) in result.text:
+            found.append(f"text has {piece!r}: {result.text!r}")
+    data = msgspec.to_builtins(result.data)
+    if not _holds(data, _filled(call.data, root)):
+        found.append(f"data {data!r} lacks {call.data!r}")
+    for note in call.notes:
+        if not any(note in told for told in result.notes):
+            found.append(f"notes {result.notes!r} lack {note!r}")
+    return found
+
+
+def _holds(actual: Any, wanted: Any) -> bool:  # noqa: ANN401 - any JSON values
+    if isinstance(wanted, dict):
+        return isinstance(actual, dict) and all(
+            key in actual and _holds(actual[key], value) for key, value in wanted.items()
+        )
+    return actual == wanted
+
+
+def _filled(value: Any, root: Path) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return value.replace("{root}", str(root))
+    if isinstance(value, dict):
+        return {key: _filled(item, root) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, root) for item in value]
+    return value
+
+
+def _write(root: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode())

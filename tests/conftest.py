@@ -1,0 +1,28 @@
+"""What every test may ask for: a throw-away project, a data directory, a session."""
+
+from pathlib import Path
+
+import pytest
+
+from handaxe import Session
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nothing of the machine's own handaxe or user settings reaches a test."""
+    monkeypatch.setenv("HANDAXE_HOME", str(tmp_path_factory.mktemp("handaxe-home")))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty project directory."""
+    root = tmp_path / "project"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+async def session(project: Path):
+    """A session in the project that may change files in it."""
+    async with Session(project, permission_mode="acceptEdits") as opened:
+        yield opened

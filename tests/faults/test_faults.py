@@ -1,0 +1,138 @@
+"""The short form of the commands in this directory."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import call_order
+import failing_calls
+import kill_points
+import many_writers
+import one_change
+import pytest
+import swapped_links
+import tracing
+
+REASON = tracing.why_not()
+needs_strace = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+
+
+@needs_strace
+@pytest.mark.parametrize("change", ["replace", "create", "overwrite", "delete", "append"])
+def test_killed_before_any_call_that_changes_something_a_file_is_old_or_new(change: str):
+    wrong = {
+        f"{call.name} {call.nth}": problems
+        for call in kill_points.points(change, every=False)
+        if (problems := kill_points.kill_before(change, call))
+    }
+    assert wrong == {}
+
+
+@needs_strace
+@pytest.mark.parametrize("change", ["replace", "create"])
+def test_content_is_synced_before_its_name_and_the_name_before_success(change: str):
+    assert call_order.problems(tracing.calls_of(change)) == []
+
+
+@needs_strace
+def test_an_overwrite_begins_after_its_journal_is_durable():
+    assert call_order.overwrite_problems(tracing.calls_of("overwrite")) == []
+
+
+def test_the_order_check_notices_every_missing_sync():
+    good = [
+        tracing.Call("openat", '3, ".handaxe-0f.tmp", O_RDWR|O_CREAT|O_EXCL, 0600', "5", 1),
+        tracing.Call("write", '5, "new", 3', "3", 1),
+        tracing.Call("fsync", "5", "0", 1),
+        tracing.Call("renameat", '3, ".handaxe-0f.tmp", 3, "file"', "0", 1),
+        tracing.Call("fsync", "3", "0", 2),
+    ]
+    assert call_order.problems(good) == []
+    for missing in range(len(good)):
+        assert call_order.problems(good[:missing] + good[missing + 1 :])
+    for early in (1, 3):
+        swapped = [*good]
+        swapped[early : early + 2] = reversed(swapped[early : early + 2])
+        assert call_order.problems(swapped)
+
+
+@needs_strace
+@pytest.mark.parametrize(
+    ("name", "which", "error", "fault", "applied"),
+    [
+        ("openat", "O_CREAT", "EMFILE", "this process has too many open files", False),
+        ("write", "", "ENOSPC", "no space is left on the device", False),
+        ("write", "", "EDQUOT", "the disk quota is used up", False),
+        ("write", "", "EIO", "the device reported an input/output error", False),
+        ("fsync", "5", "EIO", "sync the new content to disk", False),
+        ("renameat", "", "EXDEV", "can only be written in place", False),
+        ("renameat", "", "EBUSY", "can only be written in place", False),
+        ("renameat", "", "EIO", "could not give the new content its name", False),
+        ("fsync", "3", "EIO", "sync the directory after replacing the file", True),
+    ],
+)
+def test_a_failing_call_is_reported_as_what_it_is(
+    name: str, which: str, error: str, fault: str, applied: bool
+):
+    call = next(
+        call
+        for call in tracing.calls_of("replace")
+        if call.name == name and which in call.arguments
+    )
+
+    with tracing.prepared("replace") as place:
+        _, answer = tracing.spoil("replace", place, call, f"error={error}")
+        content = one_change.target("replace", place).read_bytes()
+    assert answer is not None
+    assert fault in answer["reason"]
+    assert answer.get("applied", False) == applied
+    assert content == (one_change.NEW if applied else one_change.OLD)
+
+
+@needs_strace
+def test_a_write_that_only_pretends_is_noticed_while_the_old_file_is_still_there():
+    call = next(call for call in tracing.calls_of("replace") if call.name == "write")
+
+    problems, answer = failing_calls.fake("replace", call, 5000)
+
+    assert problems == []
+    assert "reads back differently" in str(answer["reason"])
+    assert answer["applied"] is False
+
+
+@pytest.fixture(scope="module")
+def short_writes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler is installed")
+    library = tmp_path_factory.mktemp("shim") / "short_writes.so"
+    source = Path(__file__).with_name("short_writes.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+@pytest.mark.parametrize("change", ["replace", "create", "overwrite", "append"])
+def test_short_and_interrupted_writes_lose_nothing(change: str, short_writes: Path):
+    with tracing.prepared(change) as place:
+        _, answer = tracing.run(change, place, preload=short_writes)
+
+        assert answer == {"fault": None}
+        if change != "append":
+            assert one_change.target(change, place).read_bytes() == one_change.NEW
+        assert list(kill_points.problems_after(change, place)) == []
+
+
+def test_many_writers_lose_no_edit(tmp_path: Path):
+    outcome = many_writers.run(Path(os.path.realpath(tmp_path)), processes=4, edits=50)
+
+    assert (outcome["edits"], outcome["locked"]) == (200, 0)
+
+
+@pytest.mark.parametrize("swap_directory", [True, False])
+def test_a_swapped_link_never_leads_outside(tmp_path: Path, swap_directory: bool):
+    seen = swapped_links.race(
+        Path(os.path.realpath(tmp_path)), seconds=0.7, swap_directory=swap_directory
+    )
+
+    assert seen["read LinkInTheWay"] + seen["replaced LinkInTheWay"] > 0

@@ -1,0 +1,431 @@
+"""One call: the order of its stages, its one result, and what stops it."""
+
+import asyncio
+from typing import Annotated
+
+import pytest
+from probes import Polite, Step, Stubborn, Wait
+
+from handaxe import Allow, Deny, Effects, Tool, ToolArgs, ToolCall, ToolContext, ToolResult
+from handaxe.contract.events import CallAsked, CallDecided, CallFinished, CallProgress, CallStarted
+from handaxe.runtime.hooks.outcome import AfterOutcome, BeforeOutcome
+from handaxe.runtime.hooks.run import Hooks
+from handaxe.runtime.pipeline.batch import run_batch
+from handaxe.session.permission_state import RuleText
+from handaxe.session.workdir import Workdir
+from handaxe.testing.fakes import RecordingCheckpoints, ScriptedAsker, Workbench
+
+
+def call(tool="Step", call_id="1", **call_input):
+    return ToolCall(call_id, tool, call_input)
+
+
+@pytest.mark.proves("PL-1")
+async def test_the_stages_come_in_their_order():
+    story: list[str] = []
+
+    async def before(event):
+        story.append(f"hook before {event['tool_input']['name']}")
+
+    async def after(event):
+        story.append(f"hook after {event['tool_response']['text']}")
+
+    class Asking(ScriptedAsker):
+        async def ask(self, request):
+            story.append("permission")
+            return await super().ask(request)
+
+    bench = Workbench(
+        [Step(story)],
+        mode="default",
+        hooks=Hooks({"PreToolUse": [before], "PostToolUse": [after]}),
+        asker=Asking(Allow()),
+        checkpoints=RecordingCheckpoints(story),
+    )
+    result = await bench.pipeline.call(call(name="x", writes=["a"]))
+    assert result.ok
+    assert story == [
+        "validate x",
+        "hook before x",
+        "permission",
+        "checkpoint before",
+        "start x",
+        "end x",
+        "checkpoint after",
+        "hook after done x",
+    ]
+    assert [type(event) for event in bench.events] == [
+        CallStarted,
+        CallAsked,
+        CallDecided,
+        CallFinished,
+    ]
+
+
+@pytest.mark.proves("PL-1")
+async def test_a_call_that_changes_nothing_makes_no_checkpoint():
+    story: list[str] = []
+    bench = Workbench([Step(story)], checkpoints=RecordingCheckpoints(story))
+    await bench.pipeline.call(call(name="x", reads=["a"]))
+    assert story == ["validate x", "start x", "end x"]
+
+
+@pytest.mark.proves("PL-2")
+@pytest.mark.parametrize(
+    ("tool", "call_input", "code"),
+    [
+        ("Nope", {}, "call.unknown_tool"),
+        ("", {}, "call.unknown_tool"),
+        ("step", {}, "call.unknown_tool"),
+        ("Step\ud800", {}, "call.unknown_tool"),
+        ("Step", None, "call.bad_input"),
+        ("Step", [], "call.bad_input"),
+        ("Step", "{", "call.bad_input"),
+        ("Step", {"turns": "many"}, "call.bad_input"),
+        ("Step", {"name": "\ud800"}, "call.bad_input"),
+        ("Step", {"nope": 1}, "call.bad_input"),
+        ("Step", {"turns": 10**30}, "call.bad_input"),
+        ("Step", {"writes": ["a\0b"]}, "file.bad_path"),
+        ("Step", {"writes": ["x" * 300]}, "file.bad_path"),
+        ("Step", {"fails": True}, "internal.error"),
+    ],
+)
+async def test_every_bad_call_is_one_failed_result(tool, call_input, code):
+    bench = Workbench([Step()])
+    result = await bench.pipeline.call(ToolCall("1", tool, call_input))
+    assert (result.ok, result.code, result.id) == (False, code, "1")
+    assert result.text
+    assert [type(e) for e in bench.events] == [CallStarted, CallFinished]
+
+
+@pytest.mark.proves("PL-2", "TC-4")
+async def test_a_tool_that_returns_nonsense_fails_as_a_bug():
+    class Odd(Step):
+        name = "Odd"
+
+        async def call(self, args, ctx):
+            return "not a result"
+
+    result = await Workbench([Odd()]).pipeline.call(call("Odd"))
+    assert result.code == "internal.error"
+
+
+@pytest.mark.proves("PL-2")
+async def test_a_bug_in_any_method_of_a_tool_is_a_result():
+    for method in ("effects_of", "subjects", "validate", "decide"):
+
+        def broken(self, *args):
+            raise ZeroDivisionError("planned")
+
+        tool = type("Broken", (Step,), {"name": "Broken", method: broken})()
+        result = await Workbench([tool]).pipeline.call(call("Broken"))
+        assert result.code == "internal.error", method
+
+
+@pytest.mark.proves("PL-3")
+async def test_a_hook_that_rewrites_the_input_sends_it_through_parse_and_permission_again():
+    async def rewrite(event):
+        return BeforeOutcome(input={**event["tool_input"], "name": "other", "writes": ["b"]})
+
+    story: list[str] = []
+    hooks = Hooks({"PreToolUse": [rewrite]})
+    result = await Workbench([Step(story)], hooks=hooks).pipeline.call(call(name="x"))
+    assert result.text == "done other"
+    assert story == ["validate x", "validate other", "start other", "end other"]
+
+    async def nonsense(event):
+        return BeforeOutcome(input={"turns": "many"})
+
+    hooks = Hooks({"PreToolUse": [nonsense]})
+    result = await Workbench([Step()], hooks=hooks).pipeline.call(call(name="x"))
+    assert result.code == "call.bad_input"
+
+
+@pytest.mark.proves("PL-3")
+async def test_rewritten_input_is_judged_by_the_rules():
+    class TouchArgs(ToolArgs):
+        path: Annotated[str, "Where."]
+
+    class Touch(Tool[TouchArgs]):
+        """Touch."""
+
+        def effects_of(self, args):
+            return Effects.on(args.path)
+
+        async def call(self, args, ctx):
+            return ToolResult(args.path)
+
+    async def rewrite(event):
+        return BeforeOutcome(input={"path": "/project/secret/x"}, decision=Allow())
+
+    bench = Workbench(
+        [Touch()],
+        rules=[RuleText("Edit(/secret/**)", "deny", "flags")],
+        hooks=Hooks({"PreToolUse": [rewrite]}),
+    )
+    result = await bench.pipeline.call(call("Touch", path="/project/open/x"))
+    assert result.code == "permission.denied"
+    assert result.decision.rule == "Edit(/secret/**)"
+
+
+@pytest.mark.proves("PL-2")
+async def test_a_hook_may_block_and_a_failing_hook_blocks_too():
+    async def block(event):
+        return BeforeOutcome(blocked="not today")
+
+    async def fail(event):
+        raise ValueError("planned")
+
+    for hook in (block, fail):
+        story: list[str] = []
+        hooks = Hooks({"PreToolUse": [hook]})
+        result = await Workbench([Step(story)], hooks=hooks).pipeline.call(call(name="x"))
+        assert result.code == "hook.blocked"
+        assert "start x" not in story
+
+
+async def test_an_after_hook_adds_to_the_result_and_cannot_break_it():
+    async def add(event):
+        return AfterOutcome(messages=("look at this",))
+
+    async def fail(event):
+        raise ValueError("planned")
+
+    hooks = Hooks({"PostToolUse": [add, fail]})
+    result = await Workbench([Step()], hooks=hooks).pipeline.call(call(name="x"))
+    assert result.ok
+    assert result.messages == ("look at this",)
+    assert "planned" in result.notes[-1]
+
+
+async def test_an_allow_of_a_hook_does_not_beat_a_rule():
+    async def allow(event):
+        return BeforeOutcome(decision=Allow())
+
+    hooks = Hooks({"PreToolUse": [allow]})
+    for behaviour, code in (("deny", "call.unknown_tool"), ("ask", "permission.asked")):
+        bench = Workbench(
+            [Step()], mode="default", rules=[RuleText("Step", behaviour, "flags")], hooks=hooks
+        )
+        result = await bench.pipeline.call(call(name="x", writes=["a"]))
+        if behaviour == "ask":
+            assert result.code == code
+        else:
+            assert result.code in {code, "permission.denied"}
+    bench = Workbench([Step()], mode="default", hooks=hooks)
+    assert (await bench.pipeline.call(call(name="x", writes=["a"]))).ok
+
+
+async def test_nobody_to_ask_means_no_and_the_decision_says_ask():
+    result = await Workbench([Step()], mode="default").pipeline.call(call(writes=["a"]))
+    assert result.code == "permission.asked"
+    assert result.decision.verdict == "ask"
+
+
+async def test_a_no_reaches_the_model_with_its_comment():
+    asker = ScriptedAsker(Deny("use the other file"))
+    bench = Workbench([Step()], mode="default", asker=asker)
+    result = await bench.pipeline.call(call(writes=["a"]))
+    assert result.code == "permission.denied"
+    assert "use the other file" in result.text
+    assert asker.asked[0].tool == "Step"
+
+
+@pytest.mark.proves("PL-4")
+async def test_the_same_call_id_again_gives_the_stored_result():
+    story: list[str] = []
+    bench = Workbench([Step(story)])
+    first = await bench.pipeline.call(call(name="x", writes=["a"]))
+    again = await bench.pipeline.call(call(name="x", writes=["a"]))
+    assert again == first
+    assert story.count("start x") == 1
+
+
+@pytest.mark.proves("PL-4")
+async def test_a_call_id_cannot_be_used_for_another_call():
+    bench = Workbench([Step()])
+    await bench.pipeline.call(call(name="x"))
+    result = await bench.pipeline.call(call(name="y"))
+    assert result.code == "call.bad_input"
+    assert "used for another call" in result.text
+
+
+@pytest.mark.proves("PL-4")
+async def test_a_repeated_call_that_still_runs_is_waited_for():
+    story: list[str] = []
+    bench = Workbench([Step(story)])
+    same = call(name="x", writes=["a"], turns=5)
+    results = await asyncio.gather(*(bench.pipeline.call(same) for _ in range(3)))
+    assert story.count("start x") == 1
+    assert results[0] == results[1] == results[2]
+
+
+async def until(condition):
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+@pytest.mark.proves("EX-4")
+async def test_cancel_reaches_a_running_call_and_says_what_had_happened():
+    bench = Workbench([Wait()])
+    running = asyncio.create_task(bench.pipeline.call(call("Wait")))
+    await until(lambda: bench.events)
+    assert bench.pipeline.cancel("1") == 1
+    result = await running
+    assert result.code == "call.cancelled"
+    assert "already started" in result.text
+    assert isinstance(bench.events[-1], CallFinished)
+
+
+@pytest.mark.proves("EX-4")
+async def test_cancel_of_one_call_leaves_its_siblings_alone():
+    bench = Workbench([Wait(), Step()])
+    batch = [call("Wait", "1"), call("Step", "2", name="x", turns=50)]
+    running = asyncio.create_task(run_batch(batch, bench.pipeline))
+    await until(lambda: len(bench.events) == 2)
+    bench.pipeline.cancel("1")
+    assert [r.code for r in await running] == ["call.cancelled", None]
+
+
+@pytest.mark.proves("EX-4")
+async def test_a_call_cancelled_while_it_waits_for_another_never_starts():
+    story: list[str] = []
+    bench = Workbench([Step(story)])
+    first = call(call_id="1", name="a", writes=["x"], turns=100)
+    second = call(call_id="2", name="b", writes=["x"])
+    running = asyncio.create_task(run_batch([first, second], bench.pipeline))
+    await until(lambda: "start a" in story)
+    bench.pipeline.cancel("2")
+    results = await running
+    assert [r.code for r in results] == [None, "call.cancelled"]
+    assert "nothing was changed" in results[1].text
+    assert "start b" not in story
+
+
+async def test_cancelling_the_callers_task_passes_through_and_is_recorded():
+    bench = Workbench([Wait()])
+    running = asyncio.create_task(bench.pipeline.call(call("Wait")))
+    await until(lambda: bench.events)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    finished = bench.events[-1]
+    assert isinstance(finished, CallFinished)
+    assert finished.result.code == "call.cancelled"
+
+
+async def test_cancelling_a_batch_from_outside_gives_every_call_its_result():
+    bench = Workbench([Wait(), Step()], lanes=1)
+    batch = [call("Wait", "1"), call("Wait", "2"), call("Step", "3")]
+    running = asyncio.create_task(run_batch(batch, bench.pipeline))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    finished = sorted(e.call_id for e in bench.events if isinstance(e, CallFinished))
+    assert finished == ["1", "2", "3"]
+
+
+@pytest.mark.proves("TC-9")
+async def test_new_input_stops_only_tools_that_give_way():
+    bench = Workbench([Polite(), Stubborn()])
+    polite = asyncio.create_task(bench.pipeline.call(call("Polite", "1")))
+    stubborn = asyncio.create_task(bench.pipeline.call(call("Stubborn", "2")))
+    await until(lambda: len(bench.events) == 2)
+    assert bench.pipeline.interrupt() == 1
+    assert (await polite).code == "call.cancelled"
+    assert not stubborn.done()
+    bench.pipeline.cancel()
+    assert (await stubborn).code == "call.cancelled"
+
+
+async def test_a_tool_that_passes_its_time_limit_is_stopped():
+    class Slow(Wait):
+        name = "Slow"
+        timeout_s = 0.01
+
+    result = await Workbench([Slow()]).pipeline.call(call("Slow"))
+    assert result.code == "call.timed_out"
+
+
+@pytest.mark.proves("TC-7")
+async def test_an_oversized_result_is_kept_whole_and_shown_from_both_ends():
+    text = "".join(f"line {i}\n" for i in range(20_000))
+
+    class Long(Wait):
+        name = "Long"
+
+        async def call(self, args, ctx):
+            return ToolResult(text)
+
+    class Longer(Long):
+        name = "Longer"
+        max_result_chars = float("inf")
+
+    bench = Workbench([Long(), Longer()])
+    result = await bench.pipeline.call(call("Long"))
+    assert bench.results.kept == {"1": text}
+    assert "/results/1.txt" in result.text
+    assert text[:2000] in result.text
+    assert text[-2000:] in result.text
+    assert len(result.text) < 5000
+    assert result.size_chars == len(text)
+    assert (await bench.pipeline.call(call("Longer", "2"))).text == text
+
+
+@pytest.mark.proves("EX-5")
+async def test_progress_is_an_event_of_its_call():
+    class Chatty(Wait):
+        name = "Chatty"
+
+        async def call(self, args, ctx):
+            ctx.report("half way")
+            return ToolResult("done")
+
+    bench = Workbench([Chatty()])
+    await bench.pipeline.call(call("Chatty"))
+    assert [e.text for e in bench.events if isinstance(e, CallProgress)] == ["half way"]
+
+
+@pytest.mark.proves("TC-3")
+async def test_a_tool_reaches_only_what_it_declares():
+    class Greedy(Wait):
+        name = "Greedy"
+
+        async def call(self, args, ctx: ToolContext):
+            return ToolResult(ctx[Workdir].root)
+
+    class Modest(Greedy):
+        name = "Modest"
+        uses = (Workdir,)
+
+    bench = Workbench([Greedy(), Modest()])
+    assert (await bench.pipeline.call(call("Greedy"))).code == "internal.error"
+    assert (await bench.pipeline.call(call("Modest", "2"))).text == "/project"
+
+
+@pytest.mark.proves("TC-11")
+async def test_observers_see_resolved_paths_and_the_model_does_not():
+    class LookArgs(ToolArgs):
+        file_path: Annotated[str, "Where."]
+
+    class Look(Tool[LookArgs]):
+        """Look."""
+
+        effects = Effects.none()
+
+        async def call(self, args, ctx):
+            return ToolResult(args.file_path)
+
+    seen = []
+
+    async def watch(event):
+        seen.append(event["tool_input"])
+
+    bench = Workbench([Look()], hooks=Hooks({"PreToolUse": [watch]}))
+    result = await bench.pipeline.call(call("Look", file_path="src/../a.py"))
+    assert result.text == "src/../a.py"
+    assert seen == [{"file_path": "/project/a.py"}]
+    assert bench.events[0].input == {"file_path": "src/../a.py"}
+    assert bench.events[0].derived == {"file_path": "/project/a.py"}

@@ -1,0 +1,140 @@
+"""Calls run side by side unless they collide; results come back in the order asked."""
+
+import asyncio
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from probes import Step
+
+from handaxe import ToolCall
+from handaxe.contract.events import CallFinished, CallStarted
+from handaxe.runtime.pipeline.batch import run_batch
+from handaxe.testing.fakes import Workbench
+
+PATHS = st.sampled_from(["a", "b", "a/x", "c"])
+STEPS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "reads": st.lists(PATHS, max_size=2).map(tuple),
+            "writes": st.lists(PATHS, max_size=1).map(tuple),
+            "turns": st.integers(0, 4),
+            "fails": st.booleans(),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def run_steps(steps, lanes=10):
+    tool = Step()
+    bench = Workbench([tool], lanes=lanes)
+    calls = [ToolCall(str(i), "Step", {"name": str(i), **step}) for i, step in enumerate(steps)]
+    results = asyncio.run(run_batch(calls, bench.pipeline))
+    return tool, bench, calls, results
+
+
+def collide(first, second):
+    def overlap(a, b):
+        return a == b or a.startswith(b + "/") or b.startswith(a + "/")
+
+    def disturbs(one, other):
+        touched = other["reads"] + other["writes"]
+        return any(overlap(w, t) for w in one["writes"] for t in touched)
+
+    return disturbs(first, second) or disturbs(second, first)
+
+
+@pytest.mark.proves("EX-1", "EX-3", "PL-2")
+@given(STEPS, st.integers(1, 4))
+@settings(deadline=None)
+def test_every_call_runs_once_and_answers_in_the_order_asked(steps, lanes):
+    tool, bench, calls, results = run_steps(steps, lanes)
+    assert [result.id for result in results] == [call.id for call in calls]
+    assert sorted(line for line in tool.story if line.startswith("start")) == sorted(
+        f"start {i}" for i in range(len(steps))
+    )
+    for step, result in zip(steps, results, strict=True):
+        assert result.ok is not step["fails"]
+        assert result.code == ("internal.error" if step["fails"] else None)
+
+
+@pytest.mark.proves("EX-1")
+@given(STEPS)
+@settings(deadline=None)
+def test_colliding_calls_keep_their_order_and_never_overlap(steps):
+    tool, *_ = run_steps(steps)
+    when = {line: position for position, line in enumerate(tool.story)}
+    for (i, first), (j, second) in itertools.combinations(enumerate(steps), 2):
+        if collide(first, second):
+            assert when[f"end {i}"] < when[f"validate {j}"]
+
+
+@pytest.mark.proves("EX-1")
+@given(st.integers(2, 20), st.integers(1, 5))
+@settings(deadline=None)
+def test_never_more_calls_run_at_once_than_there_are_lanes(count, lanes):
+    tool, *_ = run_steps([{"turns": 3}] * count, lanes)
+    running = 0
+    for line in tool.story:
+        running += {"start": 1, "end": -1}.get(line.split()[0], 0)
+        assert running <= lanes
+    assert f"start {min(lanes, count) - 1}" in tool.story[: 2 * count]
+
+
+@pytest.mark.proves("PL-2", "SS-3")
+@given(STEPS)
+@settings(deadline=None)
+def test_every_started_call_has_exactly_one_finish_event(steps):
+    _, bench, calls, _ = run_steps(steps)
+    started = [e.call_id for e in bench.events if isinstance(e, CallStarted)]
+    finished = [e.call_id for e in bench.events if isinstance(e, CallFinished)]
+    assert sorted(started) == sorted(finished) == sorted(call.id for call in calls)
+
+
+def test_independent_calls_really_run_together():
+    tool, *_ = run_steps([{"reads": ("a",), "turns": 3}, {"reads": ("a",), "turns": 3}])
+    assert tool.story.index("start 1") < tool.story.index("end 0")
+
+
+@pytest.mark.proves("EX-5")
+async def test_identical_calls_of_one_message_run_once():
+    tool = Step()
+    bench = Workbench([tool])
+    calls = [ToolCall(str(i), "Step", {"name": "x", "reads": ["a"]}) for i in range(3)]
+    results = await run_batch(calls, bench.pipeline)
+    assert [line for line in tool.story if line.startswith("start")] == ["start x"]
+    assert [result.id for result in results] == ["0", "1", "2"]
+    assert "run once" in results[1].notes[-1]
+
+
+@pytest.mark.proves("EX-5")
+async def test_an_identical_call_runs_again_if_something_in_between_changed_its_ground():
+    tool = Step()
+    bench = Workbench([tool])
+    read = {"name": "read", "reads": ["a"]}
+    calls = [
+        ToolCall("0", "Step", read),
+        ToolCall("1", "Step", {"name": "write", "writes": ["a"]}),
+        ToolCall("2", "Step", read),
+    ]
+    await run_batch(calls, bench.pipeline)
+    assert [line for line in tool.story if line.startswith("start")] == [
+        "start read",
+        "start write",
+        "start read",
+    ]
+
+
+@pytest.mark.proves("EX-3")
+async def test_a_failure_stops_the_rest_only_when_told_to():
+    steps = [{"writes": ["a"], "fails": True}, {"writes": ["a"]}, {"writes": ["a"]}]
+    calls = [ToolCall(str(i), "Step", {"name": str(i), **s}) for i, s in enumerate(steps)]
+    bench = Workbench([Step()])
+    codes = [r.code for r in await run_batch(calls, bench.pipeline)]
+    assert codes == ["internal.error", None, None]
+    bench = Workbench([Step()])
+    codes = [r.code for r in await run_batch(calls, bench.pipeline, stop_on_error=True)]
+    assert codes == ["internal.error", "call.cancelled", "call.cancelled"]

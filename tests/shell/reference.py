@@ -1,0 +1,85 @@
+"""A small reference of the path rules, for tests of shell verdicts only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from handaxe.shell import PathVerdict, Rule, ShellDecision, ShellRules, decide
+
+PROTECTED = {".git", ".vscode", ".idea", ".claude", ".husky", ".cargo"}
+PROTECTED_FILES = {".gitconfig", ".bashrc", ".profile", ".zshrc", ".mcp.json", ".npmrc"}
+
+
+def inside(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def path_rules(
+    mode: str = "default",
+    dirs: Iterable[str] = ("/repo",),
+    deny_read: Iterable[str] = (),
+    deny_edit: Iterable[str] = (),
+) -> Callable[[str, str], PathVerdict]:
+    """Read inside is free, outside asks; writes ask unless acceptEdits; protected and .env ask."""
+
+    def judge(path: str, access: str) -> PathVerdict:
+        denied = deny_read if access == "read" else [*deny_edit, *deny_read]
+        for prefix in denied:
+            if inside(path, prefix):
+                return PathVerdict("deny", "a deny rule covers it", f"Read({prefix})", "test")
+        if not any(inside(path, directory) for directory in dirs):
+            return PathVerdict("ask", "outside the working directories")
+        parts = path.split("/")
+        if access == "write":
+            if PROTECTED & set(parts) or parts[-1] in PROTECTED_FILES:
+                return PathVerdict("ask", "a protected path")
+            if mode != "acceptEdits":
+                return PathVerdict("ask", "a write in this mode")
+        if parts[-1] == ".env" or parts[-1].startswith(".env."):
+            return PathVerdict("ask", "may hold secrets")
+        return PathVerdict("allow", "inside the project")
+
+    return judge
+
+
+def rules(allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()) -> ShellRules:
+    def made(texts: Iterable[str]) -> tuple[Rule, ...]:
+        out: list[Rule] = []
+        for text in texts:
+            inner = text[5:-1] if text.startswith("Bash(") else ""
+            out.append(Rule(inner, "test"))
+        return tuple(out)
+
+    return ShellRules(made(allow), made(ask), made(deny))
+
+
+def verdict(command: str, mode: str = "default", **kwargs) -> str:
+    return decision(command, mode, **kwargs).verdict
+
+
+def decision(
+    command: str,
+    mode: str = "default",
+    *,
+    allow: Iterable[str] = (),
+    ask: Iterable[str] = (),
+    deny: Iterable[str] = (),
+    deny_read: Iterable[str] = (),
+    deny_edit: Iterable[str] = (),
+    dirs: tuple[str, ...] = ("/repo",),
+    cwd: str = "/repo",
+    git_clean: bool = True,
+    second_opinion=None,
+) -> ShellDecision:
+    return decide(
+        command,
+        rules=rules(allow, ask, deny),
+        mode=mode,  # type: ignore[arg-type]
+        cwd=cwd,
+        home="/home/dev",
+        working_dirs=dirs,
+        path_verdict=path_rules(mode, dirs, deny_read, deny_edit),
+        git_clean=git_clean,
+        probes=tuple([*deny_read, *deny_edit]),
+        second_opinion=second_opinion,
+    )
