@@ -5,10 +5,10 @@ safely and fast. Names are imported when they are first used, so that importing 
 costs next to nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from handaxe.app.api import Connection, connect
     from handaxe.app.own_tools import tool
     from handaxe.app.session import Session
@@ -71,7 +71,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - every public name has its own type
+def __getattr__(name: str) -> "Any":  # noqa: ANN401 - every public name has its own type
+    from importlib import import_module
+
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'handaxe' has no attribute {name!r}")

@@ -293,7 +293,7 @@ def test_processes_share_a_log_without_losing_or_mixing_records(place: Path):
         numbers.setdefault(event["from"], []).append(event["number"])
 
     assert log.is_whole
-    assert numbers == dict.fromkeys(range(3), list(range(300)))
+    assert numbers == {who: list(range(300)) for who in range(3)}
 
 
 def test_threads_share_a_log_object(place: Path):

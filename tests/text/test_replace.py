@@ -1,4 +1,6 @@
 import codecs
+import time
+import tracemalloc
 
 import pytest
 
@@ -15,9 +17,9 @@ from handaxe.text.replace import (
 )
 
 
-def edited(content: str | bytes, old: str, new: str, **options: bool) -> tuple[str, str]:
-    data = content.encode() if isinstance(content, str) else content
-    made = plan(data, old, new, **options)
+def edited(content: str, old: str, new: str, *, replace_all: bool = False) -> tuple[str, str]:
+    data = content.encode()
+    made = plan(data, old, new, replace_all=replace_all)
     return made.matched_with, made.apply(data).decode()
 
 
@@ -154,6 +156,7 @@ def test_indentation_that_does_not_map_one_to_one_is_no_match(content: str, old:
         ("it’s 10–20 km\n", "it's 10-20 km", "it's 10-30 km", "it’s 10–30 km\n"),
         ("a\u00a0b\n", "a b", "a c", "a\u00a0c\n"),
         ("x = 'a'\n", "x = ‘a’", "x = ‘a’ + ‘b’", "x = 'a' + 'b'\n"),
+        ("x = 'a'\n", "x = ‘a’\n", "x = ‘a’\ny = ‘b’\n", "x = 'a'\ny = 'b'\n"),
         ("“a”, “b”", '"a", "b"', '"a", "c", "b"', "“a”, “c”, “b”"),
         ("don’t stop", "don't stop", "don't stop, can't stop", "don’t stop, can’t stop"),
         ("“a” b", '"a" b', '"a" “b”', "“a” “b”"),
@@ -320,3 +323,35 @@ def test_pieces_share_the_bytes_that_stay() -> None:
     assert b"".join(pieces) == b"x" * 1000 + b"bb" + b"y" * 1000
     assert pieces[0].obj is content
     assert pieces[-1].obj is content
+
+
+def test_an_exact_match_in_a_large_file_needs_no_second_copy() -> None:
+    content = b"some line of text\n" * 1_000_000 + "the é place\n".encode() + b"more\n" * 100_000
+    tracemalloc.start()
+    try:
+        made = plan(content, "the é place", "another\nplace")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert made.matched_with == "exact"
+    # Checking UTF-8 decodes a megabyte at a time.
+    assert peak < 6_000_000
+
+
+@pytest.mark.parametrize(
+    ("content", "old"),
+    [
+        (b"    x = 1\n" * 100_000, "\tx = 1\n" * 200 + "y"),
+        (b" " * 1_000_000, "a  b"),
+        (b" " * 1_000_000 + b"\na b", "a b  \n"),
+        (b"ab" * 500_000, "ab" * 5_000 + "b b"),
+        (("’" * 300_000).encode() + b"x", "'" * 1_000 + "y"),
+        (b"\r\n" * 500_000, "\n" * 1_000 + "x"),
+    ],
+)  # fmt: skip
+def test_a_search_in_vain_ends_soon_however_alike_the_lines(content: bytes, old: str) -> None:
+    begin = time.perf_counter()
+    with pytest.raises(NoPlace):
+        plan(content, old, "new")
+    # Measured at 2 to 40 ms; the bound leaves room for a busy machine.
+    assert time.perf_counter() - begin < 1

@@ -27,7 +27,7 @@ from handaxe.disk.faults import (
 )
 from handaxe.disk.overwrite import Intent, Journal
 from handaxe.disk.places import open_regular, split
-from handaxe.disk.replacement import Replacement
+from handaxe.disk.replacement import OwnLinks, Replacement, no_links
 from handaxe.disk.temporary import sweep
 from handaxe.disk.versions import ABSENT, Absent, Version, read_regular, version_at
 
@@ -42,10 +42,12 @@ __all__ = [
     "Locked",
     "NeedsJournal",
     "NotRegular",
+    "OwnLinks",
     "TooLarge",
     "Version",
     "WriteFailed",
     "delete",
+    "no_links",
     "read_regular",
     "replace",
     "set_mode",
@@ -62,6 +64,7 @@ def replace(
     mode: int | None = None,
     make_parents: bool = False,
     journal: Journal | None = None,
+    own_links: OwnLinks = no_links,
 ) -> Version:
     """Put new content at a real path, durably, all of it or nothing; gives the new version.
 
@@ -72,6 +75,7 @@ def replace(
         mode: Permission bits; by default those of the old file, or what the umask leaves.
         make_parents: Create missing directories, and remove them again if the write fails.
         journal: Makes writing in place safe, for files that cannot be replaced.
+        own_links: Tells second names that keep the old content for us from the user's own.
 
     Raises:
         Changed: the file is not what was expected.
@@ -85,7 +89,7 @@ def replace(
     for attempts_left in (2, 1, 0):
         try:
             with locked_directory(parent, make=make_parents) as directory:
-                change = Replacement(directory, name, content, expect, mode)
+                change = Replacement(directory, name, content, expect, mode, own_links)
                 return change.run(os.fsdecode(path), journal)
         except WriteFailed as failure:
             # Another writer may have failed and taken the directories away that it had made.

@@ -59,16 +59,14 @@ class InPlaceJournal:
         path = os.fsencode(os.path.realpath(intent.path))
         header = _Header(path, intent.old_digest, intent.new_digest, intent.ino)
         with _locked(self._directory, shared=True):
-            head = msgspec.json.encode(header) + b"\n"
-            replace(entry, [head, intent.old], expect=ABSENT, mode=0o600)
+            _keep(entry, header, intent.old)
             try:
                 yield
-            except WriteFailed as failure:
-                if not failure.damaged:
-                    delete(entry, expect=None)
-                raise
-            except BaseException:
-                delete(entry, expect=None)
+            except BaseException as error:
+                if not (isinstance(error, WriteFailed) and error.damaged):
+                    # What went wrong before matters more, and recovery will find the file whole.
+                    with contextlib.suppress(DiskFault):
+                        delete(entry, expect=None)
                 raise
             try:
                 delete(entry, expect=None)
@@ -104,6 +102,18 @@ def _locked(directory: str, *, shared: bool) -> Generator[None]:
         yield
     finally:
         close(fd)
+
+
+def _keep(entry: Path, header: _Header, old: bytes) -> None:
+    try:
+        head = msgspec.json.encode(header) + b"\n"
+        replace(entry, [head, old], expect=ABSENT, mode=0o600)
+    except DiskFault as fault:
+        # Durable or not: the file itself was not touched, so nothing is to be taken back.
+        with contextlib.suppress(DiskFault):
+            delete(entry, expect=None)
+        reason = f"could not keep the old content in the journal: {fault}"
+        raise WriteFailed(reason, getattr(fault, "errno", None)) from fault
 
 
 def _recover(entry: Path) -> Recovered:

@@ -38,6 +38,14 @@ _BIG_BYTES = 1 << 19
 _NOT_RENAMABLE = {errno.EBUSY, errno.EXDEV, errno.EPERM, errno.EACCES}
 _NOT_CREATABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
 
+OwnLinks = Callable[[int, int], int]
+"""How many names of an inode (device, number) are ours, made to keep its content."""
+
+
+def no_links(_dev: int, _ino: int) -> int:
+    """Whoever keeps no second names has none."""
+    return 0
+
 
 class Replacement(msgspec.Struct):
     """New content for one name, and what has to be there before."""
@@ -47,6 +55,7 @@ class Replacement(msgspec.Struct):
     content: Content
     expect: Version | Absent | None
     mode: int | None
+    own_links: OwnLinks = no_links
 
     def run(self, path: str, journal: Journal | None) -> Version:
         """Replace the file, or write it in place where that is the only way."""
@@ -65,9 +74,11 @@ class Replacement(msgspec.Struct):
             _refuse(current, "its directory may not be read", errno.EACCES)
         if current.exists and current.info.st_nlink > 1:
             # A crash in the middle of a link-and-unlink leaves a second name that is ours.
-            if remove_twins(self.directory.fd, current.info.st_ino):
-                current.look_again()
-            if current.info.st_nlink > 1:
+            with explained("look for leftovers of an earlier write"):
+                if remove_twins(self.directory.fd, current.info.st_ino):
+                    current.look_again()
+            info = current.info
+            if info.st_nlink - self.own_links(info.st_dev, info.st_ino) > 1:
                 raise _InPlaceOnly("it has other hard links")
 
     def _swap(self, current: Current) -> Version:
@@ -180,20 +191,22 @@ class Replacement(msgspec.Struct):
         try:
             if journal is None:
                 raise NeedsJournal(reason)
-            with explained("read the file to compare it"):
+            with explained("write the file in place"):
                 # Another name of the same file may be written under another directory's lock.
                 locks.hold(fd)
-                old = read_open(fd, info.st_size)
-            old_digest = hashlib.sha256(old).hexdigest()
-            found = version_of(info, old_digest, len(old))
-            if isinstance(self.expect, Version) and not self.expect.has_same_content(found):
-                raise Changed(found)
-            digest = self.content.digest()
-            intent = Intent(path, old, old_digest, digest, info.st_ino)
-            overwrite(fd, self.content, intent, journal, mode=self.mode)
-            return version_of(os.fstat(fd), digest, self.content.size_bytes)
+                intent = self._intent(path, fd, info)
+                overwrite(fd, self.content, intent, journal, mode=self.mode)
+            with explained("look at the file after writing it", applied=True):
+                return version_of(os.fstat(fd), intent.new_digest, self.content.size_bytes)
         finally:
             close(fd)
+
+    def _intent(self, path: str, fd: int, info: os.stat_result) -> Intent:
+        old = read_open(fd, info.st_size)
+        found = version_of(info, hashlib.sha256(old).hexdigest(), len(old))
+        if isinstance(self.expect, Version) and not self.expect.has_same_content(found):
+            raise Changed(found)
+        return Intent(path, old, found.digest, self.content.digest(), info.st_ino)
 
 
 class _InPlaceOnly(Exception):

@@ -44,13 +44,20 @@ def _anything(_path: str, _access: Access) -> None:
 class LocalFiles(Files):
     """This machine's files, opened without following a link nobody has judged."""
 
-    def __init__(self, *, journal: atomic.Journal | None = None, judge: Judge = _anything) -> None:
+    def __init__(
+        self,
+        *,
+        journal: atomic.Journal | None = None,
+        own_links: atomic.OwnLinks = atomic.no_links,
+        judge: Judge = _anything,
+    ) -> None:
         self._journal = journal
+        self._own_links = own_links
         self._judge = judge
 
     def judged_by(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
-        return LocalFiles(journal=self._journal, judge=judge)
+        return LocalFiles(journal=self._journal, own_links=self._own_links, judge=judge)
 
     def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
@@ -123,7 +130,12 @@ class LocalFiles(Files):
 
         def write() -> atomic.Version:
             return atomic.replace(
-                real, pieces, expect=expected, make_parents=expect is None, journal=self._journal
+                real,
+                pieces,
+                expect=expected,
+                make_parents=expect is None,
+                journal=self._journal,
+                own_links=self._own_links,
             )
 
         try:

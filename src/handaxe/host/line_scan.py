@@ -6,7 +6,6 @@ file costs little more than reading the file once.
 
 import codecs
 import os
-import queue
 import threading
 from hashlib import sha256
 from typing import Self
@@ -137,8 +136,10 @@ class _Hashing:
     """A hash that is computed beside the counting: hashing leaves the interpreter free."""
 
     def __init__(self) -> None:
+        from queue import SimpleQueue
+
         self._hash = sha256()
-        self._chunks: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._chunks: SimpleQueue[bytes | None] = SimpleQueue()
         self._slots = threading.Semaphore(4)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self.digest = ""

@@ -13,6 +13,9 @@ from msgspec import Struct
 from handaxe.shell.braces import expand_braces
 from handaxe.shell.syntax import Param, Piece, Word
 
+PROCESS = "/dev/fd/of-a-process"
+"""Stands for the name bash gives the output of `<( )`."""
+
 _SPLITS = frozenset(" \t\n*?[]\\")
 
 
@@ -98,6 +101,8 @@ def _expansion(piece: Piece, variables: Variables) -> Field | None:
     if piece.kind == "tilde":
         name = {"": "HOME", "+": "PWD"}.get(piece.text)
         return variables.get(name) if name else None
+    if piece.kind == "process" and piece.text == "<":
+        return Field("known", PROCESS, piece.text)
     if piece.kind != "param" or piece.param is None:
         return None
     return _parameter(piece.param, variables, quoted=piece.quoted)

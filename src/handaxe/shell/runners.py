@@ -7,6 +7,7 @@ that something is safe.
 from __future__ import annotations
 
 import re
+import shlex
 from functools import cache
 from typing import Any
 
@@ -97,7 +98,23 @@ def inner_of(fields: list[Field]) -> Inner:
         runner = runners().get(program)
         if runner is not None:
             _run(runner, args, inner)
+        if program == "env":
+            _split_strings(fields[0], inner)
     return inner
+
+
+def _split_strings(env: Field, inner: Inner) -> None:
+    """`env -S` splits its text into words by itself; no shell reads it."""
+    rest = [command for command, _ in inner.commands[-1:]]
+    for text, _ in list(inner.texts):
+        if text.known is None:
+            continue
+        try:
+            words = shlex.split(text.known)
+        except ValueError:
+            words = text.known.split()
+        fields = [Field("known", word, word) for word in words]
+        inner.commands.append(([env, *fields, *(rest[0] if rest else [])], True))
 
 
 def _shell(args: list[Field], inner: Inner) -> None:

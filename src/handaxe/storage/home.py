@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import uuid
 from pathlib import Path
 
 from handaxe.contract.faults import SetupError
@@ -44,4 +43,4 @@ def checked_session_id(session_id: str) -> str:
 
 def new_session_id() -> str:
     """A fresh id."""
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()

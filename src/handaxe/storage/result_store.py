@@ -1,7 +1,6 @@
 """Oversized results of one session, kept whole in files that Read and Grep accept."""
 
 import re
-import shutil
 import time
 from pathlib import Path
 
@@ -42,6 +41,8 @@ class DiskResultStore(ResultStore):
 
 def drop_old_results(sessions: Path, retention_days: int) -> int:
     """Remove stored results that nobody used for longer than the retention; how many went."""
+    import shutil
+
     oldest = time.time() - retention_days * DAY_S
     dropped = 0
     for results in sessions.glob("*/results"):

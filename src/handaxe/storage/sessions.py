@@ -1,6 +1,5 @@
 """The sessions on disk: list them, read one back, remove one."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,11 +106,15 @@ def events_of(home: Path, session_id: str) -> Iterator[Event]:
 
 def delete_session(home: Path, session_id: str) -> None:
     """Remove a session with its log and its stored results."""
+    import shutil
+
     shutil.rmtree(_existing(home, session_id))
 
 
 def fork_session(home: Path, session_id: str, fork_id: str) -> None:
     """Make a copy of a session's past under another id, to go on from there independently."""
+    import shutil
+
     source, target = _existing(home, session_id), session_directory(home, fork_id)
     if target.exists():
         raise SetupError(f"There is a session {fork_id!r} already.")

@@ -13,15 +13,15 @@ from handaxe.runtime.permission.decide import (
 )
 from handaxe.runtime.permission.policy import CurrentPolicy, make_policy
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.session.permission_state import PermissionState, RuleText
+from handaxe.session.permission_state import Mode, PermissionState, RuleText
 from handaxe.session.workdir import Workdir
 
-MODES = ("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions")
+MODES: tuple[Mode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions")
 READING = {"Read", "Glob", "Grep", "LineCount"}
 TABLES = Path(__file__).with_name("tables")
 
 
-def policy_with(*, mode="default", deny=(), ask=(), allow=(), **places):
+def policy_with(*, mode: Mode = "default", deny=(), ask=(), allow=(), **places):
     kinds = (("deny", deny), ("ask", ask), ("allow", allow))
     rules = [parse_rule(text, kind, source="flags") for kind, texts in kinds for text in texts]
     places = {"roots": ["/repo", "/extra"], "home": "/home/dev", **places}

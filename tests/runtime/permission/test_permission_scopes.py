@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handaxe.runtime.permission.families import Behaviour
 from handaxe.runtime.permission.rules import Rule, parse_rule
 from handaxe.runtime.permission.scopes import (
     Anchors,
@@ -26,7 +27,7 @@ PATTERNS = st.tuples(
 ).map("".join)
 
 
-def covers(pattern, path, behaviour="deny", anchors=ANCHORS, root=None):
+def covers(pattern, path, behaviour: Behaviour = "deny", anchors=ANCHORS, root=None):
     rule = Rule("Read", pattern, "", behaviour, root=root)
     scopes, _ = scopes_of(rule, anchors)
     return PathIndex(scopes).find(place_of(path)) is rule

@@ -243,9 +243,11 @@ def _ending(segment: Segment) -> str | None:
 
 def suggested_scope(path: str, anchors: Anchors) -> str:
     """The pattern a person would write for the directory of this path."""
-    directory = path.rpartition("/")[0]
-    root = normalize(anchors.project_root)
-    if path.startswith(root.rstrip("/") + "/"):
-        inside = directory[len(root.rstrip("/")) :]
-        return f"{escape(inside)}/**" if inside else f"/{escape(path.rpartition('/')[2])}"
-    return f"/{escape(directory)}/**" if directory else f"/{escape(path)}"
+    directory, _, name = path.rpartition("/")
+    root = anchors.project_root.rstrip("/")
+    if path.startswith(f"{root}/") and name:
+        inside = directory[len(root) :]
+        return f"{escape(inside)}/**" if inside else f"/{escape(name)}"
+    if directory:
+        return f"/{escape(directory)}/**"
+    return f"/{escape(path)}" if name else "//**"

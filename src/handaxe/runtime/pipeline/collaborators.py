@@ -1,8 +1,9 @@
 """Everybody the pipeline works with, joined by `handaxe.app`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from handaxe.contract.events import Event
 from handaxe.contract.ports.asker import Asker
@@ -15,8 +16,7 @@ from handaxe.runtime.permission.decide import Policy
 from handaxe.session.workdir import Workdir
 
 
-@dataclass(slots=True)
-class Collaborators:
+class Collaborators(msgspec.Struct):
     """What the stages reach; the tools themselves reach only `offers`."""
 
     session_id: str

@@ -3,7 +3,7 @@
 Lines that the replacement only repeats keep the bytes they have in the file.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from handaxe.text.encoding import CannotEncode, encode_part
@@ -12,9 +12,11 @@ from handaxe.text.replace.haystack import Haystack
 from handaxe.text.replace.indentation import Indenter, indent_map
 from handaxe.text.replace.outcome import MatchedWith, Splice
 from handaxe.text.replace.places import Place
-from handaxe.text.replace.signs import keep_signs
+from handaxe.text.replace.signs import keep_signs, style_of
 
 _NEARBY_UNITS = 20_000
+# From lines as given, the file's lines beside them and the lines wanted, to the lines to write.
+_Change = Callable[[list[str], list[str], list[str]], list[str]]
 
 
 class Dresser:
@@ -34,9 +36,12 @@ class Dresser:
             data = self._given if self._is_as_given else self._encoded(self._dressed(place))
             yield Splice(start, self._haystack.byte_offset(place.end), data)
 
-    @property
+    @cached_property
     def _is_as_given(self) -> bool:
-        return self._matched_with in ("exact", "line_endings") and not self._new_breaks
+        """Whether the replacement is right as it is, because no line break in it can be wrong."""
+        if self._matched_with not in ("exact", "line_endings"):
+            return False
+        return not self._new_breaks or ("\r" not in self._new and self._haystack.find("\r") < 0)
 
     @cached_property
     def _given(self) -> bytes:
@@ -63,23 +68,28 @@ class Dresser:
     def _lines(self, stored: list[str], place: Place) -> list[str]:
         if self._matched_with in ("exact", "line_endings"):
             return self._new_lines
-        indenter = self._indenter(stored, place) if self._matched_with == "indentation" else None
+        change = self._change(stored, place)
         lines: list[str] = []
         for block in self._blocks:
-            wanted = self._new_lines[block.new_begin : block.new_end]
             theirs = stored[block.old_begin : block.old_end]
+            wanted = self._new_lines[block.new_begin : block.new_end]
             if block.kept:
                 lines += theirs
-            elif indenter:
-                lines += map(indenter.indent, wanted)
-            elif self._matched_with == "quotes":
-                mine = self._old_lines[block.old_begin : block.old_end]
-                if wanted:
-                    kept = keep_signs("\n".join(mine), "\n".join(theirs), "\n".join(wanted))
-                    lines += kept.split("\n")
-            else:
-                lines += wanted
+            elif wanted:
+                lines += change(self._old_lines[block.old_begin : block.old_end], theirs, wanted)
         return lines
+
+    def _change(self, stored: list[str], place: Place) -> _Change:
+        """How lines that are not kept come to look as the file's do."""
+        if self._matched_with == "indentation":
+            indenter = self._indenter(stored, place)
+            return lambda _old, _stored, wanted: list(map(indenter.indent, wanted))
+        if self._matched_with == "quotes":
+            style = style_of("\n".join(self._old_lines), "\n".join(stored))
+            return lambda old, stored, wanted: keep_signs(
+                "\n".join(old), "\n".join(stored), "\n".join(wanted), style
+            ).split("\n")
+        return lambda _old, _stored, wanted: wanted
 
     def _indenter(self, stored: list[str], place: Place) -> Indenter:
         begin = max(self._haystack.first, place.begin - _NEARBY_UNITS)

@@ -6,7 +6,7 @@ count those units.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from handaxe.text.encoding import Format
@@ -120,9 +120,15 @@ class Haystack(ABC):
                 return self.size
         return position
 
-    def line_number(self, position: int) -> int:
-        """The number of the line at `position`, from 1."""
-        return 1 + self.count(self._line_break, 0, position)
+    def line_numbers(self, positions: Iterable[int]) -> list[int]:
+        """The numbers of the lines at rising positions, from 1."""
+        numbers: list[int] = []
+        number, counted = 1, self.first
+        for position in positions:
+            number += self.count(self._line_break, counted, position)
+            counted = position
+            numbers.append(number)
+        return numbers
 
     def is_inside_crlf(self, position: int) -> bool:
         """Whether `position` is between the CR and the LF of one line ending."""

@@ -43,8 +43,8 @@ class Search:
         """
         places = list(islice(self._places, _MAX_COUNTED))
         if len(places) > 1:
-            lines = [self._haystack.line_number(place.begin) for place in places[:_MAX_LINES]]
-            raise ManyPlaces(self.matched_with, lines, len(places))
+            begins = [place.begin for place in places[:_MAX_LINES]]
+            raise ManyPlaces(self.matched_with, self._haystack.line_numbers(begins), len(places))
         return places[0]
 
     def every_place(self) -> Iterator[Place]:

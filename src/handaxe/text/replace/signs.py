@@ -13,6 +13,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
     **dict.fromkeys("\u00a0\u202f", " "),
 }
+Style = dict[str, set[str]]
 _TABLE = str.maketrans(PLAIN)
 _PAIRS = {"'": ("\u2018", "\u2019"), '"': ("\u201c", "\u201d")}
 _TOKEN = re.compile(r"\w+|.", re.DOTALL)
@@ -24,16 +25,16 @@ def plain(text: str) -> str:
     return text if text.isascii() else text.translate(_TABLE)
 
 
-def keep_signs(old: str, stored: str, new: str) -> str:
+def keep_signs(old: str, stored: str, new: str, style: Style) -> str:
     """`new` with the file's own signs wherever it repeats `old`, and in its style elsewhere.
 
     Args:
         old: The text to replace, as given.
         stored: What the file has there: the same but for its signs.
         new: The replacement, as given.
+        style: The style of the whole place, of which these may be a part.
     """
     given, wanted = _TOKEN.findall(old), _TOKEN.findall(new)
-    style = _style(old, stored)
     result, read, written = "", 0, 0
     for block in blocks(given, wanted):
         old_length = sum(map(len, given[block.old_begin : block.old_end]))
@@ -47,16 +48,16 @@ def keep_signs(old: str, stored: str, new: str) -> str:
     return result
 
 
-def _style(old: str, stored: str) -> dict[str, set[str]]:
+def style_of(old: str, stored: str) -> Style:
     """For every sign that was given, what the file has in its places."""
-    style: dict[str, set[str]] = {}
+    style: Style = {}
     for given, kept in zip(old, stored, strict=True):
         if given in PLAIN or kept in PLAIN or given in _PAIRS:
             style.setdefault(given, set()).add(kept)
     return style
 
 
-def _append(result: str, new: str, span: range, style: dict[str, set[str]]) -> str:
+def _append(result: str, new: str, span: range, style: Style) -> str:
     """`result` with characters of `new` that nothing in the file stands for."""
     for index in span:
         character = new[index]

@@ -1,0 +1,388 @@
+"""Write the parts of the documentation that the code already says.
+
+`python docs/generate.py` writes them, `--check` only names what is stale (exit code 1).
+"""
+
+import argparse
+import ast
+import configparser
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+import handaxe
+from handaxe.contract.faults import ToolFault
+from handaxe.frontends.cli import exits
+from handaxe.frontends.cli.main import COMMANDS
+from handaxe.runtime.catalog.presets import PRESETS
+from handaxe.settings.model import Settings
+from handaxe.text.schema import input_schema
+from handaxe.tools import loaders
+
+HOUSE = Path(__file__).parent.parent
+SOURCE = Path(handaxe.__file__).parent
+NOTICE = "<!-- Written by docs/generate.py. Change the code, then run it again. -->"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, name stale files")
+    check = parser.parse_args().check
+    stale = {path: text for path, text in pages().items() if _read(path) != text}
+    for path, text in stale.items():
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        print(f"{'stale' if check else 'written'}: {path.relative_to(HOUSE)}")
+    if check and stale:
+        print("Run `uv run python docs/generate.py`.", file=sys.stderr)
+    return 1 if check and stale else 0
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file with the text it should have."""
+    reference = HOUSE / "docs" / "reference"
+    made: dict[str, Callable[[], Iterator[str]]] = {
+        "tools": tools_page,
+        "faults": faults_page,
+        "events": events_page,
+        "settings": settings_page,
+        "cli": cli_page,
+    }
+    texts = {reference / f"{name}.md": _page(page()) for name, page in made.items()}
+    for path, sections in (
+        (HOUSE / "README.md", {"map": house_map}),
+        (HOUSE / "docs" / "architecture.md", {"floors": floors_section, "rooms": rooms_section}),
+    ):
+        text = _read(path)
+        for name, section in sections.items():
+            text = _filled(text, name, "\n".join(section()))
+        texts[path] = text
+    return texts
+
+
+# Tools
+
+
+def tools_page() -> Iterator[str]:
+    yield "# Tools\n"
+    yield "The built-in tools, as a model is told about them. `handaxe tools NAME` shows the same"
+    yield "with the JSON schema; `session.tools(provider)` gives the schemas to a program.\n"
+    yield from _table(
+        ("preset", "tools"),
+        [
+            (f"`{name}`", "all" if names is None else ", ".join(names))
+            for name, names in PRESETS.items()
+        ],
+    )
+    yield "\nChoose one with `Session(tools=\"read-only\")` or `--tools read-only`."
+    for name, load in sorted(loaders().items()):
+        yield from _tool(name, load())
+
+
+def _tool(name: str, tool: Any) -> Iterator[str]:
+    yield f"\n## {name}\n"
+    yield tool.prompt()
+    yield ""
+    schema = input_schema(tool.args_type)
+    required = schema.get("required", [])
+    rows = [
+        (f"`{field}`", _type_of(given), "yes" if field in required else "", _described(given))
+        for field, given in schema.get("properties", {}).items()
+    ]
+    yield from _table(("input", "type", "required", "meaning"), rows)
+    limit = tool.max_result_chars
+    size = "bounds its own result" if limit == inf else f"at most {limit:,} characters, then stored"
+    yield f"\n- Result: {size}."
+    yield f"- Reaches: {', '.join(f'`{port.__name__}`' for port in tool.uses) or 'nothing'}."
+    if tool.may_use:
+        yield f"- May reach: {', '.join(f'`{port.__name__}`' for port in tool.may_use)}."
+    if tool.aliases:
+        yield f"- Also known as: {', '.join(f'`{alias}`' for alias in tool.aliases)}."
+    yield f"- Module: `{type(tool).__module__}`."
+
+
+def _type_of(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"] if value is not None)
+    if "anyOf" in schema:
+        kinds = [_type_of(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        return " or ".join(kinds)
+    kind = schema.get("type", "any")
+    kinds = [kind] if isinstance(kind, str) else [one for one in kind if one != "null"]
+    if kinds == ["array"]:
+        return f"list of {_type_of(schema.get('items', {}))}"
+    return " or ".join(kinds)
+
+
+def _described(schema: dict[str, Any]) -> str:
+    text = schema.get("description", "")
+    default = schema.get("default")
+    if default is None or default == "":
+        return text
+    return f"{text} Default: `{msgspec.json.encode(default).decode()}`."
+
+
+# Faults
+
+
+def faults_page() -> Iterator[str]:
+    yield "# Faults\n"
+    yield "A call that did not succeed has `ok: false`, one of these codes and a text that says what"
+    yield "to do next. A code never changes its meaning; the sentences may get better.\n"
+    by_code: dict[str, list[type[ToolFault]]] = {}
+    for fault in _all_faults():
+        by_code.setdefault(fault.code, []).append(fault)
+    family = ""
+    for code in sorted(by_code):
+        if code.partition(".")[0] != family:
+            family = code.partition(".")[0]
+            yield f"\n## {family}\n"
+            yield "| code | when |"
+            yield "|---|---|"
+        told = " ".join(dict.fromkeys(_first(fault.__doc__) for fault in by_code[code]))
+        yield f"| `{code}` | {_cell(told)} |"
+
+
+def _all_faults() -> list[type[ToolFault]]:
+    for module in SOURCE.rglob("*faults.py"):
+        import_module(".".join(("handaxe", *module.relative_to(SOURCE).with_suffix("").parts)))
+    found: dict[str, type[ToolFault]] = {}
+    waiting: list[type[ToolFault]] = [ToolFault]
+    while waiting:
+        for fault in waiting.pop().__subclasses__():
+            if fault.__module__.startswith("handaxe."):
+                found[f"{fault.__module__}.{fault.__name__}"] = fault
+                waiting.append(fault)
+    return [found[name] for name in sorted(found)]
+
+
+# Events
+
+
+def events_page() -> Iterator[str]:
+    yield "# Events\n"
+    yield "Everything that happens in a session is one of these. `session.subscribe(listener)` gets"
+    yield "them as objects of `handaxe.contract.events`; the session's log `events.jsonl` holds them"
+    yield "as JSON lines; `handaxe sessions show ID` prints them.\n"
+    yield "Every event also has `at`, the time in seconds since the epoch."
+    module = ast.parse((SOURCE / "contract" / "events.py").read_text(encoding="utf-8"))
+    for node in module.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            tag = next(k.value for k in node.keywords if k.arg == "tag")
+            yield f"\n## {ast.literal_eval(tag)}\n"
+            yield f"{ast.get_docstring(node)} (`{node.name}`)"
+            rows = list(_fields(node))
+            if rows:
+                yield ""
+                yield from _table(("field", "type", "meaning"), rows)
+
+
+def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str, str]]:
+    """Fields of a class with the text that stands below them."""
+    for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
+        if not isinstance(statement, ast.AnnAssign):
+            continue
+        text = ""
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            text = str(after.value.value)
+        name = ast.unparse(statement.target)
+        yield f"`{name}`", f"`{ast.unparse(statement.annotation)}`", text
+
+
+# Settings
+
+
+def settings_page() -> Iterator[str]:
+    yield "# Settings\n"
+    yield "Give them to `Session(settings={...})`, or to the command line with `--settings` as a JSON"
+    yield "object or the name of a file that holds one. Keys may be nested or dotted:"
+    yield '`{"read": {"line_format": "tab"}}` and `{"read.line_format": "tab"}` are the same. A wrong'
+    yield "key or value is an error that names the nearest valid key.\n"
+    yield from _table(("key", "type", "default", "meaning"), list(_settings(Settings, "")))
+
+
+def _settings(options: type[Any], prefix: str) -> Iterator[tuple[str, ...]]:
+    hints = get_type_hints(options, include_extras=True)
+    for field in msgspec.structs.fields(options):
+        key = f"{prefix}{field.encode_name}"
+        kind, text = _kind_and_text(hints[field.name])
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            yield from _settings(kind, f"{key}.")
+            continue
+        default = field.default
+        if default is msgspec.NODEFAULT:
+            made = field.default_factory
+            default = made() if callable(made) else None
+        shown = "" if default is None else f"`{msgspec.json.encode(default).decode()}`"
+        yield f"`{key}`", _type_of(msgspec.json.schema(kind)), shown, text
+
+
+def _kind_and_text(hint: Any) -> tuple[Any, str]:
+    if get_origin(hint) is not Annotated:
+        return hint, ""
+    kind, *facts = get_args(hint)
+    return kind, next((fact for fact in facts if isinstance(fact, str)), "")
+
+
+# Command line
+
+
+def cli_page() -> Iterator[str]:
+    yield "# Command line\n"
+    yield "Results go to standard output, everything else to standard error. A terminal gets colours,"
+    yield "a pipe plain text; `NO_COLOR` is honoured. `handaxe --version` prints the version.\n"
+    shared = _options_of(_parser("call"), of_session=True)
+    for name, summary in COMMANDS.items():
+        parser = _parser(name)
+        yield f"## handaxe {name}\n"
+        yield f"{summary[0].upper()}{summary[1:]}.\n"
+        yield f"```\n{_usage(name, parser)}\n```\n"
+        rows = _options_of(parser, of_session=False)
+        if rows:
+            yield from _table(("argument", "meaning"), rows)
+            yield ""
+        if _options_of(parser, of_session=True) == shared:
+            yield "Takes the session options below.\n"
+    yield "## Session options\n"
+    yield from _table(("option", "meaning"), shared)
+    yield "\n## Exit codes\n"
+    codes = [
+        (exits.DONE, "done"),
+        (exits.FAILED, "a call failed"),
+        (exits.USAGE, "wrong usage or wrong settings"),
+        (exits.REFUSED, "refused by permission or a hook, or would have asked"),
+        (exits.INTERRUPTED, "interrupted"),
+        (exits.TERMINATED, "terminated"),
+    ]
+    yield from _table(("code", "meaning"), [(str(code), text) for code, text in codes])
+
+
+def _parser(name: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"handaxe {name}", add_help=False)
+    import_module(f"handaxe.frontends.cli.commands.{name}").configure(parser)
+    return parser
+
+
+def _usage(name: str, parser: argparse.ArgumentParser) -> str:
+    words = [f"handaxe {name}"]
+    for action in parser._actions:
+        if action.option_strings:
+            continue
+        shown = str(action.metavar or "|".join(action.choices or ()) or action.dest.upper())
+        if action.nargs in ("?", "*"):
+            shown = f"[{shown}{' ...' if action.nargs == '*' else ''}]"
+        words.append(shown)
+    if any(action.option_strings for action in parser._actions):
+        words.append("[options]")
+    return " ".join(words)
+
+
+def _options_of(parser: argparse.ArgumentParser, *, of_session: bool) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for group in parser._action_groups:
+        if (group.title == "session") != of_session:
+            continue
+        for action in group._group_actions:
+            names = ", ".join(action.option_strings)
+            value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
+            if names or action.help:
+                found.append((f"`{f'{names} {value}'.strip()}`", action.help or ""))
+    return found
+
+
+# The house
+
+
+def house_map() -> Iterator[str]:
+    yield "```"
+    yield "src/handaxe/"
+    for floor in _floors():
+        for name in floor:
+            doc = _first(_docstring(SOURCE / name / "__init__.py"))
+            yield f"  {name + '/':12} {doc}"
+    yield "```"
+
+
+def floors_section() -> Iterator[str]:
+    yield "```"
+    for floor in _floors():
+        yield " | ".join(floor)
+    yield "```"
+
+
+def rooms_section() -> Iterator[str]:
+    for floor in _floors():
+        for name in floor:
+            for package in sorted((SOURCE / name).rglob("__init__.py")):
+                parts = package.parent.relative_to(SOURCE).parts
+                promise = _docstring(package)
+                if "Belongs here:" not in promise:
+                    continue
+                yield f"{'#' * min(2 + len(parts), 5)} `{'/'.join(parts)}`\n"
+                told, _, rules = promise.partition("Belongs here:")
+                yield f"{_joined(told)}\n"
+                marked = re.sub(r"(?m)^(Does not|May import):", r"\n- \1:", f"- Belongs here:{rules}")
+                yield "\n".join(_joined(line) for line in re.split(r"\n(?=- )", marked) if line.strip())
+                yield ""
+
+
+def _floors() -> list[list[str]]:
+    config = configparser.ConfigParser()
+    config.read(HOUSE / ".importlinter")
+    layers = config["importlinter:contract:house"]["layers"]
+    return [line.strip().split(" | ") for line in layers.splitlines() if line.strip()]
+
+
+# Small things
+
+
+def _docstring(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def _first(text: str | None) -> str:
+    """The first paragraph of a docstring as one line."""
+    return _joined((text or "").strip().partition("\n\n")[0])
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield f"|{'---|' * len(columns)}"
+    for row in rows:
+        yield f"| {' | '.join(_cell(cell) for cell in row)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("\n", " ").replace("|", "\\|")
+
+
+def _page(lines: Iterator[str]) -> str:
+    title, *rest = lines
+    return "\n".join([title, NOTICE, "", *rest]).rstrip() + "\n"
+
+
+def _filled(text: str, name: str, content: str) -> str:
+    begin, end = f"<!-- generated: {name} -->", f"<!-- end: {name} -->"
+    if begin not in text or end not in text:
+        raise SystemExit(f"The marks of the generated part {name!r} are missing.")
+    head, tail = text.partition(begin)[0], text.partition(end)[2]
+    return f"{head}{begin}\n{content.strip()}\n{end}{tail}"
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

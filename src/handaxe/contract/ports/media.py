@@ -1,0 +1,62 @@
+"""Make pictures and PDF pages small enough to be looked at.
+
+Bytes come in and go out: which file they are from is the business of the `Files` port. What goes
+wrong is raised as one of the faults in `handaxe.contract.media_faults`.
+"""
+
+from abc import ABC, abstractmethod
+
+import msgspec
+
+PageRange = tuple[int, int | None]
+"""First and last page, counted from 1; without a last page it goes on to the end."""
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A picture ready to be shown, and what it was made from."""
+
+    media_type: str
+    data: bytes
+    width: int
+    height: int
+    original_width: int
+    original_height: int
+    is_changed: bool = False
+    """Whether the bytes are not those that came in."""
+    frames: int = 1
+    """How many frames the original has; a changed picture is the first of them."""
+
+
+class PdfPage(msgspec.Struct, frozen=True):
+    """One page: its text, and how it looks where it was drawn."""
+
+    number: int
+    text: str
+    is_cut: bool = False
+    picture: Picture | None = None
+
+
+class PdfPages(msgspec.Struct, frozen=True):
+    """Some pages of a PDF."""
+
+    total_pages: int
+    wanted: tuple[int, ...]
+    """The pages that were meant; more than `pages` if the time was up before the last of them."""
+    pages: tuple[PdfPage, ...]
+
+
+class Media(ABC):
+    """Somebody who can open pictures and PDFs."""
+
+    @abstractmethod
+    async def fit_image(self, data: bytes, *, max_side: int, max_bytes: int) -> Picture:
+        """A PNG, JPEG, GIF or WEBP within the limits: as it is, or else scaled and encoded anew."""
+
+    @abstractmethod
+    async def read_pdf(
+        self, data: bytes, ranges: tuple[PageRange, ...], *, max_pages: int, max_drawn: int
+    ) -> PdfPages:
+        """Text of the pages in `ranges`, and pictures where at most `max_drawn` are wanted.
+
+        A page without text is drawn in any case: there is nothing else to see of it.
+        """

@@ -1,0 +1,90 @@
+"""The changes this session made: list them, say what putting them back would touch, do it."""
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.ports.files import FileVersion
+
+ChangeKind = Literal["created", "modified", "deleted", "mode"]
+"""What a call did to a path."""
+PutBack = Literal["restored", "removed", "recreated", "mode restored", "already as before"]
+"""What was done to a path to put it back."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which changes to put back."""
+
+    call_id: str | None = None
+    """This call and all later ones; None for the last change that still stands."""
+    only: bool = False
+    """This one call, leaving later ones."""
+    redo: bool = False
+    """Take back the last undo instead."""
+    force: bool = False
+    """Even where somebody else changed a file since."""
+
+
+class PathChange(msgspec.Struct, frozen=True, rename="camel"):
+    """What a call did to one path."""
+
+    file_path: str
+    change: ChangeKind
+    diff: str = ""
+    """Unified; empty where it was not asked for, or where it cannot be shown."""
+
+
+class ChangedCall(msgspec.Struct, frozen=True, rename="camel"):
+    """A call that changed files."""
+
+    call_id: str
+    tool: str
+    at: float
+    changes: tuple[PathChange, ...]
+    undone: bool = False
+    undoes: tuple[str, ...] = ()
+    """The calls it took back, if it was an undo."""
+    cut_off: bool = False
+    """Whether a crash ended it, so that what it left was found later."""
+    pruned: bool = False
+    """Whether what it replaced is no longer kept."""
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """One path that was put back."""
+
+    path: str
+    action: PutBack
+    before: bytes | None = None
+    """Small content as the undo found it; None where there was none or it is large."""
+    after: bytes | None = None
+    """Small content as the undo left it."""
+    replaced_digest: str = ""
+    version: FileVersion | None = None
+    """The file that now stands there."""
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """What an undo did."""
+
+    calls: tuple[ChangedCall, ...]
+    """Newest first."""
+    restored: tuple[Restored, ...]
+    notes: tuple[str, ...] = ()
+
+
+class ChangeHistory(ABC):
+    """The record of every change, and the way back."""
+
+    @abstractmethod
+    def touched(self, wanted: Wanted) -> tuple[str, ...]:
+        """The real paths that putting this back would change; a fault if it cannot be done."""
+
+    @abstractmethod
+    async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
+        """Put it back, as a change made by `call_id`, which has its own record already."""
+
+    @abstractmethod
+    def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """Every call that changed something, oldest first."""

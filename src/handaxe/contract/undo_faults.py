@@ -1,0 +1,87 @@
+"""Why a change cannot be put back; raised by whoever keeps the record of changes."""
+
+from collections.abc import Sequence
+
+from handaxe.contract.faults import ToolFault
+
+
+class NothingToUndo(ToolFault):
+    """No change is left that could be put back."""
+
+    code = "undo.nothing"
+
+    def __init__(self, *, redo: bool = False, hint: str = "") -> None:
+        what = "No undo is there to take back" if redo else "No change is left to undo"
+        super().__init__(f"{what} in this session.{hint and f' {hint}'}")
+
+
+class UnknownCall(ToolFault):
+    """No change was recorded under this id."""
+
+    code = "undo.unknown_call"
+
+    def __init__(self, call_id: str, known: Sequence[str]) -> None:
+        latest = f" The latest calls that did: {', '.join(known)}." if known else ""
+        super().__init__(
+            f"No call {call_id!r} changed a file in this session.{latest} "
+            "`handaxe history` lists all of them.",
+            data={"call_id": call_id, "known": list(known)},
+        )
+
+
+class PrunedCall(ToolFault):
+    """The call is known, but what it replaced is no longer kept."""
+
+    code = "undo.pruned"
+
+    def __init__(self, call_id: str, why: str) -> None:
+        super().__init__(
+            f"What the call {call_id!r} replaced is no longer kept: {why}. It cannot be undone; "
+            "nothing was changed.",
+            data={"call_id": call_id},
+        )
+
+
+class UndoConflict(ToolFault):
+    """Somebody else changed a file since, and that would be lost."""
+
+    code = "undo.conflict"
+
+    def __init__(self, conflicts: Sequence[tuple[str, str, str]]) -> None:
+        shown = "\n".join(
+            f"{path}: {reason}." + (f"\n{diff}" if diff else "") for path, reason, diff in conflicts
+        )
+        super().__init__(
+            "Undo would lose changes that the call did not make. Nothing was changed.\n"
+            f"{shown}\nTo put the files back all the same, repeat the undo with force.",
+            data={
+                "conflicts": [
+                    {"filePath": path, "reason": reason, "diff": diff}
+                    for path, reason, diff in conflicts
+                ]
+            },
+        )
+
+
+class UndoFailed(ToolFault):
+    """The system refused to put a file back."""
+
+    code = "undo.failed"
+
+    def __init__(self, path: str, reason: str, done: Sequence[str]) -> None:
+        so_far = f"Already put back: {', '.join(done)}." if done else "Nothing was changed."
+        super().__init__(
+            f"{path} could not be put back: {reason}. {so_far} Remove the cause and undo again.",
+            data={"filePath": path, "done": list(done)},
+        )
+
+
+class NotRecorded(ToolFault):
+    """A change was stopped, because the record that makes it reversible could not be written."""
+
+    code = "undo.not_recorded"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The change was not made, because it could not be made undoable first: {reason}."
+        )

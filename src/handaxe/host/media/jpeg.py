@@ -1,0 +1,30 @@
+"""JPEG within a number of bytes; shared with the PDF child, so it imports nothing of ours."""
+
+import io
+
+from PIL import Image
+
+QUALITIES = (85, 75, 60, 45)
+SMALLEST_SIDE = 32
+
+
+def encode_jpeg(image: Image.Image, max_bytes: int) -> tuple[bytes, tuple[int, int]]:
+    """The image as JPEG and its size: less quality first, then fewer pixels, until it fits."""
+    while True:
+        for quality in QUALITIES:
+            buffer = io.BytesIO()
+            image.save(buffer, "JPEG", quality=quality)
+            if buffer.tell() <= max_bytes or max(image.size) <= SMALLEST_SIDE:
+                return buffer.getvalue(), image.size
+        image = image.resize(shrunk(image.size, 0.7), Image.Resampling.BILINEAR)
+
+
+def image_from_bgr(pixels: bytes, size: tuple[int, int], stride: int) -> Image.Image:
+    """An image over raw pixels, three bytes each, rows `stride` bytes apart."""
+    return Image.frombuffer("RGB", size, pixels, "raw", "BGR", stride, 1)
+
+
+def shrunk(size: tuple[int, int], factor: float) -> tuple[int, int]:
+    """The size times `factor`, never less than one pixel."""
+    width, height = (max(1, round(side * factor)) for side in size)
+    return width, height

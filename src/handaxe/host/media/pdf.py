@@ -1,0 +1,128 @@
+"""A PDF read by a child process that may neither run long, nor grow big, nor take us down."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from handaxe.contract.media_faults import BadPdf, EncryptedPdf, NotInstalled, TooCostly
+from handaxe.contract.ports.media import PageRange, PdfPage, PdfPages, Picture
+
+LIMIT_S = 20
+"""How long one call may read and draw, in seconds of the clock and of the processor."""
+MAX_PAGE_CHARS = 50_000
+
+_START = "import sys; sys.path[:0] = {paths!r}; from handaxe.host.media.pdf_child import main; main()"
+_LINE_BYTES = 16 << 20
+# Between one answer of the child and the end of its process there is only its own tidying up.
+_GOODBYE_S = 2
+
+
+async def read_pdf(
+    data: bytes,
+    ranges: tuple[PageRange, ...],
+    *,
+    max_pages: int,
+    max_drawn: int,
+    max_side: int,
+    max_bytes: int,
+) -> PdfPages:
+    """The pages in `ranges`; those that were ready if the time was up before the last one."""
+    request = {
+        "ranges": ranges,
+        "max_pages": max_pages,
+        "max_drawn": max_drawn,
+        "max_side": max_side,
+        "max_bytes": max_bytes,
+        "max_chars": MAX_PAGE_CHARS,
+        "cpu_s": LIMIT_S,
+    }
+    answers: list[tuple[dict[str, Any], bytes]] = []
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LIMIT_S), _child(request) as child:
+            async for answer in _conversation(child, data):
+                answers.append(answer)
+    if not answers:
+        raise TooCostly(f"{LIMIT_S} seconds and the memory set aside for it")
+    return _pages(answers)
+
+
+def _pages(answers: list[tuple[dict[str, Any], bytes]]) -> PdfPages:
+    facts, _ = answers[0]
+    if facts.get("fault") == "encrypted":
+        raise EncryptedPdf
+    if "fault" in facts:
+        raise BadPdf("its structure cannot be made out")
+    if not facts["total"]:
+        raise BadPdf("it has no pages")
+    if facts["wanted"] and len(answers) == 1:
+        raise TooCostly(f"{LIMIT_S} seconds and the memory set aside for it")
+    pages = tuple(_page(header, body) for header, body in answers[1:])
+    return PdfPages(facts["total"], tuple(facts["wanted"]), pages)
+
+
+def _page(header: dict[str, Any], body: bytes) -> PdfPage:
+    picture = None
+    if body:
+        width, height = header["size"]
+        picture = Picture("image/jpeg", body, width, height, width, height, is_changed=True)
+    return PdfPage(header["page"], header["text"], header["is_cut"], picture)
+
+
+async def _conversation(
+    child: asyncio.subprocess.Process, data: bytes
+) -> AsyncIterator[tuple[dict[str, Any], bytes]]:
+    """Hand over the PDF, then take the answers as they come."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with contextlib.suppress(ConnectionError):
+        child.stdin.write(data)
+        await child.stdin.drain()
+        child.stdin.close()
+    try:
+        while line := await child.stdout.readline():
+            header = json.loads(line)
+            yield header, await child.stdout.readexactly(header["bytes"])
+    except (asyncio.IncompleteReadError, ValueError):
+        # It died in the middle of a word: what came before counts.
+        return
+
+
+@contextlib.asynccontextmanager
+async def _child(request: dict[str, Any]) -> AsyncIterator[asyncio.subprocess.Process]:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        _START.format(paths=_paths()),
+        json.dumps(request),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+        start_new_session=True,
+        limit=_LINE_BYTES,
+    )
+    try:
+        yield child
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await asyncio.shield(child.wait())
+
+
+def _paths() -> list[str]:
+    """Where the child finds what it imports: it starts without the environment's own paths."""
+    found: dict[str, None] = {}
+    for name in ("handaxe", "pypdfium2_raw", "PIL"):
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            found[str(Path(spec.submodule_search_locations[0]).parent)] = None
+        elif name == "pypdfium2_raw":
+            raise NotInstalled("a PDF")
+    return list(found)

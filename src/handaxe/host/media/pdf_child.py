@@ -1,0 +1,117 @@
+"""The child process that opens one PDF: bytes in on stdin, pages out on stdout, then gone.
+
+A PDF of two kilobytes can unfold to gigabytes or draw for minutes, and PDFium cannot be stopped
+from outside; a process can. It imports as little as it can, because it starts with every call.
+"""
+
+import ctypes
+import io
+import json
+import resource
+import sys
+from typing import Any, BinaryIO
+
+import pypdfium2_raw as pdfium
+
+from handaxe.text.page_ranges import pick_pages
+
+MEMORY_BYTES = 1 << 30
+SCANNED_CHARS = 16
+"""A page with less text than this is taken for a picture of text, and drawn."""
+
+_PASSWORD_ERROR = 4
+_BGR = 2
+_WHITE = 0xFFFFFFFF
+_ANNOTATIONS = 1
+
+
+def main() -> None:
+    """Answer the one request in the arguments."""
+    request = json.loads(sys.argv[1])
+    data = sys.stdin.buffer.read()
+    _limit(len(data), request["cpu_s"])
+    out = sys.stdout.buffer
+    pdfium.FPDF_InitLibrary()
+    document = pdfium.FPDF_LoadMemDocument64(data, len(data), None)
+    if not document:
+        encrypted = pdfium.FPDF_GetLastError() == _PASSWORD_ERROR
+        _send(out, {"fault": "encrypted" if encrypted else "invalid"})
+        return
+    total = pdfium.FPDF_GetPageCount(document)
+    wanted = pick_pages(map(tuple, request["ranges"]), total, request["max_pages"])
+    _send(out, {"total": total, "wanted": wanted})
+    draws = len(wanted) <= request["max_drawn"]
+    for number in wanted:
+        _send(out, *_page(document, number, request, draws=draws))
+
+
+def _limit(data_bytes: int, cpu_s: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+    ceiling = MEMORY_BYTES + 2 * data_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling))
+
+
+def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
+    """One line of facts, then as many bytes as it says."""
+    line = json.dumps({**header, "bytes": len(body)}).encode()
+    out.write(line + b"\n" + body)
+    out.flush()
+
+
+def _page(
+    document: Any, number: int, request: dict[str, Any], *, draws: bool
+) -> tuple[dict[str, Any], bytes]:
+    page = pdfium.FPDF_LoadPage(document, number - 1)
+    if not page:
+        return {"page": number, "text": "", "is_cut": False, "broken": True}, b""
+    text, is_cut = _text(page, request["max_chars"])
+    header: dict[str, Any] = {"page": number, "text": text, "is_cut": is_cut}
+    body = b""
+    if draws or len(text.strip()) < SCANNED_CHARS:
+        drawn = _draw(page, request["max_side"], request["max_bytes"])
+        if drawn is not None:
+            body, header["size"] = drawn
+    pdfium.FPDF_ClosePage(page)
+    return header, body
+
+
+def _text(page: Any, max_chars: int) -> tuple[str, bool]:
+    layer = pdfium.FPDFText_LoadPage(page)
+    if not layer:
+        return "", False
+    found = max(0, pdfium.FPDFText_CountChars(layer))
+    count = min(found, max_chars)
+    buffer = (ctypes.c_ushort * (count + 1))()
+    written = pdfium.FPDFText_GetText(layer, 0, count, buffer) if count else 0
+    pdfium.FPDFText_ClosePage(layer)
+    raw = bytes(buffer)[: max(0, written - 1) * 2]
+    text = raw.decode("utf-16-le", "replace").replace("\r\n", "\n").replace("\0", "")
+    return text, found > count
+
+
+def _draw(page: Any, max_side: int, max_bytes: int) -> tuple[bytes, tuple[int, int]] | None:
+    """The page as JPEG; None where it has no area or the picture library is missing."""
+    try:
+        from handaxe.host.media.jpeg import encode_jpeg, image_from_bgr
+    except ImportError:
+        return None
+    width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
+    longest = max(width, height)
+    if not (min(width, height) > 0 and longest < float("inf")):
+        return None
+    scale = min(2.0, max_side / longest)
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    bitmap = pdfium.FPDFBitmap_CreateEx(*size, _BGR, None, 0)
+    if not bitmap:
+        return None
+    pdfium.FPDFBitmap_FillRect(bitmap, 0, 0, *size, _WHITE)
+    pdfium.FPDF_RenderPageBitmap(bitmap, page, 0, 0, *size, 0, _ANNOTATIONS)
+    stride = pdfium.FPDFBitmap_GetStride(bitmap)
+    pixels = ctypes.string_at(pdfium.FPDFBitmap_GetBuffer(bitmap), stride * size[1])
+    pdfium.FPDFBitmap_Destroy(bitmap)
+    return encode_jpeg(image_from_bgr(pixels, size, stride), max_bytes)
+
+
+if __name__ == "__main__":
+    main()

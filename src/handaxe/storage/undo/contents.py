@@ -1,0 +1,205 @@
+"""Contents too large for the journal: kept by a second name, or else by a copy.
+
+A file that is going to be replaced by a rename keeps its old content under any second name, so
+one hard link (a pin) saves 100 MB from being copied. Whoever writes into such a file instead
+has to call `unshare` first. Copies (blobs) are named by their hash and shared.
+"""
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+
+from handaxe.disk.durability import close, sync_file
+from handaxe.disk.faults import DiskFault
+from handaxe.disk.places import open_regular
+from handaxe.disk.versions import hash_file
+from handaxe.storage.undo.layout import (
+    blobs_directory,
+    make_durably,
+    pins_directory,
+    sync_names,
+)
+from handaxe.storage.undo.records import State
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# FICLONE: two files share their blocks until one is written.
+_CLONE = 0x40049409
+_COPY_BYTES = 1 << 20
+_BLOB, _PIN = "blob:", "pin:"
+
+
+class NotKept(DiskFault):
+    """The content is gone, or it is no longer what was put there."""
+
+
+class ContentStore:
+    """Old contents of one data directory."""
+
+    def __init__(self, home: Path) -> None:
+        self._blobs = blobs_directory(home)
+        self._pins = pins_directory(home)
+        self._pinned: Counter[tuple[int, int]] = Counter()
+
+    def pin(self, path: str, info: os.stat_result) -> str:
+        """Keep a file by a second name, durably; empty where the system refuses that."""
+        name = f"{info.st_dev:x}-{info.st_ino:x}-{os.urandom(6).hex()}"
+        pin = self._pins / name
+        try:
+            make_durably(self._pins)
+            os.link(path, pin, follow_symlinks=False)
+        except OSError:
+            # Another file system, or a file of somebody else: then it has to be a copy.
+            return ""
+        if os.lstat(pin).st_ino != info.st_ino:
+            pin.unlink()
+            return ""
+        self._pinned[info.st_dev, info.st_ino] += 1
+        sync_names(self._pins)
+        return _PIN + name
+
+    def copy(self, source_fd: int, size_bytes: int, digest: str = "") -> tuple[str, str]:
+        """Keep a copy, durably; where it is, and the digest of what was copied."""
+        if digest and self._touch(digest):
+            return _BLOB + digest, digest
+        make_durably(self._blobs)
+        unnamed = self._blobs / f".new-{os.urandom(8).hex()}"
+        fd = os.open(unnamed, _CREATE, 0o600)
+        try:
+            if not _clone(source_fd, fd):
+                _copy(source_fd, fd)
+            digest, _ = hash_file(fd, size_bytes)
+            sync_file(fd)
+            self._name(unnamed, digest)
+        except BaseException:
+            unnamed.unlink(missing_ok=True)
+            raise
+        finally:
+            close(fd)
+        return _BLOB + digest, digest
+
+    @contextlib.contextmanager
+    def view(self, state: State) -> Generator[memoryview]:
+        """The kept content of a large file, not read before it is needed.
+
+        Raises:
+            NotKept: it is gone or spoilt.
+        """
+        fd = self._open(state)
+        try:
+            info = os.fstat(fd)
+            is_pin = state.kept.startswith(_PIN)
+            untouched = (info.st_size, info.st_mtime_ns) == (state.size_bytes, state.mtime_ns)
+            digest = state.digest if is_pin and untouched else hash_file(fd, info.st_size)[0]
+            if info.st_size != state.size_bytes or digest != state.digest:
+                raise NotKept("the kept content was changed by somebody")
+            with mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as mapped:
+                window = memoryview(mapped)
+                try:
+                    yield window
+                finally:
+                    window.release()
+        finally:
+            close(fd)
+
+    def release(self, kept: str) -> None:
+        """A pin is no longer needed, because the file was not replaced after all."""
+        if kept.startswith(_PIN):
+            name = kept.removeprefix(_PIN)
+            self.replaced(kept)
+            (self._pins / name).unlink(missing_ok=True)
+
+    def replaced(self, kept: str) -> None:
+        """A pinned file got its new content; the pin is now the only name of the old one."""
+        if kept.startswith(_PIN):
+            dev, ino, _ = kept.removeprefix(_PIN).split("-")
+            inode = int(dev, 16), int(ino, 16)
+            self._pinned[inode] -= 1
+            if self._pinned[inode] <= 0:
+                del self._pinned[inode]
+
+    def own_links(self, dev: int, ino: int) -> int:
+        """How many names of an inode are pins of ours."""
+        return self._pinned.get((dev, ino), 0) or len(self._names_of(dev, ino))
+
+    def unshare(self, dev: int, ino: int, content: bytes) -> None:
+        """Give every pin of an inode a copy of its own, durably, before the file is written."""
+        for name in self._names_of(dev, ino):
+            pin = self._pins / name
+            info = os.lstat(pin)
+            unnamed = self._pins / f".new-{os.urandom(8).hex()}"
+            fd = os.open(unnamed, _CREATE, 0o600)
+            try:
+                _write_all(fd, memoryview(content))
+                os.utime(fd, ns=(info.st_atime_ns, info.st_mtime_ns))
+                sync_file(fd)
+            finally:
+                close(fd)
+            unnamed.rename(pin)
+            self.replaced(_PIN + name)
+            sync_names(self._pins)
+
+    def _open(self, state: State) -> int:
+        kind, _, name = state.kept.partition(":")
+        place = self._blobs / name[:2] / name if kind == "blob" else self._pins / name
+        try:
+            return open_regular(str(place))[0]
+        except (OSError, DiskFault) as error:
+            raise NotKept("it was removed to save space") from error
+
+    def _names_of(self, dev: int, ino: int) -> list[str]:
+        prefix = f"{dev:x}-{ino:x}-"
+        try:
+            return [name for name in os.listdir(self._pins) if name.startswith(prefix)]
+        except FileNotFoundError:
+            return []
+
+    def _touch(self, digest: str) -> bool:
+        """Whether a blob is there; its age starts anew, so that no pruning takes it away."""
+        try:
+            os.utime(self._blobs / digest[:2] / digest)
+        except OSError:
+            return False
+        return True
+
+    def _name(self, unnamed: Path, digest: str) -> None:
+        folder = self._blobs / digest[:2]
+        make_durably(folder)
+        unnamed.replace(folder / digest)
+        sync_names(folder)
+
+
+def _clone(source: int, target: int) -> bool:
+    try:
+        fcntl.ioctl(target, _CLONE, source)
+    except OSError:
+        return False
+    return True
+
+
+def _copy(source: int, target: int) -> None:
+    done = 0
+    while copied := _copy_some(source, target, done):
+        done += copied
+
+
+def _copy_some(source: int, target: int, start: int) -> int:
+    if hasattr(os, "copy_file_range"):
+        try:
+            return os.copy_file_range(source, target, 1 << 30, start, start)
+        except OSError as error:
+            if error.errno not in {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP}:
+                raise
+    data = os.pread(source, _COPY_BYTES, start)
+    os.lseek(target, start, os.SEEK_SET)
+    _write_all(target, memoryview(data))
+    return len(data)
+
+
+def _write_all(fd: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(fd, data) :]

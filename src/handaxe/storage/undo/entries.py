@@ -1,0 +1,104 @@
+"""The calls of a journal, put together from its records, and which of them still stand."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.undo_faults import NothingToUndo, UnknownCall
+from handaxe.storage.undo.records import After, Before, State, Undid
+
+_SHOWN_CALLS = 5
+
+
+class Entry(msgspec.Struct):
+    """One call: what it found, what it left, what it took back."""
+
+    call_id: str
+    tool: str
+    at: float
+    part: Path
+    """The part of the journal that has the record, with contents, at `offset`."""
+    offset: int
+    before: dict[str, State]
+    after: dict[str, State] | None = None
+    """Only what changed; None while the call runs, or after a crash."""
+    left_out: tuple[str, ...] = ()
+    undoes: tuple[str, ...] = ()
+    is_complete: bool = True
+    """Whether an undo came to its end."""
+    found_late: bool = False
+    doubtful: tuple[str, ...] = ()
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the call left anything changed."""
+        return bool(self.after)
+
+    def found(self, place: str) -> State:
+        """What the call found at a path it changed; below a tree that is nothing, if not listed."""
+        return self.before.get(place) or State(place, "absent")
+
+    def finish(self, record: After) -> None:
+        """Take in what the call left."""
+        self.after = {state.place: state for state in record.states}
+        self.found_late, self.doubtful = record.found_late, record.doubtful
+
+    def note_undo(self, record: Undid) -> None:
+        """Take in what the call took back."""
+        self.undoes, self.is_complete = record.calls, record.is_complete
+
+
+def entry_of(record: Before, part: Path, offset: int) -> Entry:
+    """The entry that a record opens; contents stay in the file."""
+    states = (msgspec.structs.replace(state, content=None) for state in record.states)
+    return Entry(
+        call_id=record.call_id,
+        tool=record.tool,
+        at=record.at,
+        part=part,
+        offset=offset,
+        before={state.place: state for state in states},
+        left_out=record.left_out,
+    )
+
+
+def undone(entries: Sequence[Entry]) -> set[str]:
+    """The ids of calls whose change does not stand any more; a redo makes it stand again."""
+    gone: set[str] = set()
+    # Whoever undoes comes later, so backwards its own fate is known already.
+    for entry in reversed(entries):
+        if entry.undoes and entry.is_complete and entry.call_id not in gone:
+            gone.update(entry.undoes)
+    return gone
+
+
+def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
+    """The calls to put back, oldest first.
+
+    Raises:
+        NothingToUndo: no change is left.
+        UnknownCall: no call of that id changed anything.
+    """
+    changes = [entry for entry in entries if entry.has_changes]
+    if wanted.call_id is not None:
+        at = _position(changes, wanted.call_id)
+        return [changes[at]] if wanted.only or wanted.redo else list(changes[at:])
+    gone = undone(entries)
+    is_redo_of = {entry.call_id: entry.undoes for entry in entries}
+    for entry in reversed(changes):
+        is_undo = bool(entry.undoes)
+        is_redo = any(is_redo_of.get(call_id) for call_id in entry.undoes)
+        fits = is_undo and not is_redo if wanted.redo else not is_undo
+        if fits and entry.call_id not in gone:
+            return [entry]
+    raise NothingToUndo(redo=wanted.redo)
+
+
+def _position(changes: Sequence[Entry], call_id: str) -> int:
+    ids = [entry.call_id for entry in changes]
+    matching = [at for at, found in enumerate(ids) if found == call_id]
+    if not matching:
+        raise UnknownCall(call_id, ids[-_SHOWN_CALLS:])
+    return matching[-1]

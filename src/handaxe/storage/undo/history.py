@@ -1,0 +1,215 @@
+"""The changes of one session as a port: listed, planned back, put back."""
+
+import contextlib
+from collections.abc import Sequence
+
+import msgspec
+
+from handaxe.contract.ports.files import FileVersion
+from handaxe.contract.ports.undo import (
+    ChangedCall,
+    ChangeHistory,
+    PathChange,
+    PutBack,
+    Restored,
+    Undone,
+    Wanted,
+)
+from handaxe.contract.undo_faults import PrunedCall, UndoConflict, UndoFailed, UnknownCall
+from handaxe.disk import atomic
+from handaxe.storage.undo.contents import ContentStore, NotKept
+from handaxe.storage.undo.differences import kind_of_change, shown_difference
+from handaxe.storage.undo.entries import Entry, chosen, undone
+from handaxe.storage.undo.journal import UndoJournal
+from handaxe.storage.undo.plan import Step, steps_back
+from handaxe.storage.undo.pruned import pruned_calls
+from handaxe.storage.undo.records import State, Undid
+from handaxe.storage.undo.restore import Restorer
+from handaxe.storage.undo.states import look, spliced
+
+
+class JournalHistory(ChangeHistory):
+    """What the journal of a session knows, and the way back."""
+
+    def __init__(
+        self,
+        journal: UndoJournal,
+        store: ContentStore,
+        *,
+        in_place: atomic.Journal | None = None,
+    ) -> None:
+        self._journal = journal
+        self._store = store
+        self._restorer = Restorer(journal=in_place, own_links=store.own_links)
+
+    def touched(self, wanted: Wanted) -> tuple[str, ...]:
+        """The real paths that putting this back would change; a fault if it cannot be done."""
+        targets = self._targets(wanted)
+        return tuple(step.place for step in steps_back(targets))
+
+    async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
+        """Put it back, as a change made by `call_id`, which has its own record already."""
+        targets = self._targets(wanted)
+        with contextlib.ExitStack() as opened:
+            pending = [self._prepare(step, opened) for step in steps_back(targets)]
+            if not wanted.force:
+                self._refuse_conflicts(pending)
+            ids = tuple(entry.call_id for entry in targets)
+            self._journal.append(Undid(call_id, ids, is_complete=False), durable=False)
+            restored = self._apply(pending)
+            self._journal.append(Undid(call_id, ids, is_complete=True), durable=False)
+        calls = tuple(self._as_call(entry, gone=frozenset()) for entry in reversed(targets))
+        return Undone(calls, tuple(restored), self._notes(targets))
+
+    def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """Every call that changed something, oldest first."""
+        entries = self._journal.entries()
+        gone = undone(entries)
+        listed = [
+            self._as_call(entry, gone=gone, diffs=diffs) for entry in entries if entry.has_changes
+        ]
+        return [*pruned_calls(self._journal.directory), *listed]
+
+    def _targets(self, wanted: Wanted) -> list[Entry]:
+        try:
+            return chosen(self._journal.entries(), wanted)
+        except UnknownCall as unknown:
+            for call in pruned_calls(self._journal.directory):
+                if call.call_id == wanted.call_id:
+                    raise PrunedCall(call.call_id, "old records were pruned") from None
+            raise unknown from None
+
+    def _prepare(self, step: Step, opened: contextlib.ExitStack) -> "_Pending":
+        """Look at the path and have the content ready, before anything is changed."""
+        now, found = look(step.place)
+        target = step.target
+        content: bytes | memoryview = b""
+        if target.kind == "file" and not now.is_same(target):
+            try:
+                content = self._content(step.target_entry, target, opened)
+            except NotKept as fault:
+                raise PrunedCall(step.target_entry.call_id, str(fault)) from fault
+        return _Pending(step, now, found, content)
+
+    def _content(
+        self, entry: Entry, state: State, opened: contextlib.ExitStack
+    ) -> bytes | memoryview:
+        if state.kept:
+            return opened.enter_context(self._store.view(state))
+        kept = self._small_content(entry, state)
+        if kept is None:
+            raise NotKept("its content could not be read when it was replaced")
+        return kept
+
+    def _small_content(self, entry: Entry, state: State) -> bytes | None:
+        """The content a call found, if it was small enough to stand in the journal."""
+        try:
+            return self._journal.contents_of(entry)[state.place].content
+        except (KeyError, OSError, atomic.DiskFault, msgspec.MsgspecError):
+            return None
+
+    def _left_content(self, entry: Entry, place: str) -> bytes | None:
+        """The content a call left, if it was small."""
+        left = (entry.after or {})[place]
+        if left.splice is None:
+            return None
+        found = entry.found(place)
+        old = b"" if found.kind != "file" else self._small_content(entry, found)
+        return None if old is None else spliced(old, left.splice)
+
+    def _refuse_conflicts(self, pending: Sequence["_Pending"]) -> None:
+        conflicts: list[tuple[str, str, str]] = []
+        for item in pending:
+            step = item.step
+            if step.is_done(item.now):
+                continue
+            if reason := step.objection(item.now):
+                conflicts.append((step.target.path, reason, self._foreign_change(item)))
+        if conflicts:
+            raise UndoConflict(conflicts)
+
+    def _foreign_change(self, item: "_Pending") -> str:
+        """What somebody else changed, as a diff."""
+        step = item.step
+        if step.broken is None:
+            left = self._left_content(step.last_entry, step.place)
+            found = b"" if item.now.kind == "absent" else item.found
+            return shown_difference(left, found, step.target.path)
+        entry, _, state = step.broken
+        before = [other for other in self._journal.entries() if step.place in (other.after or {})]
+        at = next(i for i, other in enumerate(before) if other.call_id == entry.call_id)
+        left = self._left_content(before[at - 1], step.place) if at else None
+        return shown_difference(left, self._small_content(entry, state), step.target.path)
+
+    def _apply(self, pending: Sequence["_Pending"]) -> list[Restored]:
+        restored: list[Restored] = []
+        for item in pending:
+            step = item.step
+            if step.is_done(item.now):
+                restored.append(Restored(step.place, "already as before"))
+                continue
+            try:
+                version = self._restorer.put(step.target, item.now, item.content, step.mode)
+            except (atomic.DiskFault, OSError) as fault:
+                done = [one.path for one in restored if one.action != "already as before"]
+                raise UndoFailed(step.target.path, str(fault), done) from fault
+            restored.append(item.restored(version))
+        return restored
+
+    def _as_call(self, entry: Entry, *, gone: set[str] | frozenset[str], diffs: bool = False):  # noqa: ANN202
+        changes: list[PathChange] = []
+        for place, left in (entry.after or {}).items():
+            found = entry.found(place)
+            shown = self._shown(entry, place, found, left) if diffs else ""
+            changes.append(PathChange(left.path, kind_of_change(found, left), shown))
+        return ChangedCall(
+            call_id=entry.call_id,
+            tool=entry.tool,
+            at=entry.at,
+            changes=tuple(changes),
+            undone=entry.call_id in gone,
+            undoes=entry.undoes,
+            cut_off=entry.found_late,
+        )
+
+    def _shown(self, entry: Entry, place: str, found: State, left: State) -> str:
+        old = b"" if found.kind != "file" else self._small_content(entry, found)
+        new = b"" if left.kind != "file" else self._left_content(entry, place)
+        return shown_difference(old, new, left.path)
+
+    def _notes(self, targets: Sequence[Entry]) -> tuple[str, ...]:
+        too_big = [place for entry in targets for place in entry.left_out]
+        notes = [f"{place} was too big to be remembered whole." for place in too_big]
+        return (*notes, *(f"The undo journal is damaged: {found}" for found in self._journal.damage))
+
+
+class _Pending(msgspec.Struct):
+    """A step with what it will be compared with and replaced by."""
+
+    step: Step
+    now: State
+    found: bytes | None
+    content: bytes | memoryview
+
+    def restored(self, version: atomic.Version | None) -> Restored:
+        """The step after it was made."""
+        place = self.step.place
+        small = self.content if isinstance(self.content, bytes) else None
+        return Restored(
+            path=place,
+            action=_action(self.step.target, self.now),
+            before=self.found,
+            after=small if self.step.target.kind == "file" else None,
+            replaced_digest=self.now.digest,
+            version=version and FileVersion(
+                place, version.digest, version.size_bytes, version.mtime_ns
+            ),
+        )
+
+
+def _action(target: State, now: State) -> PutBack:
+    if target.kind == "absent":
+        return "removed"
+    if now.kind == "absent":
+        return "recreated"
+    return "mode restored" if now.is_same(target) else "restored"

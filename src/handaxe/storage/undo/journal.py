@@ -1,0 +1,224 @@
+"""The undo journal of one session: written ahead of every change, read to go back.
+
+Separate from the event log, since it holds contents and is pruned. Several processes may use it
+at once. A lock that every running call shares tells a call that runs from one that crashed.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import msgspec
+
+from handaxe.disk import locks
+from handaxe.disk.durability import close
+from handaxe.disk.faults import DiskFault
+from handaxe.disk.line_tail import line_at
+from handaxe.disk.lines import LineLog, parse_line, scan
+from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.entries import Entry, entry_of
+from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files, make_durably
+from handaxe.storage.undo.records import After, Before, Record, Start, State, Undid, decode, encode
+from handaxe.storage.undo.states import look
+from handaxe.storage.undo.trees import changes
+
+PART_BYTES = 16 << 20
+"""A part of this size is closed, so that pruning can take the old ones away."""
+LATE_S = 60.0
+"""A file written longer after the start of a crashed call may be somebody else's."""
+
+
+class UndoJournal:
+    """Appends records, and gives the calls they make up."""
+
+    def __init__(
+        self, directory: Path, store: ContentStore, *, session_id: str = "", root: str = ""
+    ) -> None:
+        self.directory = directory
+        self._store = store
+        self.damage: list[str] = []
+        """What the last reading had to skip."""
+        self._start = Start(session_id, root)
+        self._path = directory / JOURNAL_NAME
+        self._log = LineLog(self._path)
+        self._inode = 0
+        self._lock_fd = -1
+        self._running = 0
+
+    @property
+    def exists(self) -> bool:
+        """Whether the session has changed anything yet."""
+        return bool(journal_files(self.directory))
+
+    def enter(self) -> None:
+        """A call begins; nobody takes it for dead until it leaves."""
+        if not self._running:
+            self._lock_fd = self._open_lock()
+            try:
+                locks.hold(self._lock_fd, shared=True)
+                self._follow_parts()
+            except BaseException:
+                close(self._lock_fd)
+                raise
+        self._running += 1
+
+    def leave(self) -> None:
+        """A call that entered has ended."""
+        self._running -= 1
+        if not self._running:
+            close(self._lock_fd)
+
+    def append(self, record: Record, *, durable: bool) -> None:
+        """Write one record; with `durable` it is on the device when this returns."""
+        self._log.append(encode(record))
+        if durable:
+            self._log.sync()
+
+    def close(self) -> None:
+        """Make everything durable and let go of the file."""
+        if self._inode:
+            with contextlib.suppress(DiskFault):
+                self._log.sync()
+        self._log.close()
+
+    def rest(self) -> None:
+        """Let go of the file while nothing happens; the next call opens it again."""
+        if not self._running:
+            self.close()
+
+    def entries(self) -> list[Entry]:
+        """Every call in order; what a crash left open is completed first."""
+        entries = self._read()
+        if any(entry.after is None for entry in entries):
+            with self._alone() as is_alone:
+                if is_alone:
+                    # Another process may have completed them while we waited for the lock.
+                    for entry in self._read():
+                        if entry.after is None:
+                            self._complete(entry)
+                    entries = self._read()
+        return entries
+
+    def contents_of(self, entry: Entry) -> dict[str, State]:
+        """What the call found, with the small contents."""
+        record = decode(self._payload_at(entry.part, entry.offset))
+        assert isinstance(record, Before)
+        return {state.place: state for state in record.states}
+
+    @contextlib.contextmanager
+    def _alone(self) -> Generator[bool]:
+        """Whether no call of this session runs in any process, and none begins inside."""
+        fd = self._open_lock()
+        try:
+            try:
+                locks.hold(fd, wait_s=0)
+            except locks.Locked:
+                yield False
+            else:
+                yield True
+        finally:
+            close(fd)
+
+    def _open_lock(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.open(self.directory / LOCK_NAME, flags, 0o600)
+        except FileNotFoundError:
+            make_durably(self.directory)
+            return os.open(self.directory / LOCK_NAME, flags, 0o600)
+
+    def _follow_parts(self) -> None:
+        """Begin a new part when this one is full, or when another process began one."""
+        try:
+            info = os.stat(self._path)
+        except FileNotFoundError:
+            self._begin()
+            return
+        if info.st_size > PART_BYTES and self._close_part():
+            self._begin()
+        elif self._inode not in (0, info.st_ino):
+            self._log.close()
+        self._inode = os.stat(self._path).st_ino
+
+    def _begin(self) -> None:
+        self._log.close()
+        self._log = LineLog(self._path)
+        self.append(self._start, durable=False)
+        self._inode = os.stat(self._path).st_ino
+
+    def _close_part(self) -> bool:
+        try:
+            # Our own lock is shared; alone we may change which file is written to.
+            locks.hold(self._lock_fd, wait_s=0)
+        except locks.Locked:
+            return False
+        try:
+            number = len(journal_files(self.directory))
+            while (part := self.directory / f"journal-{number:06}.jsonl").exists():
+                number += 1
+            self._path.rename(part)
+        finally:
+            locks.hold(self._lock_fd, shared=True)
+        return True
+
+    def _read(self) -> list[Entry]:
+        self.damage = []
+        entries: list[Entry] = []
+        latest: dict[str, Entry] = {}
+        for part in journal_files(self.directory):
+            records = scan(part)
+            for line in records:
+                try:
+                    record = decode(line.payload)
+                except msgspec.MsgspecError as error:
+                    self.damage.append(f"{part.name}: record {line.seq} is unknown: {error}")
+                    continue
+                if isinstance(record, Before):
+                    latest[record.call_id] = entry_of(record, part, line.offset)
+                    entries.append(latest[record.call_id])
+                elif not isinstance(record, Start) and record.call_id in latest:
+                    _take(latest[record.call_id], record)
+            self.damage += [f"{part.name}: {found.reason}" for found in records.damages]
+        return entries
+
+    def _complete(self, entry: Entry) -> None:
+        """Record what a call left that a crash ended."""
+        changed = changes(entry.before, entry.left_out, lambda place, _: look(place)[0])
+        latest_ns = (entry.at + LATE_S) * 1e9
+        doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
+        record = After(entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful)
+        self.append(record, durable=True)
+        places = {state.place for state in changed}
+        for place, state in entry.before.items():
+            if place not in places:
+                self._store.release(state.kept)
+
+    def _payload_at(self, part: Path, offset: int) -> bytes:
+        fd = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            record = parse_line(line_at(fd, offset), offset)
+        finally:
+            close(fd)
+        if isinstance(record, str):
+            raise DiskFault(f"the undo journal is damaged: {record}")
+        return record.payload
+
+
+def root_of(journal: Path) -> str | None:
+    """The project whose changes a journal records; None if its beginning cannot be read."""
+    for line in scan(journal):
+        try:
+            record = decode(line.payload)
+        except msgspec.MsgspecError:
+            return None
+        return record.root if isinstance(record, Start) else None
+    return None
+
+
+def _take(entry: Entry, record: After | Undid) -> None:
+    if isinstance(record, After):
+        entry.finish(record)
+    else:
+        entry.note_undo(record)

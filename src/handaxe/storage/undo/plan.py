@@ -1,0 +1,80 @@
+"""What an undo would do to each path, and what speaks against it; nothing is changed here."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from handaxe.storage.undo.entries import Entry
+from handaxe.storage.undo.records import State
+
+ContentOf = Callable[[Entry, State], bytes | None]
+"""The small content of a state that an entry found; None if there is none."""
+
+
+class Step(msgspec.Struct):
+    """One path on its way back."""
+
+    place: str
+    target: State
+    """What to put there."""
+    target_entry: Entry
+    expected: State
+    """What the last of the calls left there."""
+    last_entry: Entry
+    broken: tuple[Entry, State, State] | None = None
+    """A later call that found something else than the call before it had left."""
+
+    @property
+    def mode(self) -> int | None:
+        """The permission bits to put back; None if the calls did not change them."""
+        if self.target.kind != "file":
+            return None
+        is_kept = self.expected.kind == "file" and self.expected.mode == self.target.mode
+        return None if is_kept else self.target.mode
+
+    def is_done(self, now: State) -> bool:
+        """Whether the path is already as it was before."""
+        return now.is_same(self.target) and self.mode in (None, now.mode)
+
+    def objection(self, now: State) -> str:
+        """Why putting the path back would lose somebody's work; empty if nothing does."""
+        if self.broken is not None:
+            return f"somebody else changed it before {self.last_entry.tool} changed it again"
+        if not now.is_same(self.expected):
+            if now.kind == "absent":
+                return "it is gone"
+            if self.expected.kind == "absent":
+                return "something is there again"
+            return "it was changed since"
+        if self.mode is not None and now.mode != self.expected.mode and now.kind == "file":
+            return f"its mode was changed since, to {now.mode:o}"
+        if any(self.expected.path in entry.doubtful for entry in self._entries()):
+            return "a crash cut the call off, and the file was written long after it began"
+        return ""
+
+    def _entries(self) -> tuple[Entry, Entry]:
+        return self.target_entry, self.last_entry
+
+
+def steps_back(targets: Sequence[Entry]) -> list[Step]:
+    """One step per path, from what the last call left to what the first one found."""
+    steps: dict[str, Step] = {}
+    for entry in targets:
+        for place, left in (entry.after or {}).items():
+            found = entry.found(place)
+            step = steps.get(place)
+            if step is None:
+                steps[place] = Step(place, found, entry, left, entry)
+                continue
+            if not found.is_same(step.expected):
+                step.broken = step.broken or (entry, step.expected, found)
+            step.expected, step.last_entry = left, entry
+    return sorted(steps.values(), key=_order)
+
+
+def _order(step: Step) -> tuple[int, int, str]:
+    """Remove from the inside out, then make from the outside in."""
+    depth = step.place.count("/")
+    if step.target.kind == "absent":
+        return (0, -depth, step.place)
+    return (1 if step.target.kind == "directory" else 2, depth, step.place)

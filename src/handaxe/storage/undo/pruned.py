@@ -1,0 +1,38 @@
+"""Calls whose record was pruned: that they were there, so that nobody is told otherwise."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.ports.undo import ChangedCall
+from handaxe.disk.lines import LineLog, scan
+from handaxe.storage.undo.entries import Entry
+from handaxe.storage.undo.layout import PRUNED_NAME
+
+
+class _Gone(msgspec.Struct, frozen=True):
+    call_id: str
+    tool: str
+    at: float
+
+
+def note_pruned(session: Path, entries: Iterable[Entry]) -> None:
+    """Remember the calls of a part of the journal that is about to go."""
+    log = LineLog(session / PRUNED_NAME)
+    try:
+        for entry in entries:
+            if entry.has_changes:
+                log.append(msgspec.json.encode(_Gone(entry.call_id, entry.tool, entry.at)))
+        log.sync()
+    finally:
+        log.close()
+
+
+def pruned_calls(session: Path) -> list[ChangedCall]:
+    """The calls of a session that can no longer be undone, oldest first."""
+    path = session / PRUNED_NAME
+    if not path.exists():
+        return []
+    gone = [msgspec.json.decode(line.payload, type=_Gone) for line in scan(path)]
+    return [ChangedCall(call.call_id, call.tool, call.at, (), pruned=True) for call in gone]

@@ -1,0 +1,140 @@
+"""What stands in an undo journal: one JSON value per line, described as types.
+
+A call has a `Before` (durable ahead of the change) and an `After` (what it left). A `Before`
+without an `After` is a call that still runs, or one that a crash ended.
+"""
+
+import os
+from typing import Literal
+
+import msgspec
+
+StateKind = Literal["absent", "file", "link", "directory", "special"]
+
+
+class Splice(msgspec.Struct, frozen=True):
+    """Small new content, as what differs from the content before."""
+
+    same_head: int
+    same_tail: int
+    middle: bytes
+
+
+class State(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What stood at a path at one moment."""
+
+    path: str
+    kind: StateKind
+    raw_path: bytes = b""
+    """The path's bytes, where they are not UTF-8."""
+    digest: str = ""
+    """SHA-256 of a file; empty for a large one that nobody had hashed."""
+    size_bytes: int = 0
+    mode: int = 0
+    uid: int = 0
+    gid: int = 0
+    mtime_ns: int = 0
+    dev: int = 0
+    ino: int = 0
+    extended: dict[str, bytes] = {}
+    target: bytes = b""
+    """Where a symbolic link points."""
+    content: bytes | None = None
+    """A small file whole."""
+    kept: str = ""
+    """Where the content store has a larger one."""
+    splice: Splice | None = None
+    missing_parents: int = 0
+    """How many of the directories above were not there either."""
+
+    @property
+    def place(self) -> str:
+        """The path as the system takes it."""
+        return os.fsdecode(self.raw_path) if self.raw_path else self.path
+
+    def is_same(self, other: "State") -> bool:
+        """Whether both are the same thing with the same content; modes and times aside."""
+        if self.kind != other.kind:
+            return False
+        if self.kind == "link":
+            return self.target == other.target
+        if self.kind != "file":
+            return True
+        if self.size_bytes != other.size_bytes:
+            return False
+        if self.digest and other.digest:
+            return self.digest == other.digest
+        return self.is_same_inode(other)
+
+    def is_same_inode(self, other: "State") -> bool:
+        """Whether both are one file that nobody wrote to in between."""
+        return (self.dev, self.ino, self.size_bytes, self.mtime_ns) == (
+            other.dev,
+            other.ino,
+            other.size_bytes,
+            other.mtime_ns,
+        )
+
+
+class Start(msgspec.Struct, frozen=True, tag_field="record", tag="start"):
+    """The first record: whose journal this is."""
+
+    session_id: str
+    root: str
+
+
+class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
+    """A call is about to change these paths."""
+
+    call_id: str
+    tool: str
+    at: float
+    states: tuple[State, ...]
+    left_out: tuple[str, ...] = ()
+    """Places below which there was too much to remember."""
+
+
+class After(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_defaults=True):
+    """The call ended; of its paths, those that it changed and how they are now."""
+
+    call_id: str
+    at: float
+    states: tuple[State, ...]
+    found_late: bool = False
+    """Whether somebody looked only after a crash."""
+    doubtful: tuple[str, ...] = ()
+    """Paths that were written so late that it may have been somebody else."""
+
+
+class Undid(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):
+    """A call puts back what other calls had changed: written when it begins, and at its end."""
+
+    call_id: str
+    calls: tuple[str, ...]
+    is_complete: bool
+
+
+Record = Start | Before | After | Undid
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> bytes:
+    """A record as one line of JSON."""
+    return _encoder.encode(record)
+
+
+def decode(payload: bytes) -> Record:
+    """The record of a line; raises msgspec's errors on anything else."""
+    return _decoder.decode(payload)
+
+
+def spelled(path: str) -> tuple[str, bytes]:
+    """A path as JSON can hold it, and its bytes where that loses something."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raw = os.fsencode(path)
+        return raw.decode(errors="replace"), raw
+    return path, b""

@@ -1,0 +1,64 @@
+"""Whole trees below a path that a call may change: what is in them, and what changed.
+
+For tools that name a directory. Bounded: a tree that is too big is left out as a whole and said
+so, because half a tree cannot be put back.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from handaxe.storage.undo.records import State
+
+MAX_FILES = 5_000
+MAX_BYTES = 64 << 20
+
+
+class TooBig(Exception):
+    """There is more below a directory than is remembered."""
+
+
+def below(directory: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES) -> list[str]:
+    """Every path below a directory, parents first; links are not followed."""
+    found: list[str] = []
+    size_bytes = 0
+    waiting = [directory]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                found.append(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    size_bytes += entry.stat(follow_symlinks=False).st_size
+                if len(found) > max_files or size_bytes > max_bytes:
+                    raise TooBig
+    return found
+
+
+def changes(
+    found: Mapping[str, State],
+    left_out: Iterable[str],
+    look_at: Callable[[str, State | None], State],
+) -> list[State]:
+    """What differs now from what was found, with what is new below its directories."""
+    changed: list[State] = []
+    places = dict.fromkeys(found)
+    skipped = frozenset(left_out)
+    for place, before in found.items():
+        now = look_at(place, before)
+        if not now.is_same(before) or (now.mode != before.mode and now.kind != "absent"):
+            changed.append(now)
+        if now.kind == "directory" and now.path not in skipped:
+            places |= dict.fromkeys(_all_below(place))
+    new = (look_at(place, None) for place in places if place not in found)
+    # Children of a new directory must not count it as missing: it is listed itself.
+    return changed + [msgspec.structs.replace(state, missing_parents=0) for state in new]
+
+
+def _all_below(directory: str) -> list[str]:
+    try:
+        return below(directory, max_files=20 * MAX_FILES, max_bytes=1 << 62)
+    except (OSError, TooBig):
+        return []

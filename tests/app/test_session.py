@@ -1,0 +1,344 @@
+"""The library's door: opening, calling, resuming, many at once."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+import handaxe
+from handaxe import Allow, Deny, Effects, Session, ToolCall, ToolContext, ToolResult
+from handaxe.contract.events import CallFinished, SessionStarted
+from handaxe.contract.ports.files import Files
+from handaxe.session.workdir import Workdir
+from handaxe.storage.home import data_home
+from handaxe.storage.sessions import LOG_NAME, list_sessions, read_history
+
+
+def log_of(session_id: str) -> Path:
+    return data_home() / "sessions" / session_id / LOG_NAME
+
+
+@pytest.mark.proves("AR-1")
+async def test_input_may_be_keywords_or_one_dict(session, project):
+    (project / "a.txt").write_text("hello\n")
+    first = await session.call("Read", file_path="a.txt")
+    second = await session.call("Read", {"file_path": "a.txt"})
+    assert first.ok
+    assert first.text == second.text == "     1→hello"
+
+
+@pytest.mark.proves("AR-1", "TC-6")
+async def test_the_result_object_has_the_documented_shape(session, project):
+    (project / "a.txt").write_text("hello\n")
+    result = (await session.call("Read", file_path="a.txt")).to_json()
+    assert json.loads(json.dumps(result)) == result
+    assert {
+        "id", "tool", "ok", "code", "text", "content", "data", "decision", "notes", "duration_ms",
+        "tokens",
+    } <= result.keys()  # fmt: skip
+    assert result["decision"] == {
+        "verdict": "allow",
+        "by": "builtin",
+        "rule": None,
+        "source": None,
+        "reason": "inside the project",
+    }
+
+
+@pytest.mark.proves("RG-6", "AR-1")
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "gemini", "json-schema"])
+async def test_schemas_are_what_the_golden_files_say(session, provider):
+    golden = Path(__file__).parent.parent / "goldens" / f"tools.{provider}.json"
+    shown = json.dumps(session.tools(provider=provider), indent=2, ensure_ascii=False) + "\n"
+    if os.environ.get("HANDAXE_WRITE_GOLDENS"):
+        golden.write_text(shown)
+    assert shown == golden.read_text()
+
+
+async def test_an_unknown_provider_is_a_setup_error(session):
+    with pytest.raises(handaxe.SetupError):
+        session.tools(provider="nobody")
+
+
+@pytest.mark.proves("RG-3")
+async def test_own_tools_come_after_the_built_ins_and_leave_the_prefix_unchanged(project):
+    @handaxe.tool(effects=Effects.none())
+    async def aardvark(word: Annotated[str, "A word."]) -> str:
+        """First in the alphabet."""
+        return word
+
+    async with Session(project) as plain, Session(project, tools=[aardvark]) as more:
+        before = json.dumps(plain.tools("anthropic"))
+        after = json.dumps(more.tools("anthropic"))
+    assert after.startswith(before[:-1])
+    assert [t["name"] for t in json.loads(after)][-1] == "aardvark"
+
+
+@pytest.mark.proves("RG-3")
+async def test_an_own_tool_cannot_take_the_name_of_a_built_in(project):
+    @handaxe.tool(name="Read", effects=Effects.none())
+    async def read(file_path: Annotated[str, "Where."]) -> str:
+        """Not the real one."""
+        return "hijacked"
+
+    (project / "a.txt").write_text("real\n")
+    async with Session(project, tools=[read]) as session:
+        assert "real" in (await session.call("Read", file_path="a.txt")).text
+
+
+@pytest.mark.proves("RG-4")
+async def test_presets_and_lists_choose_tools(project):
+    async with Session(project, tools="read-only") as session:
+        names = [tool["name"] for tool in session.tools()]
+        assert "Read" in names
+        assert "Write" not in names
+        assert (await session.call("Write", file_path="a", content="")).code == "call.unknown_tool"
+    async with Session(project, tools=["Read", "Edit"]) as session:
+        assert [tool["name"] for tool in session.tools()] == ["Edit", "Read"]
+    with pytest.raises(handaxe.SetupError, match="Did you mean 'Read'"):
+        Session(project, tools=["Raed"])
+
+
+@pytest.mark.proves("TC-12")
+async def test_an_own_tool_gets_schema_coercion_permission_and_store_for_nothing(project):
+    @handaxe.tool(effects=Effects.none(), uses=(Files, Workdir))
+    async def line_count(
+        file_path: Annotated[str, "The file."], times: Annotated[int, "How often."], ctx: ToolContext
+    ) -> ToolResult:
+        """Count lines."""
+        path = ctx[Workdir].resolve(file_path)
+        text = await ctx[Files].read(path)
+        return ToolResult(f"{len(text.splitlines())} lines\n" * times)
+
+    (project / "a.txt").write_text("1\n2\n")
+    (project / "secret.txt").write_text("x\n")
+    async with Session(project, tools=[line_count], deny=["Read(secret.txt)"]) as session:
+        result = await session.call("line_count", file_path="a.txt", times="2")
+        assert result.text == "2 lines\n2 lines\n"
+        assert result.notes
+        assert (await session.call("line_count", file_path="a.txt", times="x")).code == "call.bad_input"
+        denied = await session.call("line_count", file_path="secret.txt", times=1)
+        assert denied.code == "permission.denied"
+        asked = await session.call("line_count", file_path="/etc/passwd", times=1)
+        assert asked.code == "permission.asked"
+        long = await session.call("line_count", file_path="a.txt", times=50_000)
+        stored = long.text.partition("saved to: ")[2].partition("\n")[0]
+        again = await session.call("Read", file_path=stored, offset=-1)
+        assert again.ok, again.text
+        assert "2 lines" in again.text
+
+
+async def test_a_tool_cannot_open_through_the_port_what_permission_does_not_cover(project):
+    @handaxe.tool(effects=Effects.none(), uses=(Files,))
+    async def peek(word: Annotated[str, "Ignored."], ctx: ToolContext) -> str:
+        """Look where it was not asked to."""
+        return await ctx[Files].read("/etc/hostname")
+
+    async with Session(project, tools=[peek]) as session:
+        assert (await session.call("peek", word="x")).code == "permission.asked"
+
+
+@pytest.mark.proves("TC-4")
+async def test_the_callback_is_asked_and_its_answer_counts(project):
+    asked = []
+
+    async def on_ask(request):
+        asked.append(request)
+        return Allow() if request.input["file_path"].endswith("yes.txt") else Deny("not this one")
+
+    async with Session(project, on_ask=on_ask) as session:
+        yes = await session.call("Write", file_path="yes.txt", content="")
+        no = await session.call("Write", file_path="no.txt", content="")
+    assert yes.ok
+    assert yes.decision.by == "callback"
+    assert no.code == "permission.denied"
+    assert "not this one" in no.text
+    assert [request.tool for request in asked] == ["Write", "Write"]
+    assert asked[0].input["file_path"] == str(project / "yes.txt")
+
+
+async def test_a_callback_that_fails_or_answers_nonsense_means_no(project):
+    async def fails(request):
+        raise ValueError("planned")
+
+    async def mumbles(request):
+        return True
+
+    for on_ask in (fails, mumbles):
+        async with Session(project, on_ask=on_ask) as session:
+            result = await session.call("Write", file_path="a.txt", content="")
+            assert result.code == "permission.denied"
+    assert not (project / "a.txt").exists()
+
+
+@pytest.mark.proves("PL-4", "SS-3")
+async def test_a_session_is_resumed_with_what_it_knew(project):
+    (project / "a.txt").write_text("one\n")
+    async with Session(project, permission_mode="acceptEdits", session_id="s1") as session:
+        await session.call("Read", file_path="a.txt")
+        edit = ToolCall("e1", "Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"})
+        first = await session.run(edit)
+    async with Session(project, permission_mode="acceptEdits", session_id="s1") as session:
+        replayed = await session.run(edit)
+        assert (replayed.ok, replayed.text) == (True, first.text)
+        again = await session.call("Edit", file_path="a.txt", old_string="two", new_string="three")
+        assert again.ok, again.text
+    assert (project / "a.txt").read_text() == "three\n"
+
+
+@pytest.mark.proves("SS-3")
+async def test_calls_cut_off_by_a_crash_are_closed_on_load(project):
+    async with Session(project, session_id="s1") as session:
+        await session.call("Read", file_path="nothing")
+    log = log_of("s1")
+    whole = log.read_bytes().splitlines(keepends=True)
+    started = next(i for i, line in enumerate(whole) if b"call_started" in line)
+    log.write_bytes(b"".join(whole[: started + 1]))
+    async with Session(project, session_id="s1"):
+        pass
+    history = read_history(log)
+    assert history.open_calls == []
+    assert history.failed_calls == 1
+
+
+@pytest.mark.proves("SS-3")
+async def test_a_log_cut_at_any_byte_loads_and_says_what_was_lost(project):
+    (project / "a.txt").write_text("one\n")
+    async with Session(project, session_id="s1") as session:
+        for _ in range(3):
+            await session.call("Read", file_path="a.txt")
+    log = log_of("s1")
+    whole = log.read_bytes()
+    for cut in range(0, len(whole), 7):
+        log.write_bytes(whole[:cut])
+        async with Session(project, session_id="s1") as session:
+            assert (await session.call("Read", file_path="a.txt")).ok
+        assert read_history(log).open_calls == []
+
+
+@pytest.mark.proves("SS-3")
+async def test_sessions_are_listed_the_last_used_first(project):
+    for name in ("first", "second"):
+        async with Session(project, session_id=name) as session:
+            await session.call("Read", file_path="nothing")
+    listed = list_sessions(data_home())
+    assert [summary.session_id for summary in listed] == ["second", "first"]
+    assert listed[0].calls == listed[0].failed_calls == 1
+    assert listed[0].is_closed
+
+
+async def test_an_idle_session_writes_nothing(project):
+    async with Session(project):
+        pass
+    assert not (data_home() / "sessions").exists()
+
+
+@pytest.mark.parametrize("bad", ["../x", "a/b", "", ".", "x" * 65, "a\0b"])
+async def test_a_session_id_cannot_leave_the_data_directory(project, bad):
+    if bad:
+        with pytest.raises(handaxe.SetupError):
+            Session(project, session_id=bad)
+
+
+async def test_a_closed_session_answers_and_does_nothing(project):
+    session = Session(project, permission_mode="acceptEdits")
+    await session.close()
+    result = await session.call("Write", file_path="a.txt", content="")
+    assert result.code == "call.cancelled"
+    assert not (project / "a.txt").exists()
+
+
+@pytest.mark.proves("SS-5")
+async def test_sessions_share_nothing(tmp_path):
+    roots = [tmp_path / str(i) for i in range(200)]
+    for root in roots:
+        root.mkdir()
+        (root / "a.txt").write_text(f"{root.name}\n")
+    sessions = [Session(root) for root in roots]
+    before = os.getcwd()
+    results = await asyncio.gather(*(s.call("Read", file_path="a.txt") for s in sessions))
+    assert [r.text for r in results] == [f"     1→{root.name}" for root in roots]
+    assert os.getcwd() == before
+    for session in sessions:
+        await session.close()
+
+
+@pytest.mark.proves("SS-2")
+async def test_extra_directories_are_worked_in_and_others_ask(project, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    async with Session(project, add_dirs=[other], permission_mode="acceptEdits") as session:
+        assert (await session.call("Write", file_path=str(other / "a"), content="")).ok
+        outside = await session.call("Write", file_path=str(tmp_path / "b"), content="")
+        assert outside.code == "permission.asked"
+
+
+async def test_a_project_opened_through_a_link_is_known_by_both_names(project, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    (project / "a.txt").write_text("x\n")
+    async with Session(link) as session:
+        assert (await session.call("Read", file_path=str(link / "a.txt"))).ok
+        assert (await session.call("Read", file_path=str(project / "a.txt"))).ok
+
+
+async def test_settings_that_are_wrong_name_the_nearest_key(project):
+    with pytest.raises(handaxe.SetupError, match="line_format"):
+        Session(project, settings={"read": {"line_fromat": "tab"}})
+    with pytest.raises(handaxe.SetupError):
+        Session(project, permission_mode="everything")
+    with pytest.raises(handaxe.SetupError):
+        Session(project / "missing")
+
+
+async def test_listeners_hear_every_event(session, project):
+    heard = []
+    session.subscribe(heard.append)
+    await session.call("Read", file_path="nothing")
+    await asyncio.sleep(0)
+    assert isinstance(heard[0], SessionStarted)
+    assert isinstance(heard[-1], CallFinished)
+
+
+@pytest.mark.proves("AR-1")
+def test_the_synchronous_facade_does_the_same(project):
+    (project / "a.txt").write_text("x\n")
+    with handaxe.connect(project, permission_mode="acceptEdits") as connection:
+        assert connection.call("Read", file_path="a.txt").ok
+        results = connection.call_many([("Read", {"file_path": "a.txt"}), ("Nope", {})])
+        assert [r.ok for r in results] == [True, False]
+        assert connection.tools(provider="openai")
+
+
+@pytest.mark.proves("SS-3")
+def test_a_killed_process_leaves_whole_files_and_a_log_that_loads(project, tmp_path):
+    (project / "a.txt").write_text("0\n")
+    code = textwrap.dedent(f"""
+        import asyncio, handaxe
+        async def main():
+            async with handaxe.Session({str(project)!r}, permission_mode="acceptEdits", session_id="k") as s:
+                await s.call("Read", file_path="a.txt")
+                for i in range(100000):
+                    r = await s.call("Write", file_path="a.txt", content=str(i) * 1000 + "\\n")
+                    assert r.ok, r.text
+                    print(i, flush=True)
+        asyncio.run(main())
+    """)
+    for lines in (1, 5, 20):
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        for _ in range(lines):
+            assert process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        content = (project / "a.txt").read_text()
+        number = content[: (len(content) - 1) // 1000]
+        assert content == number * 1000 + "\n"
+        history = read_history(log_of("k"))
+        assert history.calls

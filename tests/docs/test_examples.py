@@ -1,0 +1,52 @@
+"""Every example in the documentation runs as it stands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parent.parent.parent
+EXAMPLES = sorted((HOUSE / "docs" / "examples").glob("*.py"))
+SAYS = {
+    "own_tool.py": "HELLO FROM CALL_",
+    "permission_callback.py": "script.sh: permission.denied",
+    "provider_schemas.py": '"is_error": true',
+    "quick_start.py": "has been updated successfully",
+    "sync_connect.py": "True file.not_found",
+    "watch_events.py": "  3 of 3\ncount: done",
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_runs(example: Path, tmp_path: Path):
+    project = tmp_path / "project"
+    project.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=project,
+        env={**os.environ, "HANDAXE_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.stderr == ""
+    assert ran.returncode == 0
+    assert SAYS[example.name] in ran.stdout
+
+
+def test_the_readme_shows_the_quick_start_as_it_is():
+    example = (HOUSE / "docs" / "examples" / "quick_start.py").read_text()
+    assert f"```python\n{example}```" in (HOUSE / "README.md").read_text()
+
+
+def test_the_quick_start_has_at_most_ten_lines_of_code():
+    example = (HOUSE / "docs" / "examples" / "quick_start.py").read_text()
+    assert len([line for line in example.splitlines() if line.strip()]) <= 10
+
+
+def test_the_own_tools_of_the_guide_need_fewer_than_thirty_lines():
+    example = (HOUSE / "docs" / "examples" / "own_tool.py").read_text()
+    assert len(example.splitlines()) < 30

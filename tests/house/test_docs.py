@@ -1,0 +1,68 @@
+"""The documentation says what the code says, and its links lead somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parent.parent.parent
+PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
+_LINK = re.compile(r"\]\(([^)#:]+?)(#[^)]*)?\)")
+_FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+ADRS = sorted((HOUSE / "docs" / "adr").glob("*.md"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(HOUSE))
+
+
+def test_generated_pages_are_fresh():
+    command = [sys.executable, str(HOUSE / "docs" / "generate.py"), "--check"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"{ran.stdout}{ran.stderr}"
+
+
+def test_the_picture_shows_what_the_tour_shows():
+    command = [sys.executable, str(HOUSE / "docs" / "images" / "make_tour_svg.py"), "--check"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"{ran.stdout}{ran.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_to_a_file(page: Path):
+    for target, _ in _LINK.findall(_FENCED.sub("", page.read_text())):
+        assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_that_a_page_names_exists(page: Path):
+    named = re.findall(r"`((?:src|docs|tests|scripts|bench|corpus)/[\w./-]+)`", page.read_text())
+    missing = [name for name in named if not (HOUSE / name).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", ADRS, ids=lambda path: path.stem)
+def test_every_decision_has_its_three_parts(page: Path):
+    text = page.read_text()
+    assert re.match(r"# \d{4}\. .+\n", text)
+    assert text.startswith(f"# {page.stem[:4]}. ")
+    for part in ("## Context", "## Decision", "## Consequences"):
+        assert part in text
+    assert page.name in (HOUSE / "docs" / "index.md").read_text()
+
+
+def test_the_page_for_agents_is_short():
+    assert len((HOUSE / "AGENTS.md").read_text().splitlines()) < 60
+
+
+@pytest.mark.parametrize("script", ["scripts/check", "scripts/tour", "scripts/with-uv", ".ci/run"])
+def test_scripts_can_be_started(script: str):
+    assert os.access(HOUSE / script, os.X_OK)
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    command = (HOUSE / ".ci" / "run").read_text().splitlines()[-1]
+    assert f"\n{command}\n" in (HOUSE / "README.md").read_text()

@@ -1,0 +1,143 @@
+"""The rules of the house, as tests."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import handaxe
+from handaxe.contract.faults import ToolFault
+from handaxe.testing.conformance import problems_of
+from handaxe.tools import BUILTIN, loaders
+
+SOURCE = Path(handaxe.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+BANNED = {
+    "utils", "helpers", "common", "misc", "base", "core", "impl", "manager", "handler", "types",
+    "constants",
+}  # fmt: skip
+MAY_LOAD_AT_START = {"msgspec", "handaxe"}
+SUPPRESSION_BUDGET = 20
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_module_is_a_junk_drawer(path: Path):
+    assert path.stem not in BANNED
+    assert path.parent.name not in BANNED
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_module_says_what_it_is(path: Path):
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_module_is_longer_than_four_hundred_lines(path: Path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+PACKAGES = [p for p in MODULES if p.name == "__init__.py" and p.parent != SOURCE]
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in PACKAGES if len(p.relative_to(SOURCE).parts) == 2], ids=name_of
+)
+def test_every_room_says_what_belongs_there(path: Path):
+    doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+    for promise in ("Belongs here:", "Does not:", "May import:"):
+        assert promise in doc
+
+
+def test_the_table_of_tools_is_sorted_and_names_what_it_loads():
+    assert list(BUILTIN) == sorted(BUILTIN)
+    for name, load in loaders().items():
+        assert load().name == name
+
+
+def test_every_tool_module_is_in_the_table():
+    prompts = {p for p in (SOURCE / "tools").rglob("*.md")}
+    listed = set(BUILTIN.values())
+    for prompt in prompts:
+        parts = prompt.relative_to(SOURCE).with_suffix("").parts
+        module = ".".join(("handaxe", *(parts[:-1] if parts[-1] == "prompt" else parts)))
+        assert module in listed, f"{prompt} has no tool in the table"
+
+
+@pytest.mark.proves("TC-1", "TC-2")
+@pytest.mark.parametrize("name", BUILTIN)
+def test_every_built_in_tool_keeps_the_contract(name: str):
+    assert problems_of(loaders()[name]()) == []
+
+
+def all_faults() -> list[type[ToolFault]]:
+    for module in MODULES:
+        if module.stem.endswith("faults"):
+            __import__(".".join(("handaxe", *module.relative_to(SOURCE).with_suffix("").parts)))
+    found: list[type[ToolFault]] = []
+    waiting = [ToolFault]
+    while waiting:
+        for fault in waiting.pop().__subclasses__():
+            if fault.__module__.startswith("handaxe."):
+                found.append(fault)
+                waiting.append(fault)
+    return found
+
+
+@pytest.mark.parametrize("fault", all_faults(), ids=lambda fault: fault.__name__)
+def test_every_fault_has_a_stable_code_and_a_docstring(fault: type[ToolFault]):
+    assert re.fullmatch(r"[a-z]+\.[a-z_]+", fault.code)
+    assert fault.__doc__
+
+
+def test_public_names_are_the_ones_that_are_exported():
+    assert sorted(handaxe.__all__) == list(handaxe.__all__)
+    for name in handaxe.__all__:
+        assert getattr(handaxe, name) is not None
+
+
+def test_importing_handaxe_loads_nothing_heavy():
+    code = "import sys; before = set(sys.modules); import handaxe; print(*set(sys.modules) - before)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in out.stdout.split()}
+    third_party = {name for name in loaded if name not in sys.stdlib_module_names}
+    assert third_party <= MAY_LOAD_AT_START
+    assert "asyncio" not in loaded
+
+
+def test_a_session_loads_no_third_party_module_but_msgspec():
+    code = (
+        "import sys; before = set(sys.modules); import handaxe; handaxe.Session; "
+        "import handaxe.tools.files.read, handaxe.tools.files.edit; "
+        "print(*set(sys.modules) - before)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in out.stdout.split()}
+    # msgspec itself prefers typing_extensions where that happens to be installed.
+    allowed = MAY_LOAD_AT_START | {"typing_extensions"}
+    assert {n for n in loaded if n not in sys.stdlib_module_names} <= allowed
+
+
+def test_suppressions_of_the_type_checker_are_few_and_named():
+    found = [
+        line
+        for path in MODULES
+        for line in path.read_text().splitlines()
+        if "pyright: ignore" in line or "type: ignore" in line
+    ]
+    assert all(re.search(r"pyright: ignore\[\w+\]", line) for line in found)
+    assert len(found) <= SUPPRESSION_BUDGET
+
+
+def test_broad_excepts_are_marked_with_their_reason():
+    for path in MODULES:
+        for line in path.read_text().splitlines():
+            if re.search(r"except (Base)?Exception\b", line) and "BLE001" not in line:
+                # A broad handler that only cleans up has to raise again.
+                assert "raise" in path.read_text(), path

@@ -1,0 +1,163 @@
+"""Random bash commands from a grammar, biased towards what two readers may read differently."""
+
+from __future__ import annotations
+
+import random
+
+LOOKING = "ls cat head wc grep sort cut tr stat file du nl uniq seq which echo printf true".split()
+CHANGING = ["rm", "tee", "touch", "evil", "curl", "npm"]
+FILES = ["a.txt", "b.txt", "src", "src/c.txt", "*.txt", "'sp ace'", '"q.txt"', "./a.txt", "-l", "-n"]
+SPECIAL = list(" \t\n;&|()<>$`'\"\\{}[]*?#!=~") + ["$(", "))", "&&", "||", "<<E\n", "\\\n"]
+
+
+class Maker:
+    """A source of random commands."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.calm = False
+
+    def command(self) -> str:
+        """One command text, sometimes damaged."""
+        self.calm = self.random.random() < 0.5
+        text = self.script(2 if self.calm else 3)
+        if self.random.random() < (0.1 if self.calm else 0.25):
+            text = self.damage(text)
+        return text
+
+    def damage(self, text: str) -> str:
+        for _ in range(self.random.randint(1, 3)):
+            at = self.random.randint(0, len(text))
+            if self.random.random() < 0.4 and text:
+                text = text[:at] + text[at + 1 :]
+            else:
+                text = text[:at] + self.random.choice(SPECIAL) + text[at:]
+        return text
+
+    def pick(self, *options):
+        chosen = self.random.choice(options)
+        return chosen() if callable(chosen) else chosen
+
+    def script(self, depth: int) -> str:
+        parts = [self.statement(depth) for _ in range(self.random.choice([1, 1, 1, 2, 3]))]
+        return self.random.choice(["; ", "\n", " && ", " || ", " & ", ";"]).join(parts)
+
+    def statement(self, depth: int) -> str:
+        if depth <= 0 or self.random.random() < 0.55:
+            return self.simple(depth)
+        inner = depth - 1
+        return self.pick(
+            lambda: f"{self.simple(inner)} | {self.simple(inner)}",
+            lambda: f"{self.simple(inner)} |& {self.simple(inner)}",
+            lambda: f"({self.script(inner)})",
+            lambda: f"{{ {self.script(inner)}; }}",
+            lambda: f"if {self.simple(inner)}; then {self.script(inner)}; fi",
+            lambda: f"if {self.simple(inner)}\nthen {self.script(inner)}\nelse {self.simple(inner)}\nfi",
+            lambda: f"for v in {self.word(inner)} {self.word(inner)}; do {self.script(inner)}; done",
+            lambda: f"for v in a.txt b.txt; do cat \"$v\"; {self.simple(inner)}; done",
+            lambda: f"while false; do {self.script(inner)}; done",
+            lambda: f"until {self.simple(0)} || true; do {self.script(inner)}; done",
+            lambda: f"case {self.word(inner)} in a*) {self.script(inner)};; *) {self.simple(inner)};; esac",
+            lambda: f"! {self.simple(inner)}",
+            lambda: f"time {self.simple(inner)}",
+            lambda: f"f() {{ {self.script(inner)}; }}; f",
+            lambda: f"[[ -n {self.word(inner)} ]] && {self.simple(inner)}",
+            lambda: f"(( 1 + 2 )) && {self.simple(inner)}",
+            lambda: f"x={self.name()}; $x {self.word(inner)}",
+            lambda: f"x={self.word(inner)}; echo $x",
+            lambda: f"cat <<E\n{self.word(inner)} {self.word(inner)}\nE\n{self.simple(inner)}",
+            lambda: f"cat <<'E'\n{self.word(inner)} $(rm x)\nE\n{self.simple(inner)}",
+            lambda: f"cat <<-E | {self.simple(0)}\n\t`{self.simple(0)}`\n\tE\n",
+            lambda: f"cd src && {self.simple(inner)}",
+            lambda: f"coproc {self.simple(inner)}",
+            lambda: f"{self.simple(inner)} # {self.simple(0)}",
+        )
+
+    def simple(self, depth: int) -> str:
+        words = [self.name(), *[self.word(depth) for _ in range(self.random.randint(0, 3))]]
+        if self.random.random() < 0.15:
+            words.insert(0, self.pick("x=1", "LC_ALL=C", f"x={self.word(0)}", "NO_COLOR=1"))
+        if self.random.random() < 0.2:
+            words.append(self.redirect(depth))
+        text = " ".join(words)
+        if self.random.random() < (0.02 if self.calm else 0.12):
+            text = self.wrap(text)
+        if self.random.random() < 0.05:
+            text = text.replace(" ", " \\\n", 1)
+        return text
+
+    def wrap(self, text: str) -> str:
+        quoted = "'" + text.replace("'", "'\\''") + "'"
+        return self.pick(
+            f"env x=1 {text}",
+            f"timeout 5 {text}",
+            f"nice {text}",
+            f"nohup {text}",
+            f"command {text}",
+            f"builtin {text}",
+            f"(exec {text})",
+            f"echo a.txt | xargs {text}",
+            f"eval {quoted}",
+            f"bash -c {quoted}",
+            f"sh -ec {quoted}",
+            f"trap {quoted} EXIT",
+            f"bash <<< {quoted}",
+            f"echo {quoted} | sh",
+            f"test -v 'a[$({text})]'",
+            f"[[ 'a[$({text})]' -eq 0 ]]",
+            f"env -S {quoted}",
+            f"setsid {text}",
+        )
+
+    def name(self) -> str:
+        looking = 0.97 if self.calm else 0.75
+        name = self.random.choice(LOOKING if self.random.random() < looking else CHANGING)
+        if self.random.random() < (0.97 if self.calm else 0.85):
+            return name
+        head, tail = name[:1], name[1:]
+        return self.pick(
+            f'"{name}"',
+            f"'{name}'",
+            f"\\{name}",
+            f'{head}""{tail}',
+            f"{head}'{tail}'",
+            f"$'{name}'",
+            f"$'\\x{ord(head):02x}'{tail}",
+            f"{head}\\\n{tail}",
+            f"{{{name},}}",
+            f"{{{name},a.txt}}",
+            f"$(echo {name})",
+            f"${{u:-{name}}}",
+            f"`echo {name}`",
+            f"{head}${{u}}{tail}",
+            f"{head}$u{tail}",
+        )
+
+    def word(self, depth: int) -> str:
+        if self.calm and self.random.random() < 0.6:
+            return self.random.choice(["a.txt", "b.txt", "src", "'a;b'", '"x y"', "-l", "src/c.txt"])
+        if depth <= 0 or self.random.random() < 0.6:
+            return self.pick(
+                self.random.choice(FILES), self.random.choice(FILES), "$x", '"$x"', "${x}", "'a;b'",
+                '"a && b"', "a#b", "\\;", "\\$x", "{a,b}", "{1..3}", "~", "$((1+2))", "$'a\\tb'", "${#x}",
+                "${x:-a.txt}", '"a\\"b"', "[ab].txt", "=", "!", "$?", "a\\ b", "''", "?.txt", "%s",
+            )  # fmt: skip
+        inner = self.statement(depth - 1) if self.random.random() < 0.3 else self.simple(depth - 1)
+        return self.pick(
+            f"$({inner})",
+            f'"$({inner})"',
+            f"`{inner.replace('`', '')}`" if "\\" not in inner else "a",
+            f"<({inner})",
+            f"${{x:-$({inner})}}",
+            f'"${{x:-$({inner})}}"',
+            f'"a $({inner}) b"',
+            f"$(( $({inner}) + 1 ))",
+            f"'$({inner})'" if "'" not in inner else "a",
+        )
+
+    def redirect(self, depth: int) -> str:
+        return self.pick(
+            "2>&1", ">/dev/null", "2>/dev/null", "&>/dev/null", "< a.txt", "> out", ">> out", ">| out",
+            "2> err", "&> out", "<> out", ">& out", "3>&1", ">&2", f"< {self.word(depth)}",
+            f"<<< {self.word(depth)}", f"> {self.word(depth)}", "{fd}> out", ">out <a.txt",
+        )  # fmt: skip

@@ -1,0 +1,168 @@
+"""Runs random commands in real bash with recorders as programs, and compares with the verdicts.
+
+By hand: `uv run python tests/shell/recorder_fuzz.py --commands 50000`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from grammar import CHANGING, LOOKING, Maker
+from reference import decision
+
+BASH = "/bin/bash"
+REAL = "bash sh env timeout nice nohup xargs setsid stdbuf".split()
+RECORDED = [*LOOKING, *CHANGING, "sed", "find", "git", "id", "date"]
+SOURCE = r"""
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    char exe[4096], line[8192];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0) return 1;
+    exe[n] = 0;
+    char *slash = strrchr(exe, '/');
+    if (!slash) return 1;
+    int length = snprintf(line, sizeof line, "%s", slash + 1);
+    for (int i = 1; i < argc && length < 8000; i++)
+        length += snprintf(line + length, sizeof line - length, "\x1f%.200s", argv[i]);
+    length += snprintf(line + length, sizeof line - length, "\x1e");
+    strcpy(slash, "/../log");
+    int fd = open(exe, O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (fd < 0 || write(fd, line, length) < 0) return 1;
+    close(fd);
+    printf("rm evil\n");
+    return 0;
+}
+"""
+
+
+class Recorder:
+    """A throw-away directory with recorder programs."""
+
+    def __init__(self, root: Path) -> None:
+        self.bin = root / "bin"
+        self.log = root / "log"
+        self.work = root / "work"
+        self.dirty = True
+        self.clean: dict[str, str] = {}
+        self.bin.mkdir(parents=True)
+        (root / "recorder.c").write_text(SOURCE)
+        built = root / "recorder"
+        subprocess.run(["cc", "-O1", "-o", built, root / "recorder.c"], check=True)
+        for name in RECORDED:
+            os.link(built, self.bin / name)
+        for name in REAL:
+            os.symlink(str(shutil.which(name)), self.bin / name)
+
+    def reset(self) -> None:
+        self.log.write_text("")
+        if not self.dirty:
+            return
+        shutil.rmtree(self.work, ignore_errors=True)
+        (self.work / "src").mkdir(parents=True)
+        for name in ("a.txt", "b.txt", "q.txt", "src/c.txt"):
+            (self.work / name).write_text(f"{name}\n")
+        self.clean = self.tree()
+        self.dirty = False
+
+    def tree(self) -> dict[str, str]:
+        return {
+            str(path.relative_to(self.work)): path.read_text(errors="replace") if path.is_file() else ""
+            for path in sorted(self.work.rglob("*"))
+        }
+
+    def run(self, command: str) -> tuple[list[str], bool]:
+        """The programs that ran, and whether any file changed."""
+        self.reset()
+        env = {"PATH": str(self.bin), "HOME": str(self.work), "LANG": "C.UTF-8"}
+        process = subprocess.Popen(
+            [BASH, "--norc", "--noprofile", "-c", command],
+            cwd=self.work,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            try:
+                os.killpg(process.pid, 9)
+            except ProcessLookupError:
+                pass
+            process.wait()
+        if "&" in command or "(" in command or "`" in command:
+            time.sleep(0.005)
+        ran = [line.split("\x1f")[0] for line in self.log.read_text(errors="replace").split("\x1e")]
+        self.dirty = self.tree() != self.clean
+        return [name for name in ran if name], self.dirty
+
+
+def fuzz(commands: int, seed: int, *, verbose: bool = False) -> tuple[Counter[str], list[str]]:
+    """Numbers, and the commands that broke a promise."""
+    counts: Counter[str] = Counter()
+    broken: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="handaxe-fuzz-") as directory:
+        recorder = Recorder(Path(directory))
+        for number in range(commands):
+            command = Maker(seed * 1_000_003 + number).command()
+            counts["commands"] += 1
+            _check(command, recorder, counts, broken)
+            if verbose and number % 2000 == 1999:
+                print(number + 1, dict(counts), f"{len(broken)} broken", flush=True)
+    return counts, broken
+
+
+def _check(command: str, recorder: Recorder, counts: Counter[str], broken: list[str]) -> None:
+    plain = decision(command).verdict
+    denied = decision(command, allow=["Bash"], deny=["Bash(rm:*)"]).verdict
+    counts[f"plain {plain}"] += 1
+    counts[f"denying {denied}"] += 1
+    if plain != "allow" and denied != "allow":
+        return
+    if "\0" in command:
+        return
+    ran, changed = recorder.run(command)
+    counts["run"] += 1
+    if plain == "allow":
+        wrong = [name for name in ran if name not in LOOKING]
+        if wrong:
+            broken.append(f"ALLOWED ran {wrong}: {command!r}")
+        if changed:
+            broken.append(f"ALLOWED changed files: {command!r}")
+    if denied == "allow" and "rm" in ran:
+        broken.append(f"DENIED rm ran: {command!r}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--commands", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    start = time.perf_counter()
+    counts, broken = fuzz(options.commands, options.seed, verbose=True)
+    for line in broken[:50]:
+        print(line)
+    print(dict(counts), f"{len(broken)} broken, {time.perf_counter() - start:.0f} s")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
