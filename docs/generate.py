@@ -18,6 +18,7 @@ import msgspec
 
 import handaxe
 from handaxe.contract.faults import ToolFault
+from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exits
 from handaxe.frontends.cli.main import COMMANDS
 from handaxe.runtime.catalog.presets import PRESETS
@@ -81,12 +82,12 @@ def tools_page() -> Iterator[str]:
             for name, names in PRESETS.items()
         ],
     )
-    yield "\nChoose one with `Session(tools=\"read-only\")` or `--tools read-only`."
+    yield '\nChoose one with `Session(tools="read-only")` or `--tools read-only`.'
     for name, load in sorted(loaders().items()):
         yield from _tool(name, load())
 
 
-def _tool(name: str, tool: Any) -> Iterator[str]:
+def _tool(name: str, tool: Tool[Any]) -> Iterator[str]:
     yield f"\n## {name}\n"
     yield tool.prompt()
     yield ""
@@ -134,8 +135,8 @@ def _described(schema: dict[str, Any]) -> str:
 
 def faults_page() -> Iterator[str]:
     yield "# Faults\n"
-    yield "A call that did not succeed has `ok: false`, one of these codes and a text that says what"
-    yield "to do next. A code never changes its meaning; the sentences may get better.\n"
+    yield "A call that did not succeed has `ok: false`, one of these codes and a text that says"
+    yield "what to do next. A code never changes its meaning; the sentences may get better."
     by_code: dict[str, list[type[ToolFault]]] = {}
     for fault in _all_faults():
         by_code.setdefault(fault.code, []).append(fault)
@@ -168,9 +169,9 @@ def _all_faults() -> list[type[ToolFault]]:
 
 def events_page() -> Iterator[str]:
     yield "# Events\n"
-    yield "Everything that happens in a session is one of these. `session.subscribe(listener)` gets"
-    yield "them as objects of `handaxe.contract.events`; the session's log `events.jsonl` holds them"
-    yield "as JSON lines; `handaxe sessions show ID` prints them.\n"
+    yield "Everything that happens in a session is one of these. `session.subscribe(listener)`"
+    yield "gets them as objects of `handaxe.contract.events`; the session's log `events.jsonl`"
+    yield "holds them as JSON lines; `handaxe sessions show ID` prints them.\n"
     yield "Every event also has `at`, the time in seconds since the epoch."
     module = ast.parse((SOURCE / "contract" / "events.py").read_text(encoding="utf-8"))
     for node in module.body:
@@ -201,10 +202,10 @@ def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str, str]]:
 
 def settings_page() -> Iterator[str]:
     yield "# Settings\n"
-    yield "Give them to `Session(settings={...})`, or to the command line with `--settings` as a JSON"
-    yield "object or the name of a file that holds one. Keys may be nested or dotted:"
-    yield '`{"read": {"line_format": "tab"}}` and `{"read.line_format": "tab"}` are the same. A wrong'
-    yield "key or value is an error that names the nearest valid key.\n"
+    yield "Give them to `Session(settings={...})`, or to the command line with `--settings` as a"
+    yield "JSON object or the name of a file that holds one. Keys may be nested or dotted:"
+    yield '`{"read": {"line_format": "tab"}}` and `{"read.line_format": "tab"}` are the same.'
+    yield "A wrong key or value is an error that names the nearest valid key.\n"
     yield from _table(("key", "type", "default", "meaning"), list(_settings(Settings, "")))
 
 
@@ -224,7 +225,7 @@ def _settings(options: type[Any], prefix: str) -> Iterator[tuple[str, ...]]:
         yield f"`{key}`", _type_of(msgspec.json.schema(kind)), shown, text
 
 
-def _kind_and_text(hint: Any) -> tuple[Any, str]:
+def _kind_and_text(hint: object) -> tuple[Any, str]:
     if get_origin(hint) is not Annotated:
         return hint, ""
     kind, *facts = get_args(hint)
@@ -236,8 +237,9 @@ def _kind_and_text(hint: Any) -> tuple[Any, str]:
 
 def cli_page() -> Iterator[str]:
     yield "# Command line\n"
-    yield "Results go to standard output, everything else to standard error. A terminal gets colours,"
-    yield "a pipe plain text; `NO_COLOR` is honoured. `handaxe --version` prints the version.\n"
+    yield "Results go to standard output, everything else to standard error. A terminal gets"
+    yield "colours, a pipe plain text; `NO_COLOR` is honoured. `handaxe --version` prints the"
+    yield "version.\n"
     shared = _options_of(_parser("call"), of_session=True)
     for name, summary in COMMANDS.items():
         parser = _parser(name)
@@ -328,8 +330,12 @@ def rooms_section() -> Iterator[str]:
                 yield f"{'#' * min(2 + len(parts), 5)} `{'/'.join(parts)}`\n"
                 told, _, rules = promise.partition("Belongs here:")
                 yield f"{_joined(told)}\n"
-                marked = re.sub(r"(?m)^(Does not|May import):", r"\n- \1:", f"- Belongs here:{rules}")
-                yield "\n".join(_joined(line) for line in re.split(r"\n(?=- )", marked) if line.strip())
+                marked = re.sub(
+                    r"(?m)^(Does not|May import):", r"\n- \1:", f"- Belongs here:{rules}"
+                )
+                yield "\n".join(
+                    _joined(line) for line in re.split(r"\n(?=- )", marked) if line.strip()
+                )
                 yield ""
 
 

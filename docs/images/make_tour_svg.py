@@ -41,7 +41,7 @@ def output_of_tour() -> str:
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     command = [sys.executable, "-m", "handaxe", "tour"]
-    with subprocess.Popen(command, stdout=theirs, env=environment) as tour:  # noqa: S603
+    with subprocess.Popen(command, stdout=theirs, env=environment):  # noqa: S603
         os.close(theirs)
         shown = b""
         while chunk := _read(ours):
@@ -78,14 +78,15 @@ def draw(lines: list[str]) -> str:
     dots = "".join(
         f'<circle cx="{MARGIN_PX + 18 * at}" cy="16" r="5" fill="#484f58"/>' for at in range(3)
     )
+    size = f'width="{width}" height="{height}"'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-            f'viewBox="0 0 {width} {height}" role="img" aria-label="A part of handaxe tour">',
-            f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}"',
+            ' role="img" aria-label="A part of handaxe tour">',
+            f'<rect {size} rx="8" fill="#0d1117"/>',
             dots,
-            '<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" '
-            'font-size="13.5" fill="#e6edf3">',
+            '<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"',
+            ' font-size="13.5" fill="#e6edf3">',
             *drawn,
             "</g>",
             "</svg>",

@@ -342,3 +342,26 @@ def test_a_killed_process_leaves_whole_files_and_a_log_that_loads(project, tmp_p
         assert content == number * 1000 + "\n"
         history = read_history(log_of("k"))
         assert history.calls
+
+
+@pytest.mark.proves("RG-1", "RG-2")
+async def test_a_blanket_deny_hides_the_tool_and_a_scoped_one_keeps_it(project):
+    async with Session(project, deny=["Write", "Edit(secret/**)"]) as session:
+        names = [tool["name"] for tool in session.tools()]
+        assert "Write" not in names
+        assert "Edit" in names
+        assert (await session.call("Write", file_path="a", content="")).code == "permission.denied"
+
+
+async def test_a_hard_link_to_the_outside_asks(project, tmp_path):
+    (tmp_path / "outside.txt").write_text("x\n")
+    os.link(tmp_path / "outside.txt", project / "a.txt")
+    (project / "b.txt").write_text("x\n")
+    os.link(project / "b.txt", project / "c.txt")
+    async with Session(project, permission_mode="acceptEdits") as session:
+        for name in ("a.txt", "b.txt"):
+            await session.call("Read", file_path=name)
+        outside = await session.call("Write", file_path="a.txt", content="y\n")
+        assert outside.code == "permission.asked"
+        inside = await session.call("Write", file_path="b.txt", content="y\n")
+        assert inside.code != "permission.asked"

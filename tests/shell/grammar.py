@@ -6,7 +6,18 @@ import random
 
 LOOKING = "ls cat head wc grep sort cut tr stat file du nl uniq seq which echo printf true".split()
 CHANGING = ["rm", "tee", "touch", "evil", "curl", "npm"]
-FILES = ["a.txt", "b.txt", "src", "src/c.txt", "*.txt", "'sp ace'", '"q.txt"', "./a.txt", "-l", "-n"]
+FILES = [
+    "a.txt",
+    "b.txt",
+    "src",
+    "src/c.txt",
+    "*.txt",
+    "'sp ace'",
+    '"q.txt"',
+    "./a.txt",
+    "-l",
+    "-n",
+]
 SPECIAL = list(" \t\n;&|()<>$`'\"\\{}[]*?#!=~") + ["$(", "))", "&&", "||", "<<E\n", "\\\n"]
 
 
@@ -52,12 +63,18 @@ class Maker:
             lambda: f"({self.script(inner)})",
             lambda: f"{{ {self.script(inner)}; }}",
             lambda: f"if {self.simple(inner)}; then {self.script(inner)}; fi",
-            lambda: f"if {self.simple(inner)}\nthen {self.script(inner)}\nelse {self.simple(inner)}\nfi",
-            lambda: f"for v in {self.word(inner)} {self.word(inner)}; do {self.script(inner)}; done",
-            lambda: f"for v in a.txt b.txt; do cat \"$v\"; {self.simple(inner)}; done",
+            lambda: (
+                f"if {self.simple(inner)}\nthen {self.script(inner)}\nelse {self.simple(inner)}\nfi"
+            ),
+            lambda: (
+                f"for v in {self.word(inner)} {self.word(inner)}; do {self.script(inner)}; done"
+            ),
+            lambda: f'for v in a.txt b.txt; do cat "$v"; {self.simple(inner)}; done',
             lambda: f"while false; do {self.script(inner)}; done",
             lambda: f"until {self.simple(0)} || true; do {self.script(inner)}; done",
-            lambda: f"case {self.word(inner)} in a*) {self.script(inner)};; *) {self.simple(inner)};; esac",
+            lambda: (
+                f"case {self.word(inner)} in a*) {self.script(inner)};; *) {self.simple(inner)};; esac"
+            ),
             lambda: f"! {self.simple(inner)}",
             lambda: f"time {self.simple(inner)}",
             lambda: f"f() {{ {self.script(inner)}; }}; f",
@@ -135,7 +152,9 @@ class Maker:
 
     def word(self, depth: int) -> str:
         if self.calm and self.random.random() < 0.6:
-            return self.random.choice(["a.txt", "b.txt", "src", "'a;b'", '"x y"', "-l", "src/c.txt"])
+            return self.random.choice(
+                ["a.txt", "b.txt", "src", "'a;b'", '"x y"', "-l", "src/c.txt"]
+            )
         if depth <= 0 or self.random.random() < 0.6:
             return self.pick(
                 self.random.choice(FILES), self.random.choice(FILES), "$x", '"$x"', "${x}", "'a;b'",

@@ -81,7 +81,9 @@ class Recorder:
 
     def tree(self) -> dict[str, str]:
         return {
-            str(path.relative_to(self.work)): path.read_text(errors="replace") if path.is_file() else ""
+            str(path.relative_to(self.work)): path.read_text(errors="replace")
+            if path.is_file()
+            else ""
             for path in sorted(self.work.rglob("*"))
         }
 
@@ -99,7 +101,7 @@ class Recorder:
             start_new_session=True,
         )
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=1)
         except subprocess.TimeoutExpired:
             pass
         finally:

@@ -42,7 +42,9 @@ def path_rules(
     return judge
 
 
-def rules(allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()) -> ShellRules:
+def rules(
+    allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()
+) -> ShellRules:
     def made(texts: Iterable[str]) -> tuple[Rule, ...]:
         out: list[Rule] = []
         for text in texts:

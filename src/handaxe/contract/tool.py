@@ -100,6 +100,17 @@ class Tool(Generic[Args]):
         )
         return paths or (TextSubject(_as_text(args)),)
 
+    async def situate(
+        self,
+        args: Args,  # noqa: ARG002
+        ctx: ToolContext,  # noqa: ARG002
+    ) -> tuple[Effects, tuple[Subject, ...]] | None:
+        """Effects and subjects that only the session's state knows; None if the input says all.
+
+        Asked when no earlier call that could matter is still running.
+        """
+        return None
+
     async def validate(self, args: Args, ctx: ToolContext) -> None:
         """Raise a fault if the call cannot work; cheap, and before anybody is asked."""
 

@@ -26,6 +26,7 @@ from handaxe.contract.subjects import Access
 from handaxe.disk import atomic
 from handaxe.disk.places import open_regular_at
 from handaxe.disk.versions import read_open, version_of
+from handaxe.host.hard_links import names_inside
 from handaxe.host.line_scan import SAMPLE_BYTES, WINDOW_BYTES, scan
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import Format, NotText, decode, sniff
@@ -76,6 +77,16 @@ class LocalFiles(Files):
                 raise BadPath(f"{path} leads through a loop of links. Name the file itself.")
             real = onward
 
+    def has_name_outside(self, real: str, roots: Sequence[str]) -> bool:
+        """Whether the file may have a second name (a hard link) outside `roots`."""
+        try:
+            info = os.lstat(real)
+        except OSError:
+            return False
+        if info.st_nlink < 2 or not stat.S_ISREG(info.st_mode):
+            return False
+        return names_inside(info, roots) < info.st_nlink
+
     async def look(self, path: str) -> FileInfo | None:
         """What stands at the end of the path's links; None if nothing does."""
         real = self._arrive(path, "read")
@@ -94,6 +105,16 @@ class LocalFiles(Files):
             return os.listdir(real)
         except OSError:
             return []
+
+    async def head(self, path: str, size_bytes: int) -> bytes:
+        """The first bytes of a regular file, to tell what it is."""
+        _, fd, _ = self._open(path)
+        try:
+            return os.pread(fd, size_bytes, 0)
+        except OSError as error:
+            raise _told(path, error) from error
+        finally:
+            os.close(fd)
 
     async def load(self, path: str, *, max_bytes: int | None = None) -> Loaded:
         """The whole of a regular file."""
@@ -253,8 +274,11 @@ def _small_window(data: bytes, version: FileVersion, offset: int, limit: int) ->
 
 def _large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: int) -> Window:
     try:
-        found = scan(fd, offset, limit)
         sample = os.pread(fd, SAMPLE_BYTES, 0)
+        if b"\0" in sample:
+            # Most binary files show it at once; there is no need to go through all of one.
+            raise faults.Binary(real, info.st_size)
+        found = scan(fd, offset, limit)
         wanted = min(found.end - found.start, WINDOW_BYTES)
         data = os.pread(fd, wanted, found.start)
     finally:

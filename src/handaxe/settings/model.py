@@ -30,6 +30,17 @@ class EditOptions(_Options, frozen=True, kw_only=True):
     ] = "visible"
 
 
+class UndoOptions(_Options, frozen=True, kw_only=True):
+    """How long changes can be undone."""
+
+    max_bytes: Annotated[
+        int, msgspec.Meta(ge=0), "How much old content is kept, over all sessions; oldest go first."
+    ] = 1 << 30
+    retention_days: Annotated[
+        int, msgspec.Meta(ge=1), "How long a session's changes can be undone after its last one."
+    ] = 30
+
+
 class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     """What may run without a question."""
 
@@ -48,6 +59,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     read: ReadOptions = ReadOptions()
     edit: EditOptions = EditOptions()
     permissions: PermissionOptions = PermissionOptions()
+    undo: UndoOptions = UndoOptions()
     max_parallel_calls: Annotated[
         int, msgspec.Meta(ge=1, le=1000), "How many calls run at once."
     ] = 10

@@ -14,14 +14,12 @@ from handaxe.shell.operands import Setting, checked_path, path_uses
 from handaxe.shell.options import Refused, read_arguments
 from handaxe.shell.places import PathUse
 from handaxe.shell.secrets import is_own_variable
-from handaxe.shell.tables import ProgramTable
+from handaxe.shell.tables import ProgramTable, names
 
 Check = Callable[[list[Field], ProgramTable, State, Setting], list[PathUse]]
 
 _TEST_UNARY_PATH = frozenset("-" + letter for letter in "abcdefghkprsuwxGLNOS")
-_TEST_BINARY = frozenset(
-    ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"]
-)
+_TEST_BINARY = names("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PS_BSD = re.compile(r"[auxwfjlvTH]+")
 _PS_UNIX = re.compile(r"-[AaefFlHjTdNwL]+")
@@ -151,19 +149,31 @@ def _ps(
     at = 0
     while at < len(values):
         value = values[at]
-        if value in ("-o", "-p", "-u", "-C", "--sort", "--ppid", "-eo", "-axo", "-ao", "-fp", "-fu"):
+        if value in (
+            "-o",
+            "-p",
+            "-u",
+            "-C",
+            "--sort",
+            "--ppid",
+            "-eo",
+            "-axo",
+            "-ao",
+            "-fp",
+            "-fu",
+        ):
             at += 2
             continue
         plain = _PS_UNIX.fullmatch(value) or (at == 0 and _PS_BSD.fullmatch(value))
-        if not plain and not re.fullmatch(r"--(sort|ppid|pid)=[\w,%+-]+|--no-headers|--forest", value):
+        if not plain and not re.fullmatch(
+            r"--(sort|ppid|pid)=[\w,%+-]+|--no-headers|--forest", value
+        ):
             raise Refused(f"the option {value} of ps is not known to be harmless")
         at += 1
     return []
 
 
-def _jq(
-    fields: list[Field], table: ProgramTable, state: State, setting: Setting
-) -> list[PathUse]:
+def _jq(fields: list[Field], table: ProgramTable, state: State, setting: Setting) -> list[PathUse]:
     """Named arguments take two words; the filter may read nothing but its input."""
     rest: list[Field] = []
     at = 0
@@ -207,5 +217,3 @@ CHECKS: dict[str, Check] = {
     "git": _git,
 }
 """Proofs by the name an option table gives in `check`."""
-
-

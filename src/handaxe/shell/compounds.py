@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from handaxe.shell.conditional import is_conditional
 from handaxe.shell.syntax import Compound, CompoundKind, Node, Sequence, Word
 from handaxe.shell.words import WordReader
 
@@ -215,8 +216,8 @@ class CompoundReader(WordReader):
             self.skip_lines()
             if re.compile(r"\]\](?=[ \t\n;&|()<>]|$)").match(self.text, self.pos):
                 self.pos += 2
-                if not node.words:
-                    raise self.fail("an empty test")
+                if not is_conditional(node.words):
+                    raise self.fail("a test that bash would not accept")
                 return node
             node.words.append(self._read_test_word(node.words))
 

@@ -10,12 +10,13 @@ from handaxe.shell.fields import Field, fields_of, value_field
 from handaxe.shell.flow import Part, State, walk
 from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
-from handaxe.shell.syntax import Script, Sequence, Simple
 from handaxe.shell.subcommands import without_global_options
+from handaxe.shell.syntax import Script, Sequence, Simple
+from handaxe.shell.tables import names
 
-_EVALUATING = frozenset(
-    "test [ printf read let declare typeset local export readonly unset mapfile readarray compgen "
-    "complete wait exec".split()
+_EVALUATING = names(
+    "test [ printf read let declare typeset local export readonly unset mapfile readarray "
+    "compgen complete wait exec"
 )
 _RUNS_TEXT = frozenset({"compgen", "complete", "mapfile", "readarray"})
 _COMMAND_VARIABLE = re.compile(
@@ -141,7 +142,9 @@ class _Finder:
             return
         script = parse(text)
         if script.problems:
-            self.danger.unknown = f"the inner shell text cannot be read: {script.problems[0].message}"
+            self.danger.unknown = (
+                f"the inner shell text cannot be read: {script.problems[0].message}"
+            )
             self.danger.unread.append(text)
         self._parts(script, depth, certain=certain)
 
@@ -167,6 +170,10 @@ class _Finder:
             return
         values = [field.value for field in fields[1:]]
         self._evaluated(values, depth)
+        named = program not in ("test", "[", "printf", "exec") or {"-v", "-R"} & set(values)
+        if named and any(field.kind == "unknown" for field in fields[1:]):
+            if program not in ("export", "local", "readonly"):
+                self.danger.evaluates = f"{program} evaluates an argument that is not known"
         if program in _RUNS_TEXT and "-C" in values:
             at = values.index("-C") + 2
             if at < len(fields):

@@ -113,7 +113,9 @@ def _critical(
 ) -> Destruction | None:
     """A removal whose target is, or may be, the system, the home or the project itself."""
     operands = [f for f in candidate.fields[1:] if not (f.known or "").startswith("-")]
-    recursive = any(_carries(f.value, frozenset({"-r", "-R", "--recursive"})) for f in candidate.fields[1:])
+    recursive = any(
+        _carries(f.value, frozenset({"-r", "-R", "--recursive"})) for f in candidate.fields[1:]
+    )
     for field in operands:
         target = _critical_target(field, states, cwd, home, working_dirs, recursive=recursive)
         if target is not None:

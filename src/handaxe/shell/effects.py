@@ -15,11 +15,11 @@ from handaxe.shell.flow import Part, State
 from handaxe.shell.places import Access, PathUse, is_dynamic_device, uses_of
 from handaxe.shell.runners import program_name
 from handaxe.shell.syntax import Redirect
-from handaxe.shell.tables import load_toml
+from handaxe.shell.tables import load_toml, names
 
 _DUPLICATION = re.compile(r"\d+-?|-")
 _INPUTS = frozenset({"<", "<&"})
-_PRINTS = frozenset("echo printf true false : exit return seq sleep basename dirname type which".split())
+_PRINTS = names("echo printf true false : exit return seq sleep basename dirname type which")
 
 
 class _Table(Struct, frozen=True):

@@ -7,12 +7,17 @@ from handaxe.shell.flow import State
 from handaxe.shell.operands import checked_path
 from handaxe.shell.options import Refused
 from handaxe.shell.places import PathUse
+from handaxe.shell.tables import names
 
-_ALONE = frozenset(
-    ["-print", "-print0", "-ls", "-prune", "-quit", "-empty", "-depth", "-mount", "-xdev", "-daystart", "-readable", "-writable", "-executable", "-true", "-false", "-not", "-a", "-o", "-and", "-or", "-nouser", "-nogroup", "-noleaf", "!", "(", ")", ",", "-ignore_readdir_race"]
+_ALONE = names(
+    "-print -print0 -ls -prune -quit -empty -depth -mount -xdev -daystart -readable -writable "
+    "-executable -true -false -not -a -o -and -or -nouser -nogroup -noleaf ! ( ) , "
+    "-ignore_readdir_race"
 )
-_VALUED = frozenset(
-    ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-lname", "-ilname", "-regex", "-iregex", "-regextype", "-type", "-xtype", "-size", "-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links", "-inum", "-fstype", "-used", "-printf", "-context"]
+_VALUED = names(
+    "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex "
+    "-regextype -type -xtype -size -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth "
+    "-perm -user -group -uid -gid -links -inum -fstype -used -printf -context"
 )
 _PATHS = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
 

@@ -22,9 +22,11 @@ from handaxe.shell.syntax import (
     Simple,
     Word,
 )
+from handaxe.shell.tables import names
 
-_STATEFUL = frozenset(
-    ["eval", "source", ".", "mapfile", "readarray", "declare", "typeset", "local", "export", "readonly", "unset", "let", "getopts", "pushd", "popd", "shopt", "exec", "trap", "alias", "unalias", "enable", "builtin", "command", "set", "bind", "complete", "fc"]
+_STATEFUL = names(
+    "eval source . mapfile readarray declare typeset local export readonly unset let getopts "
+    "pushd popd shopt exec trap alias unalias enable builtin command set bind complete fc"
 )
 _VISITS = 600
 _LOOP_VALUES = 12

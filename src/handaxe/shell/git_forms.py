@@ -9,10 +9,11 @@ from handaxe.shell.flow import State
 from handaxe.shell.operands import Setting, path_uses
 from handaxe.shell.options import Arguments, Refused, read_arguments
 from handaxe.shell.places import PathUse, resolve
-from handaxe.shell.tables import git_forms
+from handaxe.shell.tables import git_forms, names
 
-_PLAIN_GLOBALS = frozenset(
-    ["--no-pager", "-P", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs", "--no-lazy-fetch", "--no-advice"]
+_PLAIN_GLOBALS = names(
+    "--no-pager -P --no-optional-locks --no-replace-objects --literal-pathspecs --glob- "
+    "pathspecs --noglob-pathspecs --icase-pathspecs --no-lazy-fetch --no-advice"
 )
 _CONFIG_KEYS = re.compile(
     r"(user\.(name|email|signingkey)|core\.\w+|init\.\w+|pull\.\w+|push\.\w+|merge\.\w+|diff\.\w+"

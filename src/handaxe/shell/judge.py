@@ -26,7 +26,15 @@ Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
 By = Literal["rule", "mode", "builtin"]
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
-_SECRET_NAMES = (".env", ".env.local", ".env.production", ".env.development", ".env.test", ".netrc", ".npmrc")
+_SECRET_NAMES = (
+    ".env",
+    ".env.local",
+    ".env.production",
+    ".env.development",
+    ".env.test",
+    ".netrc",
+    ".npmrc",
+)
 
 
 class PathVerdict(Struct, frozen=True):
@@ -279,7 +287,9 @@ class Judge(Struct):
 def _critical(losses: list[Destruction], text: str) -> PartDecision | None:
     for loss in losses:
         if loss.critical:
-            return PartDecision(text, "ask", f"{loss.form} {loss.reason}; that always needs a decision")
+            return PartDecision(
+                text, "ask", f"{loss.form} {loss.reason}; that always needs a decision"
+            )
     return None
 
 

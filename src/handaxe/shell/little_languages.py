@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from handaxe.shell.tables import names
+
 # A bracket without a slash, a newline or another bracket inside: everybody reads its end alike.
 _BRACKET = r"\[\^?(?:\]?[^\]\[/\n\\]*|\[:[a-z]+:\])\]"
 _SED_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|{_BRACKET})+/[IM]*)"
@@ -77,11 +79,15 @@ def _sed_part(script: str, at: int, delimiter: str) -> int:
     return -1
 
 
-_AWK_WORDS = frozenset(
-    ["BEGIN", "END", "print", "printf", "if", "else", "for", "while", "do", "in", "next", "exit", "break", "continue", "delete", "NR", "NF", "FNR", "FS", "OFS", "ORS", "RS", "FILENAME", "SUBSEP", "RSTART", "RLENGTH", "IGNORECASE", "length", "substr", "split", "index", "tolower", "toupper", "sprintf", "gsub", "sub", "match", "int", "sqrt", "exp", "log", "sin", "cos", "atan2", "rand", "srand", "gensub", "strftime", "systime", "asort", "asorti", "strtonum"]
+_AWK_WORDS = names(
+    "BEGIN END print printf if else for while do in next exit break continue delete NR NF FNR "
+    "FS OFS ORS RS FILENAME SUBSEP RSTART RLENGTH IGNORECASE length substr split index "
+    "tolower toupper sprintf gsub sub match int sqrt exp log sin cos atan2 rand srand gensub "
+    "strftime systime asort asorti strtonum"
 )
-_AWK_CALLS = frozenset(
-    ["length", "substr", "split", "index", "tolower", "toupper", "sprintf", "gsub", "sub", "match", "int", "sqrt", "exp", "log", "sin", "cos", "atan2", "rand", "srand", "gensub", "strftime", "systime", "asort", "asorti", "strtonum"]
+_AWK_CALLS = names(
+    "length substr split index tolower toupper sprintf gsub sub match int sqrt exp log sin "
+    "cos atan2 rand srand gensub strftime systime asort asorti strtonum"
 )
 _AWK_BRANCH = re.compile(r"\b(?:if|while|for)\b")
 _AWK_TOKEN = re.compile(

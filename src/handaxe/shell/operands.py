@@ -26,9 +26,7 @@ class Setting(Struct, frozen=True):
     git_clean: bool = True
 
 
-def path_uses(
-    arguments: Arguments, program: str, state: State, _setting: Setting
-) -> list[PathUse]:
+def path_uses(arguments: Arguments, program: str, state: State, _setting: Setting) -> list[PathUse]:
     """The files that typed operands and option values read; raises `Refused`."""
     uses: list[PathUse] = []
     for kind, field in arguments.typed:

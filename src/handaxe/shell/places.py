@@ -11,12 +11,14 @@ from typing import Literal
 from msgspec import Struct
 
 from handaxe.shell.fields import PROCESS, Field
+from handaxe.shell.tables import names
 
 Access = Literal["read", "write"]
 
 _FREE = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", PROCESS})
-_SYSTEM = frozenset(
-    ["bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "media", "mnt", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var", "Applications", "Library", "System", "Users", "Volumes", "private", "nix", "snap"]
+_SYSTEM = names(
+    "bin boot dev etc home lib lib32 lib64 media mnt opt proc root run sbin srv sys tmp usr "
+    "var Applications Library System Users Volumes private nix snap"
 )
 
 

@@ -13,11 +13,13 @@ from handaxe.shell.rules import squeeze
 from handaxe.shell.runners import SHELLS, runners
 from handaxe.shell.subcommands import WITH_SUBCOMMANDS
 from handaxe.shell.syntax import Simple
+from handaxe.shell.tables import names
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _THIRD = frozenset({"run", "exec", "compose", "x", "script"})
-_NEVER = frozenset(
-    "git curl wget nc ssh scp eval source . exec cd pushd kill crontab chmod chown mv cp ln tee sed dd".split()
+_NEVER = names(
+    "git curl wget nc ssh scp eval source . exec cd pushd kill crontab chmod chown mv cp ln "
+    "tee sed dd"
 )
 _LIMIT = 5
 

@@ -18,15 +18,36 @@ from handaxe.shell.options import Refused, read_arguments
 from handaxe.shell.places import PathUse, uses_of
 from handaxe.shell.secrets import is_harmless_prefix, is_own_variable, looks_secret
 from handaxe.shell.syntax import Compound, Piece, Simple, Word
-from handaxe.shell.tables import read_only_programs, version_calls
+from handaxe.shell.tables import names, read_only_programs, version_calls
 
 _ARITHMETIC = re.compile(r"[0-9\s+*/%()<>=!&|^~?:,$A-Za-z_-]*", re.ASCII)
 _ARITHMETIC_CHANGE = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 _NAMES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_EXPANDING = frozenset({"", "#", "##", "%", "%%", "-", ":-", "+", ":+", "/", "//", "^", "^^", ",", ",,", ":", "?", ":?"})
+_EXPANDING = frozenset(
+    {
+        "",
+        "#",
+        "##",
+        "%",
+        "%%",
+        "-",
+        ":-",
+        "+",
+        ":+",
+        "/",
+        "//",
+        "^",
+        "^^",
+        ",",
+        ",,",
+        ":",
+        "?",
+        ":?",
+    }
+)
 _SYSTEM_DIRS = ("/bin/", "/usr/bin/")
 _NUMERIC_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_STRING_TESTS = frozenset({"=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"})
+_STRING_TESTS = names("= == != =~ < > -nt -ot -ef")
 _UNARY_TESTS = frozenset("-" + letter for letter in "abcdefghknprstuwxzGLNOS")
 _SIGNS = frozenset({"&&", "||", "(", ")", "!"})
 
@@ -201,7 +222,11 @@ def _skip_duration(fields: list[Field]) -> list[Field] | None:
 
 
 def _skip_niceness(fields: list[Field]) -> list[Field] | None:
-    if len(fields) > 2 and fields[0].known == "-n" and re.fullmatch(r"-?\d+", fields[1].known or ""):
+    if (
+        len(fields) > 2
+        and fields[0].known == "-n"
+        and re.fullmatch(r"-?\d+", fields[1].known or "")
+    ):
         return fields[2:]
     if fields and re.fullmatch(r"-n?-?\d+", fields[0].known or ""):
         fields = fields[1:]

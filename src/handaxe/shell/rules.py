@@ -139,9 +139,7 @@ def unwrap_once(fields: list[Field]) -> list[Field]:
     return unwrap_proven(fields, 1)
 
 
-def hits(
-    specifier: str, part: Part, danger: Danger
-) -> Literal["no", "maybe", "yes"]:
+def hits(specifier: str, part: Part, danger: Danger) -> Literal["no", "maybe", "yes"]:
     """Whether a deny or ask rule covers anything `part` could run."""
     pattern = compile_specifier(specifier)
     if pattern.everything:
@@ -149,7 +147,7 @@ def hits(
     best: Literal["no", "maybe", "yes"] = "no"
     if isinstance(part.node, Simple) and _matches_text(pattern, squeeze(part.node.words)):
         return "yes"
-    if _matches_text(pattern, _BLANKS.sub(" ", part.text)):
+    if part.kind == "simple" and _matches_text(pattern, _BLANKS.sub(" ", part.text)):
         return "yes"
     for candidate in danger.candidates:
         found = _hits_candidate(pattern, candidate)

@@ -14,10 +14,10 @@ from typing import Any
 from msgspec import Struct
 
 from handaxe.shell.fields import Field
-from handaxe.shell.tables import load_toml
+from handaxe.shell.tables import load_toml, names
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-SHELLS = frozenset("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh".split())
+SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
 _SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LOOSE_LIMIT = 40
@@ -90,6 +90,8 @@ def inner_of(fields: list[Field]) -> Inner:
         _shell(args, inner)
     elif program in ("eval", "trap", "alias", "coproc"):
         _evaluating(program, args, inner)
+    elif program == "command" and args and args[0].known in ("-v", "-V"):
+        pass
     elif program in ("source", "."):
         inner.commands.append((args, True)) if args else None
     elif program == "find":
@@ -199,6 +201,8 @@ def _run(runner: Runner, args: list[Field], inner: Inner) -> None:
     rest = args[at + runner.skip :]
     if not rest:
         return
+    if rest[0].known in {f"-{name}" for name in runner.strings} and len(rest) > 1:
+        inner.texts.append((rest[1], certain))
     if runner.joins:
         inner.texts.append((_joined(rest), certain))
     inner.commands.append((rest, certain))

@@ -12,8 +12,12 @@ from handaxe.shell.fields import Field
 
 _SEPARATORS = re.compile(r"[;&|\n(){}`]|\$\(|\r|\0|<\(|>\(")
 _QUOTING = re.compile(r"\\\n|['\"\\]|\$(?=['\"])")
-_LEAD = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\+?=\S*|[!{}]|if|then|elif|else|do|while|until|time|coproc)")
-_INVISIBLE = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_LEAD = re.compile(
+    r"(?:[A-Za-z_][A-Za-z0-9_]*\+?=\S*|[!{}]|if|then|elif|else|do|while|until|time|coproc)"
+)
+_INVISIBLE = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
 
 
 def scan(text: str) -> Iterator[list[Field]]:

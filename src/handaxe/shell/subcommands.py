@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from handaxe.shell.fields import Field
 from handaxe.shell.runners import program_name
+from handaxe.shell.tables import names
 
-_GIT_VALUED = frozenset(
-    "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --exec-path --attr-source".split()
+_GIT_VALUED = names(
+    "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --exec-path --attr- source"
 )
-WITH_SUBCOMMANDS = frozenset(
-    "git docker podman kubectl helm npm yarn pnpm bun cargo go uv pip pip3 poetry aws gcloud az gh glab "
-    "systemctl terraform tofu brew apt apt-get yum dnf pacman apk make hg svn jj composer bundle gem mix "
-    "rails flutter dart dotnet conda mamba heroku vercel netlify fly firebase wrangler supabase snap flatpak "
-    "launchctl ip nmcli virsh vagrant ansible crontab redis-cli psql mysql nix openssl oc k9s argocd istioctl "
-    "docker-compose rustup deno npx task just".split()
+WITH_SUBCOMMANDS = names(
+    "git docker podman kubectl helm npm yarn pnpm bun cargo go uv pip pip3 poetry aws gcloud "
+    "az gh glab systemctl terraform tofu brew apt apt-get yum dnf pacman apk make hg svn jj "
+    "composer bundle gem mix rails flutter dart dotnet conda mamba heroku vercel netlify fly "
+    "firebase wrangler supabase snap flatpak launchctl ip nmcli virsh vagrant ansible crontab "
+    "redis-cli psql mysql nix openssl oc k9s argocd istioctl docker-compose rustup deno npx "
+    "task just"
 )
 
 

@@ -30,6 +30,11 @@ class ProgramTable(Struct, frozen=True):
     check: str = ""
 
 
+def names(text: str) -> frozenset[str]:
+    """The words of `text` as a set; keeps long lists of names readable."""
+    return frozenset(text.split())
+
+
 def load_toml(name: str) -> dict[str, Any]:
     """One of the data files."""
     text = resources.files(_PACKAGE).joinpath("programs", name).read_text("utf-8")

@@ -18,6 +18,7 @@ from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.records import After, Before, State
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
+from handaxe.storage.undo.threads import in_thread
 from handaxe.storage.undo.trees import TooBig, below, changes
 
 IDLE_S = 5.0
@@ -57,7 +58,7 @@ class DiskCheckpoints(Checkpoints):
 
         try:
             if any(_is_slow(path, may_pin=may_pin) for path in paths):
-                await _in_thread(record)
+                await in_thread(record)
             else:
                 record()
         except OSError as error:
@@ -146,13 +147,3 @@ def _is_slow(path: str, *, may_pin: bool) -> bool:
         return False
     is_pinned = may_pin and info.st_nlink == 1
     return info.st_size > _LARGE_BYTES and not is_pinned
-
-
-async def _in_thread(work: Callable[[], None]) -> None:
-    """Run in a thread to its end, even if nobody waits for it any more."""
-    future = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        await asyncio.shield(future)
-    except asyncio.CancelledError:
-        await asyncio.wait([future])
-        raise

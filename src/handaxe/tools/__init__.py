@@ -14,6 +14,7 @@ from handaxe.contract.tool import Tool
 BUILTIN: dict[str, str] = {
     "Edit": "handaxe.tools.files.edit",
     "Read": "handaxe.tools.files.read",
+    "Undo": "handaxe.tools.files.undo",
     "Write": "handaxe.tools.files.write",
 }
 """Every built-in tool by name, with the module that holds the class of that name."""

@@ -1,4 +1,5 @@
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from handaxe.runtime.permission.decide import (
     Request,
     decide,
     hidden_by,
+    is_binding,
     is_read_denied,
 )
+from handaxe.runtime.permission.families import Behaviour
 from handaxe.runtime.permission.policy import CurrentPolicy, make_policy
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import Mode, PermissionState, RuleText
@@ -22,8 +25,10 @@ TABLES = Path(__file__).with_name("tables")
 
 
 def policy_with(*, mode: Mode = "default", deny=(), ask=(), allow=(), **places):
-    kinds = (("deny", deny), ("ask", ask), ("allow", allow))
-    rules = [parse_rule(text, kind, source="flags") for kind, texts in kinds for text in texts]
+    kinds: dict[Behaviour, Sequence[str]] = {"deny": deny, "ask": ask, "allow": allow}
+    rules = [
+        parse_rule(text, kind, source="flags") for kind, texts in kinds.items() for text in texts
+    ]
     places = {"roots": ["/repo", "/extra"], "home": "/home/dev", **places}
     return make_policy(rules, mode=mode, free_to_read=["/state/results"], **places)
 
@@ -305,3 +310,19 @@ def test_a_rule_book_lists_what_is_wrong_with_its_rules():
     problems = policy.book.problems
     assert len(problems) == 4
     assert all(problem.endswith(".") for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("tool", "path", "binding"),
+    [
+        ("Read", "/repo/a", False),
+        ("Read", "/etc/passwd", False),
+        ("Write", "/repo/a", False),
+        ("Write", "/repo/.git/config", True),
+        ("Write", "/repo/asked", True),
+        ("Write", "/repo/denied", True),
+    ],
+)
+def test_a_hook_cannot_answer_for_rules_and_protected_paths(tool, path, binding):
+    policy = policy_with(ask=["Edit(asked)"], deny=["Edit(denied)"])
+    assert is_binding(decide(request_for(tool, path), policy)) is binding

@@ -203,15 +203,12 @@ async def test_an_allow_of_a_hook_does_not_beat_a_rule():
         return BeforeOutcome(decision=Allow())
 
     hooks = Hooks({"PreToolUse": [allow]})
-    for behaviour, code in (("deny", "call.unknown_tool"), ("ask", "permission.asked")):
+    for behaviour, code in (("deny", "permission.denied"), ("ask", "permission.asked")):
         bench = Workbench(
             [Step()], mode="default", rules=[RuleText("Step", behaviour, "flags")], hooks=hooks
         )
         result = await bench.pipeline.call(call(name="x", writes=["a"]))
-        if behaviour == "ask":
-            assert result.code == code
-        else:
-            assert result.code in {code, "permission.denied"}
+        assert result.code == code
     bench = Workbench([Step()], mode="default", hooks=hooks)
     assert (await bench.pipeline.call(call(name="x", writes=["a"]))).ok
 

@@ -80,6 +80,10 @@ class Files(ABC):
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
 
     @abstractmethod
+    def has_name_outside(self, real: str, roots: Sequence[str]) -> bool:
+        """Whether the file may have a second name (a hard link) outside `roots`."""
+
+    @abstractmethod
     def judged_by(self, judge: Judge) -> "Files":
         """The same tree, opening only what `judge` lets pass."""
 
@@ -90,6 +94,10 @@ class Files(ABC):
     @abstractmethod
     async def names(self, directory: str) -> list[str]:
         """The names in a directory; empty if there is none."""
+
+    @abstractmethod
+    async def head(self, path: str, size_bytes: int) -> bytes:
+        """The first bytes of a regular file, to tell what it is."""
 
     @abstractmethod
     async def load(self, path: str, *, max_bytes: int | None = None) -> Loaded:

@@ -33,6 +33,8 @@ class PdfPage(msgspec.Struct, frozen=True):
     number: int
     text: str
     is_cut: bool = False
+    """Whether the page has more text than this."""
+    is_broken: bool = False
     picture: Picture | None = None
 
 

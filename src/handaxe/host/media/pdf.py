@@ -12,14 +12,12 @@ from typing import Any
 from handaxe.contract.media_faults import BadPdf, EncryptedPdf, NotInstalled, TooCostly
 from handaxe.contract.ports.media import PageRange, PdfPage, PdfPages, Picture
 
-LIMIT_S = 20
+LIMIT_S = 15
 """How long one call may read and draw, in seconds of the clock and of the processor."""
 MAX_PAGE_CHARS = 50_000
 
 _START = "import sys; sys.path[:0] = {paths!r}; from handaxe.host.media.pdf_child import main; main()"
 _LINE_BYTES = 16 << 20
-# Between one answer of the child and the end of its process there is only its own tidying up.
-_GOODBYE_S = 2
 
 
 async def read_pdf(
@@ -47,7 +45,7 @@ async def read_pdf(
             async for answer in _conversation(child, data):
                 answers.append(answer)
     if not answers:
-        raise TooCostly(f"{LIMIT_S} seconds and the memory set aside for it")
+        raise _too_costly()
     return _pages(answers)
 
 
@@ -59,18 +57,30 @@ def _pages(answers: list[tuple[dict[str, Any], bytes]]) -> PdfPages:
         raise BadPdf("its structure cannot be made out")
     if not facts["total"]:
         raise BadPdf("it has no pages")
-    if facts["wanted"] and len(answers) == 1:
-        raise TooCostly(f"{LIMIT_S} seconds and the memory set aside for it")
-    pages = tuple(_page(header, body) for header, body in answers[1:])
+    texts = [header for header, _ in answers[1:] if "text" in header]
+    if facts["wanted"] and not texts:
+        raise _too_costly()
+    drawn = {header["page"]: _picture(header, body) for header, body in answers if body}
+    pages = tuple(
+        PdfPage(
+            header["page"],
+            header["text"],
+            is_cut=header["is_cut"],
+            is_broken=header["is_broken"],
+            picture=drawn.get(header["page"]),
+        )
+        for header in texts
+    )
     return PdfPages(facts["total"], tuple(facts["wanted"]), pages)
 
 
-def _page(header: dict[str, Any], body: bytes) -> PdfPage:
-    picture = None
-    if body:
-        width, height = header["size"]
-        picture = Picture("image/jpeg", body, width, height, width, height, is_changed=True)
-    return PdfPage(header["page"], header["text"], header["is_cut"], picture)
+def _picture(header: dict[str, Any], body: bytes) -> Picture:
+    width, height = header["size"]
+    return Picture("image/jpeg", body, width, height, width, height, is_changed=True)
+
+
+def _too_costly() -> TooCostly:
+    return TooCostly(f"{LIMIT_S} seconds and the memory set aside for it")
 
 
 async def _conversation(

@@ -5,7 +5,6 @@ from outside; a process can. It imports as little as it can, because it starts w
 """
 
 import ctypes
-import io
 import json
 import resource
 import sys
@@ -40,9 +39,10 @@ def main() -> None:
     total = pdfium.FPDF_GetPageCount(document)
     wanted = pick_pages(map(tuple, request["ranges"]), total, request["max_pages"])
     _send(out, {"total": total, "wanted": wanted})
-    draws = len(wanted) <= request["max_drawn"]
-    for number in wanted:
-        _send(out, *_page(document, number, request, draws=draws))
+    # All text first: it is cheap, and a page that takes for ever to draw must not cost it.
+    unseen = [number for number in wanted if _send_text(out, document, number, request)]
+    for number in wanted if len(wanted) <= request["max_drawn"] else unseen:
+        _send_picture(out, document, number, request)
 
 
 def _limit(data_bytes: int, cpu_s: int) -> None:
@@ -59,21 +59,23 @@ def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
     out.flush()
 
 
-def _page(
-    document: Any, number: int, request: dict[str, Any], *, draws: bool
-) -> tuple[dict[str, Any], bytes]:
+def _send_text(out: BinaryIO, document: Any, number: int, request: dict[str, Any]) -> bool:
+    """Send a page's text; whether there is so little that the page has to be drawn."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
-    if not page:
-        return {"page": number, "text": "", "is_cut": False, "broken": True}, b""
-    text, is_cut = _text(page, request["max_chars"])
-    header: dict[str, Any] = {"page": number, "text": text, "is_cut": is_cut}
-    body = b""
-    if draws or len(text.strip()) < SCANNED_CHARS:
-        drawn = _draw(page, request["max_side"], request["max_bytes"])
-        if drawn is not None:
-            body, header["size"] = drawn
-    pdfium.FPDF_ClosePage(page)
-    return header, body
+    text, is_cut = _text(page, request["max_chars"]) if page else ("", False)
+    _send(out, {"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})
+    if page:
+        pdfium.FPDF_ClosePage(page)
+    return bool(page) and len(text.strip()) < SCANNED_CHARS
+
+
+def _send_picture(out: BinaryIO, document: Any, number: int, request: dict[str, Any]) -> None:
+    page = pdfium.FPDF_LoadPage(document, number - 1)
+    drawn = _draw(page, request["max_side"], request["max_bytes"]) if page else None
+    if drawn is not None:
+        _send(out, {"page": number, "size": drawn[1]}, drawn[0])
+    if page:
+        pdfium.FPDF_ClosePage(page)
 
 
 def _text(page: Any, max_chars: int) -> tuple[str, bool]:

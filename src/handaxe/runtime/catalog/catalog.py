@@ -40,20 +40,24 @@ class Catalog:
         self._external = {tool.name: tool for tool in external if tool.name not in builtin}
 
     def find(self, name: str) -> tuple[AnyTool, str | None]:
-        """The tool of that name, and a note if the name is an old one."""
+        """The tool of that name, and a note if the name is an old one.
+
+        A tool that a deny rule hides is still found: the rule answers for it.
+        """
         found = self._found.get(name)
         if found is None:
-            found = self._find(name)
-            self._found[name] = found
-        if self._is_hidden(found[0].name):
-            raise self._unknown(name)
+            found = self._found[name] = self._find(name)
         return found
 
     def offered(self) -> list[AnyTool]:
         """Every tool on offer, in the order the model sees them."""
         builtin = [self._load(name) for name in sorted(self._builtin)]
         external = [self._external[name] for name in sorted(self._external)]
-        return [tool for tool in (*builtin, *external) if self._is_offered(tool)]
+        return [
+            tool
+            for tool in (*builtin, *external)
+            if self._is_offered(tool) and not self._is_hidden(tool.name)
+        ]
 
     def _find(self, name: str) -> tuple[AnyTool, str | None]:
         if name in self._builtin or name in self._external:
@@ -75,7 +79,6 @@ class Catalog:
         return (
             (tool.name in self._selected or tool.name in self._external)
             and all(port in self._ports for port in tool.uses)
-            and not self._is_hidden(tool.name)
             and tool.enabled()
         )
 

@@ -6,7 +6,7 @@ leads; a rule that allows has to cover both. The function looks at nothing but i
 never raises.
 """
 
-from handaxe.contract.decision import Ask, Decision
+from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.runtime.permission import reasons
 from handaxe.runtime.permission.book import ToolRules
 from handaxe.runtime.permission.families import (
@@ -24,7 +24,7 @@ from handaxe.runtime.permission.scopes import PathIndex, Place, place_of
 from handaxe.runtime.permission.texts import fits_domain, fits_value, fits_words
 from handaxe.session.workdir import normalize
 
-__all__ = ["JudgedPath", "Policy", "Request", "decide", "hidden_by", "is_read_denied"]
+__all__ = ["JudgedPath", "Policy", "Request", "decide", "hidden_by", "is_binding", "is_read_denied"]
 
 MAX_RECENT = 2048
 
@@ -67,6 +67,13 @@ def decide(request: Request, policy: Policy) -> Decision:
 def hidden_by(policy: Policy, tool_name: str) -> bool:
     """Whether a deny rule covers every call of a tool, so that it need not be shown."""
     return policy.book.hiding(tool_name) is not None
+
+
+def is_binding(decision: Decision) -> bool:
+    """Whether a hook's or a tool's own yes is no answer: a rule spoke, or the path is protected."""
+    return not isinstance(decision, Allow) and (
+        isinstance(decision, Deny) or decision.by == "rule" or decision.source == reasons.PROTECTED
+    )
 
 
 def is_read_denied(policy: Policy, path: str, real: str | None = None) -> bool:

@@ -11,6 +11,8 @@ from handaxe.runtime.permission.rules import Rule, format_rule
 from handaxe.runtime.permission.scopes import suggested_scope
 
 SHOWN_CHARS = 300
+PROTECTED = "protected"
+"""The source of a question that no rule, hook or tool may answer."""
 
 INSIDE = Allow("inside the project", "builtin")
 STORED = Allow("part of this session's own stored results", "builtin")
@@ -66,6 +68,7 @@ def protected(path: str, name: str) -> Ask:
         f"{shown(path)} is protected: what is written to {shown(name)} can make other programs "
         "run code or relax permissions, so it needs a yes whatever rules allow.",
         "builtin",
+        source=PROTECTED,
     )
 
 
@@ -75,6 +78,7 @@ def hard_link(path: str) -> Ask:
         f"{shown(path)} also has a name outside the working directories (a hard link), so "
         "changing it needs a yes whatever rules allow; a copy of the file would not.",
         "builtin",
+        source=PROTECTED,
     )
 
 

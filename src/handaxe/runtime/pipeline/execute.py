@@ -20,7 +20,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import Refused, prepare
-from handaxe.runtime.pipeline.run import failed_by_bug, run
+from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
 from handaxe.text.tokens import estimate
@@ -180,8 +180,11 @@ class Pipeline:
                 self._traffic.isolate(ticket)
             await self._traffic.start(ticket)
             activity.has_started = True
-            result = await run(prepared, self._among)
-            return await settle(result, prepared, self._among)
+            try:
+                result = await run(prepared, self._among)
+                return await settle(result, prepared, self._among)
+            finally:
+                await remember_outcome(prepared, self._among)
         except Refused as refused:
             result = ToolResult.from_fault(refused.fault)
             return msgspec.structs.replace(result, decision=refused.decision)

@@ -43,14 +43,22 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
         args, coerced = read_input(tool.args_type, call.input)
     except InputProblems as problems:
         raise BadInput(tool.name, problems.problems) from None
-    subjects = tool.subjects(args)
+    notes = (*((renamed,) if renamed else ()), *coerced)
+    effects = tool.effects_of(args)
+    parsed = Parsed(call, tool, args, effects, (), {}, notes)
+    return with_touched(parsed, effects, tool.subjects(args), among)
+
+
+def with_touched(
+    parsed: Parsed, effects: Effects, subjects: tuple[Subject, ...], among: Collaborators
+) -> Parsed:
+    """The call with these effects and subjects, their paths resolved."""
     places: dict[str, Located] = {}
     for subject in subjects:
         if isinstance(subject, PathSubject):
             _locate(subject.path, places, among)
-    effects = _resolved(tool.effects_of(args), places, among)
-    notes = (*((renamed,) if renamed else ()), *coerced)
-    return Parsed(call, tool, args, effects, subjects, places, notes)
+    effects = _resolved(effects, places, among)
+    return msgspec.structs.replace(parsed, effects=effects, subjects=subjects, places=places)
 
 
 def _locate(path: str, places: dict[str, Located], among: Collaborators) -> Located:

@@ -16,9 +16,9 @@ from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, PathSubject, TextSubject
 from handaxe.runtime.hooks.run import strictest
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_binding
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.parse import Parsed, parse
+from handaxe.runtime.pipeline.parse import Parsed, parse, with_touched
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -58,7 +58,9 @@ class _Grants:
         if (real, access) in self.opened or (access == "read" and (real, "write") in self.opened):
             return
         path = JudgedPath(path=real, real=real, access=access, field=None)
-        decision = decide(_request(self._parsed, (path,)), self._among.policy())
+        # Opening one file is never more than that, whatever else the tool may do.
+        request = msgspec.structs.replace(_request(self._parsed, (path,)), confined=True)
+        decision = decide(request, self._among.policy())
         if isinstance(decision, Allow):
             return
         if not self.settled:
@@ -70,7 +72,7 @@ class _Grants:
 
 async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
     """Check the call, let hooks speak, decide; raises what stops it."""
-    grants, ctx = _context(parsed, among)
+    parsed, grants, ctx = await _situated(parsed, among)
     validated = await _validates(parsed, ctx)
     hooks_word: Decision | None = None
     messages: tuple[str, ...] = ()
@@ -83,7 +85,7 @@ async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
         if outcome.input is not None and outcome.input != parsed.call.input:
             was_rewritten = True
             parsed = parse(ToolCall(parsed.call.id, parsed.call.tool, outcome.input), among)
-            grants, ctx = _context(parsed, among)
+            parsed, grants, ctx = await _situated(parsed, among)
             validated = await _validates(parsed, ctx)
     decision = await _permit(parsed, ctx, hooks_word, among)
     for subject in parsed.subjects:
@@ -106,6 +108,18 @@ def hook_event(parsed: Parsed, among: Collaborators, name: str) -> dict[str, obj
         "tool_input": {**_plain(parsed.call.input), **parsed.derived()},
         "tool_use_id": parsed.call.id,
     }
+
+
+async def _situated(
+    parsed: Parsed, among: Collaborators
+) -> tuple[Parsed, _Grants, ToolContext]:
+    """The call with what it touches, where only the session's state can tell."""
+    grants, ctx = _context(parsed, among)
+    found = await parsed.tool.situate(parsed.args, ctx)
+    if found is None:
+        return parsed, grants, ctx
+    parsed = with_touched(parsed, *found, among)
+    return (parsed, *_context(parsed, among))
 
 
 def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext]:
@@ -135,7 +149,7 @@ async def _permit(
     parsed: Parsed, ctx: ToolContext, hooks_word: Decision | None, among: Collaborators
 ) -> Decision:
     """The decision that lets the call run; `Refused` if there is none."""
-    judged = _judged_paths(parsed)
+    judged = _judged_paths(parsed, among)
     tools_word = await parsed.tool.decide(parsed.args, ctx)
     decision = _decide(parsed, judged, tools_word, hooks_word, among)
     decision = await _settle(decision, parsed, among)
@@ -144,24 +158,27 @@ async def _permit(
         if not place.is_final:
             final = among.files.locate(place.path, among.workdir.roots, beyond=True)
             parsed.places[spelling] = final
-    farther = _judged_paths(parsed)
+    farther = _judged_paths(parsed, among)
     if farther != judged:
         decision = _decide(parsed, farther, tools_word, hooks_word, among)
         decision = await _settle(decision, parsed, among)
     return decision
 
 
-def _judged_paths(parsed: Parsed) -> tuple[JudgedPath, ...]:
-    return tuple(
-        JudgedPath(
-            path=parsed.places[subject.path].path,
-            real=parsed.places[subject.path].real,
-            access=subject.access,
-            field=subject.field,
-        )
-        for subject in parsed.subjects
-        if isinstance(subject, PathSubject)
-    )
+def _judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]:
+    judged: list[JudgedPath] = []
+    for subject in parsed.subjects:
+        if isinstance(subject, PathSubject):
+            place = parsed.places[subject.path]
+            shared = (
+                subject.access == "write"
+                and place.is_final
+                and among.files.has_name_outside(place.real, among.workdir.roots)
+            )
+            judged.append(
+                JudgedPath(place.path, place.real, subject.access, subject.field, shared)
+            )
+    return tuple(judged)
 
 
 def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
@@ -191,7 +208,7 @@ def _decide(
             continue
         spoken = msgspec.structs.replace(word, by=by)
         if isinstance(spoken, Allow):
-            if isinstance(decision, Ask) and decision.by not in {"rule", "tool"}:
+            if isinstance(decision, Ask) and decision.by != "tool" and not is_binding(decision):
                 decision = spoken
         else:
             decision = strictest(decision, spoken) or decision

@@ -14,18 +14,20 @@ _log = logging.getLogger("handaxe.pipeline")
 async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
     """The tool's own result; a fault or a bug becomes a failed one."""
     parsed = prepared.parsed
-    checkpoints = None if parsed.effects.is_read_only else among.checkpoints
     try:
-        if checkpoints is not None:
-            await checkpoints.before(parsed.call.id, parsed.tool.name, parsed.effects)
+        if among.checkpoints is not None and not parsed.effects.is_read_only:
+            await among.checkpoints.before(parsed.call.id, parsed.tool.name, parsed.effects)
         return await _call(prepared)
     except ToolFault as fault:
         return ToolResult.from_fault(fault)
     except Exception as error:  # noqa: BLE001 - a bug in a tool must not reach the caller
         return failed_by_bug(parsed.tool.name, error)
-    finally:
-        if checkpoints is not None:
-            await checkpoints.after(parsed.call.id)
+
+
+async def remember_outcome(prepared: Prepared, among: Collaborators) -> None:
+    """Record what the call left; what its after-hooks changed in its files belongs to it."""
+    if among.checkpoints is not None and not prepared.parsed.effects.is_read_only:
+        await among.checkpoints.after(prepared.parsed.call.id)
 
 
 def failed_by_bug(tool: str, error: Exception) -> ToolResult:

@@ -97,14 +97,15 @@ class ContentStore:
             digest = state.digest if is_pin and untouched else hash_file(fd, info.st_size)[0]
             if info.st_size != state.size_bytes or digest != state.digest:
                 raise NotKept("the kept content was changed by somebody")
-            with mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as mapped:
-                window = memoryview(mapped)
-                try:
-                    yield window
-                finally:
-                    window.release()
+            mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
         finally:
             close(fd)
+        try:
+            yield memoryview(mapped)
+        finally:
+            # Somebody may still hold a part of it; then it goes with the last holder.
+            with contextlib.suppress(BufferError):
+                mapped.close()
 
     def release(self, kept: str) -> None:
         """A pin is no longer needed, because the file was not replaced after all."""

@@ -1,7 +1,7 @@
 """The changes of one session as a port: listed, planned back, put back."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -26,6 +26,9 @@ from handaxe.storage.undo.pruned import pruned_calls
 from handaxe.storage.undo.records import State, Undid
 from handaxe.storage.undo.restore import Restorer
 from handaxe.storage.undo.states import look, spliced
+from handaxe.storage.undo.threads import in_thread
+
+_LARGE_BYTES = 1 << 20
 
 
 class JournalHistory(ChangeHistory):
@@ -50,9 +53,19 @@ class JournalHistory(ChangeHistory):
     async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
         """Put it back, as a change made by `call_id`, which has its own record already."""
         targets = self._targets(wanted)
+        steps = steps_back(targets)
+        if max(step.size_bytes for step in steps) <= _LARGE_BYTES:
+            return self._put_back(call_id, targets, steps, force=wanted.force)
+        return await in_thread(
+            lambda: self._put_back(call_id, targets, steps, force=wanted.force)
+        )
+
+    def _put_back(
+        self, call_id: str, targets: list[Entry], steps: list[Step], *, force: bool
+    ) -> Undone:
         with contextlib.ExitStack() as opened:
-            pending = [self._prepare(step, opened) for step in steps_back(targets)]
-            if not wanted.force:
+            pending = [self._prepare(step, opened) for step in steps]
+            if not force:
                 self._refuse_conflicts(pending)
             ids = tuple(entry.call_id for entry in targets)
             self._journal.append(Undid(call_id, ids, is_complete=False), durable=False)
@@ -111,11 +124,11 @@ class JournalHistory(ChangeHistory):
     def _left_content(self, entry: Entry, place: str) -> bytes | None:
         """The content a call left, if it was small."""
         left = (entry.after or {})[place]
-        if left.splice is None:
-            return None
         found = entry.found(place)
         old = b"" if found.kind != "file" else self._small_content(entry, found)
-        return None if old is None else spliced(old, left.splice)
+        if old is None or left.splice is None:
+            return old if left.is_same(found) else None
+        return spliced(old, left.splice)
 
     def _refuse_conflicts(self, pending: Sequence["_Pending"]) -> None:
         conflicts: list[tuple[str, str, str]] = []
@@ -156,7 +169,9 @@ class JournalHistory(ChangeHistory):
             restored.append(item.restored(version))
         return restored
 
-    def _as_call(self, entry: Entry, *, gone: set[str] | frozenset[str], diffs: bool = False):  # noqa: ANN202
+    def _as_call(
+        self, entry: Entry, *, gone: Collection[str], diffs: bool = False
+    ) -> ChangedCall:
         changes: list[PathChange] = []
         for place, left in (entry.after or {}).items():
             found = entry.found(place)

@@ -92,7 +92,7 @@ class UndoJournal:
         """Every call in order; what a crash left open is completed first."""
         entries = self._read()
         if any(entry.after is None for entry in entries):
-            with self._alone() as is_alone:
+            with self.alone() as is_alone:
                 if is_alone:
                     # Another process may have completed them while we waited for the lock.
                     for entry in self._read():
@@ -108,7 +108,7 @@ class UndoJournal:
         return {state.place: state for state in record.states}
 
     @contextlib.contextmanager
-    def _alone(self) -> Generator[bool]:
+    def alone(self) -> Generator[bool]:
         """Whether no call of this session runs in any process, and none begins inside."""
         fd = self._open_lock()
         try:

@@ -25,6 +25,11 @@ class Step(msgspec.Struct):
     """A later call that found something else than the call before it had left."""
 
     @property
+    def size_bytes(self) -> int:
+        """How much has to be read or written for it."""
+        return max(self.target.size_bytes, self.expected.size_bytes)
+
+    @property
     def mode(self) -> int | None:
         """The permission bits to put back; None if the calls did not change them."""
         if self.target.kind != "file":

@@ -95,7 +95,7 @@ class Dresser:
         begin = max(self._haystack.first, place.begin - _NEARBY_UNITS)
         nearby, _ = self._haystack.split(self._haystack.text(begin, place.end + _NEARBY_UNITS))
         mapping = indent_map(self._old_lines, stored) or {}
-        return Indenter(mapping, (self._old_lines, self._new_lines), nearby)
+        return Indenter(mapping, self._old_lines, self._new_lines, nearby)
 
     def _endings(self, breaks: list[str], place: Place) -> list[str]:
         """The line breaks of the replacement, each that of the line it takes the place of."""

@@ -1,7 +1,7 @@
 """Indents of a text as given, the file's own, and the way from one to the other."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 
 _BLANKS = " \t"
@@ -42,10 +42,11 @@ class Indenter:
     """Puts lines that were given in one indentation into the file's."""
 
     def __init__(
-        self, mapping: dict[str, str], given: Iterable[Sequence[str]], nearby: Sequence[str]
+        self, mapping: dict[str, str], old: Sequence[str], new: Sequence[str], nearby: Sequence[str]
     ) -> None:
         self._mapping = mapping
-        self._given_step = min(chain_steps(given), default=_USUAL_STEP)
+        # The old lines show levels for certain; a small step in the new ones may be an alignment.
+        self._given_step = min(_steps(old), default=min(_steps(new), default=_USUAL_STEP))
         self._unit = self._own_unit(nearby)
 
     def indent(self, line: str) -> str:
@@ -102,11 +103,10 @@ def indent_unit(lines: Iterable[str]) -> str:
     return " " * (steps.most_common(1)[0][0] if steps else _USUAL_STEP)
 
 
-def chain_steps(texts: Iterable[Sequence[str]]) -> Iterator[int]:
+def _steps(lines: Sequence[str]) -> list[int]:
     """By how much lines are deeper than the line before them."""
-    for lines in texts:
-        widths = [_width(indent_of(line)) for line in lines if line.strip(_BLANKS)]
-        yield from (b - a for a, b in pairwise(widths) if a < b <= a + 8)
+    widths = [_width(indent_of(line)) for line in lines if line.strip(_BLANKS)]
+    return [b - a for a, b in pairwise(widths) if a < b <= a + 8]
 
 
 def _width(indent: str, tab: int = _GIVEN_TAB) -> int:

@@ -1,6 +1,5 @@
 """Edit: replace a piece of text where it stands, and nothing else."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
@@ -11,7 +10,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.applied_edits import AppliedEdits
-from handaxe.session.read_ledger import LineChange, ReadLedger
+from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import replace
@@ -22,6 +21,7 @@ from handaxe.tools.files.missing import with_near_names
 from handaxe.tools.files.versions import (
     diff_display,
     existing_file,
+    line_changes,
     refuse_changed,
     refuse_unread_or_stale,
     shown_text,
@@ -115,27 +115,10 @@ async def _replace(path: str, loaded: Loaded, args: EditArgs, ctx: ToolContext) 
     version = await ctx[Files].replace(path, pieces, expect=loaded.version)
     small = len(content) <= KEPT_BYTES
     ctx[ReadLedger].edited(
-        version, _line_changes(hunks), content=b"".join(pieces) if small else None
+        version, line_changes(hunks), content=b"".join(pieces) if small else None
     )
     edits.add(version.path, args.old_string, args.new_string)
     return _done(path, args, loaded, plan, hunks)
-
-
-def _line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
-    """The runs of lines that changed, without the unchanged lines around them."""
-    changes: list[LineChange] = []
-    for hunk in hunks:
-        line, gone, come = hunk.old_start, 0, 0
-        for text in (*hunk.lines, " "):
-            if text.startswith("-"):
-                gone += 1
-            elif text.startswith("+"):
-                come += 1
-            elif text.startswith(" "):
-                if gone or come:
-                    changes.append(LineChange(line, gone, come))
-                line, gone, come = line + gone + 1, 0, 0
-    return changes
 
 
 def _done(

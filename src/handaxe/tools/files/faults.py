@@ -1,4 +1,4 @@
-"""What Write and Edit can be refused for."""
+"""What Write, Edit and NotebookEdit can be refused for."""
 
 from handaxe.contract.faults import ToolFault
 
@@ -92,6 +92,40 @@ class AlreadyThere(ToolFault):
             f"Cannot create new file - file already exists. {path} is not empty; give the text "
             "to replace as old_string, or use Write."
         )
+
+
+class NotebookInvalid(ToolFault):
+    """The file is no notebook that could be changed cell by cell."""
+
+    code = "notebook.invalid"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path} is not a valid notebook: {reason}. Nothing was changed. Read shows it as "
+            "text; mend it with Edit first."
+        )
+
+
+class NoCell(ToolFault):
+    """No cell, or not exactly one, was named."""
+
+    code = "notebook.no_cell"
+
+    def __init__(self, problem: str, near: list[str]) -> None:
+        hint = f" Cells: {', '.join(near)}." if near else ""
+        super().__init__(
+            f"{problem}{hint} Give a cell's id, or its index from 0 as `cell-3`.",
+            data={"near": near},
+        )
+
+
+class CellUnchanged(ToolFault):
+    """A cell was to be replaced by what it already is."""
+
+    code = "edit.no_change"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"No changes to make: cell {address!r} has this source already.")
 
 
 def _short(text: str, limit_chars: int = 2_000) -> str:

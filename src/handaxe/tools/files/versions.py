@@ -10,7 +10,7 @@ from handaxe.contract.display import Diff, DiffHunk, Display
 from handaxe.contract.file_faults import IsDirectory, NotRegular
 from handaxe.contract.ports.files import FileInfo, Files, FileVersion
 from handaxe.contract.result import ToolResult
-from handaxe.session.read_ledger import ReadLedger, Seen
+from handaxe.session.read_ledger import LineChange, ReadLedger, Seen
 from handaxe.text.diff import Hunk, format_hunks, structured_patch
 from handaxe.text.encoding import NotText, decode
 from handaxe.tools.files.faults import ChangedSinceRead, NotRead
@@ -78,6 +78,23 @@ def shown_text(data: bytes) -> str | None:
         return decode(data).text
     except NotText:
         return None
+
+
+def line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
+    """The runs of lines that changed, without the unchanged lines around them."""
+    changes: list[LineChange] = []
+    for hunk in hunks:
+        line, gone, come = hunk.old_start, 0, 0
+        for text in (*hunk.lines, " "):
+            if text.startswith("-"):
+                gone += 1
+            elif text.startswith("+"):
+                come += 1
+            elif text.startswith(" "):
+                if gone or come:
+                    changes.append(LineChange(line, gone, come))
+                line, gone, come = line + gone + 1, 0, 0
+    return changes
 
 
 def diff_display(path: str, hunks: Sequence[Hunk]) -> Display:

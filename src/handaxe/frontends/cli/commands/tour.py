@@ -21,6 +21,7 @@ from handaxe.storage.sessions import events_of
 
 MARGIN = "   "
 WIDTH = 96
+_DIFF_TONES = {"+": "good", "-": "bad"}
 
 FILES = {
     "greet.py": (
@@ -112,7 +113,7 @@ STEPS = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:  # noqa: ARG001 - it takes no arguments
+def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments: there are none."""
 
 
@@ -139,7 +140,7 @@ class _Tour:
     async def walk(self) -> bool:
         """Show every step and then the log; whether all calls ended as foretold."""
         went_well = True
-        self._line("A throw-away project, six messages of a model that we play ourselves.")
+        self._line(f"A throw-away project, {len(STEPS)} messages of a model that we play ourselves.")
         async with Session(
             self._project, permission_mode="acceptEdits", deny=["Read(*.key)"], home=self._home
         ) as session:
@@ -163,13 +164,15 @@ class _Tour:
     ) -> None:
         spelled = ", ".join(f"{name}={value!r}" for name, value in call_input.items())
         self._line(f"\n{_indented(_wrapped(f'{tool}({spelled})'))}", "warning")
+        # The long name of a temporary directory would hide what matters.
+        text = _wrapped(result.text.replace(f"{self._project}/", ""))
         if result.code is not None:
             self._line(f"{MARGIN}refused: {result.code}", "bad")
-        # The long name of a temporary directory would hide what matters.
-        shown = _wrapped(result.text.replace(f"{self._project}/", ""))
-        result = msgspec.structs.replace(result, text=shown)
-        painted = self._painter.result(session, result, call_input)
-        sys.stdout.write(_indented(painted))
+            for line in text.splitlines():
+                self._line(f"{MARGIN}{line}", _DIFF_TONES.get(line[:1], "plain"))
+            return
+        result = msgspec.structs.replace(result, text=text)
+        sys.stdout.write(_indented(self._painter.result(session, result, call_input)))
 
     def _show_log(self, number: int, session_id: str) -> None:
         says = ("Everything that happened, one JSON line each, safe against a crash.",)

@@ -1,0 +1,302 @@
+"""handaxe beside the raw floor, line by line; see README.md in this folder."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+from measure import header, interleaved, peak_memory_mb, report, resident_mb, run, sync
+
+from handaxe import Effects, Session, Tool, ToolArgs, ToolContext, ToolResult
+
+WORDS = [word.lower() for word in sys.argv[1:] if not word.startswith("-")]
+LINE = "def compute_{0}(value, factor={0}):  # a line of ordinary length\n"
+
+
+class NothingArgs(ToolArgs):
+    pass
+
+
+class Nothing(Tool[NothingArgs]):
+    """Does nothing."""
+
+    search_hint = "nothing at all here"
+    effects = Effects.pure()
+
+    async def call(self, args: NothingArgs, ctx: ToolContext) -> ToolResult:
+        return ToolResult("")
+
+
+async def empty_tool(root: Path) -> None:
+    async with Session(root, tools=[Nothing]) as session:
+        tool, args = Nothing(), NothingArgs()
+        found = await interleaved(
+            {
+                "ours": lambda: session.call("Nothing"),
+                "floor": lambda: tool.call(args, None),
+            },
+            3000,
+        )
+        report("empty tool, permission and log on", found["ours"], found["floor"], "<= 90 µs")
+
+        async def at_once():
+            await asyncio.gather(*(session.call("Nothing") for _ in range(100)))
+
+        async def floor_at_once():
+            await asyncio.gather(*(tool.call(args, None) for _ in range(100)))
+
+        found = await interleaved({"ours": at_once, "floor": floor_at_once}, 60)
+        report(
+            "100 empty calls at once, each",
+            found["ours"] / 100,
+            found["floor"] / 100,
+            "<= 60 µs",
+        )
+
+
+def raw_read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    return "\n".join(f"{number:6}→{line}" for number, line in enumerate(text.splitlines(), 1))
+
+
+async def read_tiny(root: Path) -> None:
+    path = str(root / "tiny.txt")
+    Path(path).write_text("hello\n")
+    async with Session(root) as session:
+        contenders = {
+            "ours": lambda: session.call("Read", file_path=path),
+            "floor": sync(lambda: raw_read(path)),
+        }
+        found = await interleaved(contenders, 2000)
+        report("Read a tiny file", found["ours"], found["floor"], "<= 8x")
+
+        async def at_once():
+            await asyncio.gather(*(session.call("Read", file_path=path) for _ in range(100)))
+
+        found = await interleaved({"ours": at_once, "floor": contenders["floor"]}, 60)
+        report("100 tiny Reads at once, each", found["ours"] / 100, found["floor"], "<= 4x")
+
+
+async def read_2000_lines(root: Path) -> None:
+    path = str(root / "lines.py")
+    Path(path).write_text("".join(LINE.format(i) for i in range(2000)))
+    async with Session(root) as session:
+        contenders = {
+            "ours": lambda: session.call("Read", file_path=path),
+            "floor": sync(lambda: raw_read(path)),
+        }
+        found = await interleaved(contenders, 200)
+        report("Read 2,000 lines", found["ours"], found["floor"], "<= 1.4x")
+
+
+def raw_window(path: str, offset: int, limit: int) -> str:
+    """The least work: count line feeds by chunk, then cut the window out."""
+    with open(path, "rb", buffering=0) as file:
+        seen, position, start = 0, 0, None
+        while chunk := file.read(1 << 20):
+            count = chunk.count(b"\n")
+            if start is None and seen + count >= offset - 1:
+                at = -1
+                for _ in range(offset - 1 - seen):
+                    at = chunk.index(b"\n", at + 1)
+                start = position + at + 1
+            seen += count
+            position += len(chunk)
+        file.seek(start or 0)
+        lines = file.read(limit * 200).decode().split("\n")[:limit]
+    return "\n".join(f"{number:6}→{line}" for number, line in enumerate(lines, offset))
+
+
+async def read_deep_window(root: Path) -> None:
+    path = str(root / "big.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{i:08d} the quick brown fox jumps over a dog\n" for i in range(1_010_000))
+    async with Session(root) as session:
+
+        async def ours():
+            result = await session.call("Read", file_path=path, offset=1_000_000, limit=100)
+            assert result.ok, result.text
+
+        await ours()
+        before = peak_memory_mb()
+        contenders = {"ours": ours, "floor": sync(lambda: raw_window(path, 1_000_000, 100))}
+        found = await interleaved(contenders, 15)
+        extra = f"peak memory +{peak_memory_mb() - before:.1f} MB (< 16)"
+        report("window at line 1,000,000 of 50 MB", found["ours"], found["floor"], "<= 1.6x", extra=extra)
+    os.unlink(path)
+
+
+def durable_write(path: str, data: bytes) -> None:
+    directory, temporary = os.path.dirname(path), path + ".tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(temporary, path)
+    fd = os.open(directory, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+async def write_10k(root: Path) -> None:
+    data = "x" * 10_240
+    counter = iter(range(10**9))
+    async with Session(root, permission_mode="acceptEdits") as session:
+
+        async def ours():
+            result = await session.call("Write", file_path=f"w{next(counter)}.txt", content=data)
+            assert result.ok, result.text
+
+        encoded = data.encode()
+        floor = sync(lambda: durable_write(str(root / f"f{next(counter)}.txt"), encoded))
+        found = await interleaved({"ours": ours, "floor": floor}, 150)
+        report("durable Write of 10 KB", found["ours"], found["floor"], "<= 1.8x")
+
+
+async def edit(root: Path, size: int, rounds: int, goal: str) -> None:
+    name = f"edit-{size}.py"
+    path = root / name
+    lines = max(1, size // len(LINE.format(10_000)))
+    text = "".join(LINE.format(i) for i in range(lines))
+    middle = LINE.format(lines // 2).rstrip()
+    path.write_text(text)
+    raw = root / f"raw-{size}.py"
+    raw.write_text(text)
+    del text
+    state = {"ours": False, "floor": False}
+
+    async with Session(root, permission_mode="acceptEdits") as session:
+        assert (await session.call("Read", file_path=name, limit=5)).ok
+
+        async def ours():
+            old, new = (middle + "!", middle) if state["ours"] else (middle + "\n", middle + "!\n")
+            state["ours"] = not state["ours"]
+            result = await session.call("Edit", file_path=name, old_string=old, new_string=new)
+            assert result.ok, result.text
+
+        def floor():
+            old, new = (middle + "!", middle) if state["floor"] else (middle + "\n", middle + "!\n")
+            state["floor"] = not state["floor"]
+            data = raw.read_bytes()
+            assert data.count(old.encode()) == 1
+            raw_data = data.replace(old.encode(), new.encode())
+            raw.write_bytes(raw_data)
+
+        def durable_floor():
+            data = raw.read_bytes()
+            assert data.count(middle.encode()) == 1
+            data = data.replace(middle.encode(), middle.encode())
+            sha256(data).digest()
+            durable_write(str(raw), data)
+
+        found = await interleaved(
+            {"ours": ours, "floor": sync(floor), "durable": sync(durable_floor)}, rounds, warm_up=1
+        )
+        durable = f"{found['ours'] / found['durable']:.2f}x of the durable floor"
+        report(f"Edit in {size // 1000:,} KB", found["ours"], found["floor"], goal, extra=durable)
+
+
+async def edits(root: Path) -> None:
+    await edit(root, 10_000, 100, "<= 4x")
+    await edit(root, 1_000_000, 40, "<= 2.2x")
+
+
+async def edit_100mb(root: Path) -> None:
+    await edit(root, 100_000_000, 5, "<= 2.0x")
+
+
+MEMORY_OF_EDIT = """
+import asyncio, resource, sys
+from handaxe import Session
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+async def main():
+    async with Session(sys.argv[1], permission_mode="acceptEdits") as session:
+        await session.call("Read", file_path="m.py", limit=5)
+        before = peak()
+        result = await session.call("Edit", file_path="m.py", old_string=sys.argv[2], new_string="changed")
+        assert result.ok, result.text
+        print(peak() - before)
+asyncio.run(main())
+"""
+
+
+async def edit_memory(root: Path) -> None:
+    lines = 100_000_000 // len(LINE.format(10_000))
+    (root / "m.py").write_text("".join(LINE.format(i) for i in range(lines)))
+    needle = LINE.format(lines // 2).rstrip()
+    out = subprocess.run(
+        [sys.executable, "-c", MEMORY_OF_EDIT, str(root), needle], capture_output=True, text=True, check=True
+    )
+    print(f"{'memory of an Edit in 100 MB':44} +{float(out.stdout):.0f} MB{'':32} < 300 MB")
+
+
+async def cold_start(root: Path) -> None:
+    (root / "a.py").write_text("x = 1\n")
+    scripts = Path(sys.executable).parent
+    commands = {
+        "floor": [sys.executable, "-c", "pass"],
+        "version": [str(scripts / "handaxe"), "--version"],
+        "import": [sys.executable, "-c", "import handaxe"],
+        "call": [str(scripts / "handaxe"), "call", "Read", "file_path=a.py", "--root", str(root)],
+    }
+
+    def start(command):
+        return sync(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
+
+    found = await interleaved({name: start(command) for name, command in commands.items()}, 25)
+    for name, goal in (("version", "<= 2x"), ("import", "<= 5x"), ("call", "<= 9x")):
+        shown = {"version": "handaxe --version", "import": "import handaxe", "call": "handaxe call Read"}
+        report(f"cold start: {shown[name]}", found[name], found["floor"], goal)
+
+
+async def idle_sessions(root: Path) -> None:
+    import handaxe.tools.files.edit
+    import handaxe.tools.files.read
+    import handaxe.tools.files.write  # noqa: F401
+
+    before = resident_mb()
+    sessions = [Session(root) for _ in range(1000)]
+    for session in sessions:
+        await session.call("Read", file_path="tiny.txt")
+    print(f"{'1,000 idle sessions, one call each':44} +{resident_mb() - before:.0f} MB{'':32} < 150 MB in all")
+    for session in sessions:
+        await session.close()
+
+
+LINES = [
+    empty_tool,
+    read_tiny,
+    read_2000_lines,
+    read_deep_window,
+    write_10k,
+    edits,
+    edit_100mb,
+    edit_memory,
+    cold_start,
+    idle_sessions,
+]
+
+
+def main() -> None:
+    header()
+    for line in LINES:
+        if WORDS and not any(word in line.__name__ for word in WORDS):
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            os.environ["HANDAXE_HOME"] = str(Path(directory) / "home")
+            root = Path(directory) / "project"
+            root.mkdir()
+            (root / "tiny.txt").write_text("hello\n")
+            run(line(root))
+
+
+if __name__ == "__main__":
+    main()

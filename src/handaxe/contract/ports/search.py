@@ -1,0 +1,171 @@
+"""Find files by name and find text in files.
+
+Every root handed in is absolute, real and already judged; nothing outside it is given back, links
+are not followed, and files that a Read rule denies are left out without a trace. Paths that come
+back are absolute; bytes that are no UTF-8 stand in them as lone surrogates.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import msgspec
+
+SearchMode = Literal["content", "files", "count"]
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """What was not looked at, by reason; None where nobody counted."""
+
+    ignored: int | None = None
+    """Entries an ignore file names; a directory counts once, with all that it holds."""
+    binary: int | None = None
+    too_large: int = 0
+    unreadable: int = 0
+    links: int = 0
+    """Links that were not followed."""
+    denied: bool = False
+    """Whether rules hide files; never how many, which would tell what they hold."""
+
+
+class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which files to find by name."""
+
+    pattern: str
+    root: str
+    limit: int = 100
+    respect_ignore: bool = True
+    is_named: bool = False
+    """Whether the root was asked for by name, so that it counts even if it is ignored."""
+    timeout_s: float = 20
+
+
+class NamesFound(msgspec.Struct, frozen=True, kw_only=True):
+    """Files by name, newest first, equal times by path."""
+
+    paths: list[str]
+    total: int
+    is_complete: bool = True
+    unvisited: list[str] = []
+    """Directories that were not reached in time."""
+    ignored_matches: int = 0
+    is_ignored_count_complete: bool = True
+    skipped: Skipped = Skipped()
+
+
+class TextQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which text to find, where, and which part of the answer is wanted."""
+
+    pattern: str
+    root: str
+    is_file: bool = False
+    is_named: bool = False
+    """Whether the root was asked for by name, so that it counts even if it is ignored."""
+    mode: SearchMode = "files"
+    glob: str | None = None
+    file_type: str | None = None
+    ignore_case: bool = False
+    only_matching: bool = False
+    multiline: bool = False
+    before: int = 0
+    after: int = 0
+    offset: int = 0
+    limit: int | None = 250
+    """How many lines or entries are wanted; None for all."""
+    respect_ignore: bool = True
+    timeout_s: float = 20
+
+    @property
+    def has_context(self) -> bool:
+        """Whether lines around the matches are wanted."""
+        return self.mode == "content" and not self.only_matching and bool(self.before or self.after)
+
+    @property
+    def end(self) -> int | None:
+        """How many lines or entries from the start on matter at all."""
+        return None if self.limit is None else self.offset + self.limit
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of an answer; line 0 stands for the gap between two groups."""
+
+    path: str
+    line: int
+    text: str
+    is_match: bool = True
+    column: int | None = None
+    """Where the first match begins, in characters from 1."""
+    ranges: tuple[tuple[int, int], ...] = ()
+    """The matches in `text`: from, to (exclusive), in characters from 0."""
+    is_cut: bool = False
+    """Whether `text` is only the surroundings of the first match."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One file of an answer, with its number of matching lines where those were counted."""
+
+    path: str
+    count: int = 0
+
+
+class FileText(msgspec.Struct, frozen=True):
+    """Many lines of one file at once: `12:text` each, for answers too long to be taken apart."""
+
+    path: str
+    text: str
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """What a second look found where the first one does not look."""
+
+    reason: Literal["ignored", "binary"]
+    matches: int
+    files: int
+    example: str
+    is_complete: bool = True
+
+
+class TextFound(msgspec.Struct, frozen=True, kw_only=True):
+    """The asked-for part of an answer, and what is known of the whole."""
+
+    lines: list[Line] = []
+    more_lines: list[FileText] = []
+    """What follows `lines` on a page of very many."""
+    shown_lines: int = 0
+    entries: list[Entry] = []
+    total_files: int | None = None
+    """None where the search was stopped as soon as the page was full."""
+    total_matches: int | None = None
+    total_lines: int | None = None
+    has_more: bool = False
+    is_complete: bool = True
+    """False if time ran out."""
+    unvisited: list[str] = []
+    """Directories to go on with after time ran out."""
+    elsewhere: list[Elsewhere] = []
+    skipped: Skipped = Skipped()
+    engine: str = ""
+
+
+class BadQuery(Exception):  # noqa: N818 - a fact about the input, told on by the tool
+    """The pattern, glob or type cannot be used; the diagnostic says why."""
+
+    def __init__(self, part: Literal["pattern", "glob", "type"], diagnostic: str) -> None:
+        super().__init__(diagnostic)
+        self.part = part
+        self.diagnostic = diagnostic
+
+
+class Search(ABC):
+    """Finds files and text below a directory."""
+
+    @abstractmethod
+    async def find_names(self, query: NameQuery) -> NamesFound:
+        """The files whose path fits a pattern; raises `BadQuery`."""
+
+    @abstractmethod
+    async def find_text(self, query: TextQuery) -> TextFound:
+        """The lines or files that hold a match; raises `BadQuery`."""
+
+    @abstractmethod
+    def file_types(self) -> dict[str, tuple[str, ...]]:
+        """The known names of file types, with their patterns."""

@@ -1,0 +1,143 @@
+"""The command line of ripgrep for a query; whatever the model wrote is data in it, never an option."""
+
+import secrets
+from collections.abc import Iterable
+
+import msgspec
+
+from handaxe.contract.ports.search import BadQuery, TextQuery
+
+VCS_NAMES = (".git", ".hg", ".svn", ".jj", ".sl")
+MAX_PATTERN_BYTES = 60_000
+TOO_LARGE_MIB = 256
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """What ripgrep puts around every match; nobody can have written it into a file before."""
+
+    start: bytes
+    end: bytes
+
+    @classmethod
+    def fresh(cls) -> "Marks":
+        """Marks for one search."""
+        token = secrets.token_hex(6)
+        return cls(f"\x1dS{token}\x1d".encode(), f"\x1dE{token}\x1d".encode())
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How one run differs from the plain question."""
+
+    is_sorted: bool = False
+    one_thread: bool = False
+    limit_size: bool = False
+    with_ignored: bool = False
+    without_parents: bool = False
+    in_binary: bool = False
+    counts_only: bool = False
+    max_per_file: int | None = None
+
+
+def command(program: str, query: TextQuery, target: str, manner: Manner, marks: Marks) -> list[str]:
+    """The whole command; `target` is relative to the directory ripgrep runs in."""
+    return [
+        program,
+        "--no-config",
+        "--color=never",
+        "--hidden",
+        "--no-require-git",
+        "--no-ignore-global",
+        "--no-ignore-exclude",
+        "--crlf",
+        "--null",
+        "--with-filename",
+        *_output(query, manner, marks),
+        *_filters(query, manner),
+        *_running(query, manner),
+        f"--regexp={query.pattern}",
+        "--",
+        target,
+    ]
+
+
+def check_arguments(query: TextQuery) -> None:
+    """Refuse what no command line can carry."""
+    for part, text in (
+        ("pattern", query.pattern),
+        ("glob", query.glob),
+        ("type", query.file_type),
+    ):
+        if text is None:
+            continue
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError:
+            raise BadQuery(part, f"the {part} holds half of a UTF-16 pair") from None
+        if "\0" in text:
+            raise BadQuery(part, f"the {part} holds a NUL character")
+        if size > MAX_PATTERN_BYTES:
+            raise BadQuery(part, f"the {part} is longer than {MAX_PATTERN_BYTES:,} bytes")
+
+
+def _output(query: TextQuery, manner: Manner, marks: Marks) -> Iterable[str]:
+    if manner.counts_only or query.mode == "count":
+        yield "--count"
+        return
+    if query.mode == "files":
+        yield "--files-with-matches"
+        return
+    yield "--line-number"
+    if query.multiline:
+        # Marks inside a match of many lines would break the lines; JSON tells them apart.
+        yield "--json"
+    else:
+        yield "--heading"
+        yield f"--replace={marks.start.decode()}${{0}}{marks.end.decode()}"
+        if query.only_matching:
+            yield from ("--only-matching", "--column")
+    if query.has_context:
+        yield from (f"--before-context={query.before}", f"--after-context={query.after}")
+
+
+def _filters(query: TextQuery, manner: Manner) -> Iterable[str]:
+    if not query.respect_ignore or manner.with_ignored:
+        yield "--no-ignore"
+    elif manner.without_parents:
+        yield "--no-ignore-parent"
+    if query.glob is not None:
+        yield f"--glob={inside_root(query.glob, query.root)}"
+    if query.file_type is not None:
+        yield f"--type={query.file_type}"
+    # The last glob that fits decides, so these hold whatever the model's own glob says.
+    yield from (f"--glob=!{name}" for name in VCS_NAMES)
+
+
+def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
+    if query.ignore_case:
+        yield "--ignore-case"
+    if query.multiline:
+        yield from ("--multiline", "--multiline-dotall")
+    if manner.is_sorted:
+        yield "--sort=path"
+    if manner.one_thread:
+        yield "--threads=1"
+    if manner.limit_size:
+        yield f"--max-filesize={TOO_LARGE_MIB}M"
+    if manner.in_binary:
+        yield "--binary"
+    if manner.max_per_file is not None:
+        yield f"--max-count={manner.max_per_file}"
+    if is_told_why(query):
+        yield "--debug"
+
+
+def is_told_why(query: TextQuery) -> bool:
+    """Whether ripgrep can say what it passed by; with a filter it would list every other file."""
+    return query.glob is None and query.file_type is None
+
+
+def inside_root(glob: str, root: str) -> str:
+    """A glob as the search directory sees it, also if it was written as an absolute path."""
+    sign, body = ("!", glob[1:]) if glob.startswith("!") else ("", glob)
+    prefix = root.rstrip("/") + "/"
+    return sign + (body[len(prefix) - 1 :] if body.startswith(prefix) else body)

@@ -1,0 +1,60 @@
+"""Writing in place beside kept contents: pins get copies first, crashes are repaired later."""
+
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from handaxe.disk import locks
+from handaxe.disk.durability import close
+from handaxe.disk.in_place import InPlaceJournal, recover
+from handaxe.disk.overwrite import Intent
+from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.layout import in_place_directory
+
+_TOLD = {
+    "restored": "was half-written when handaxe was killed and has its old content again",
+    "other": "was being written when handaxe was killed and is another file now",
+    "failed": "was being written when handaxe was killed and could not be repaired",
+}
+
+
+class SharedContentGuard:
+    """A journal for writing in place that lets no pinned content change with the file."""
+
+    def __init__(self, home: Path, store: ContentStore) -> None:
+        self._journal = InPlaceJournal(in_place_directory(home))
+        self._store = store
+
+    def __call__(self, intent: Intent) -> AbstractContextManager[object]:
+        """Hold the intent durably while the file is written."""
+        dev = os.stat(intent.path, follow_symlinks=False).st_dev
+        self._store.unshare(dev, intent.ino, intent.old)
+        return self._journal(intent)
+
+
+def repair_in_place(home: Path) -> tuple[str, ...]:
+    """Make files whole that a crash left half-written; what there is to tell, one sentence each."""
+    directory = in_place_directory(home)
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return ()
+    if not any(name.endswith(".pre-image") for name in names) or _is_busy(directory):
+        return ()
+    return tuple(
+        f"{found.path} {_TOLD[found.outcome]} ({found.detail})"
+        for found in recover(directory)
+        if found.outcome in _TOLD
+    )
+
+
+def _is_busy(directory: Path) -> bool:
+    """Whether somebody is writing right now: then what stands in the journal is no leftover."""
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        locks.hold(fd, wait_s=0)
+    except locks.Locked:
+        return True
+    finally:
+        close(fd)
+    return False

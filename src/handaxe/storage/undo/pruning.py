@@ -1,0 +1,192 @@
+"""Keeping the undo record within its budget: old parts go, then contents nobody refers to."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from handaxe.disk.faults import DiskFault
+from handaxe.storage.home import sessions_directory
+from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.entries import Entry
+from handaxe.storage.undo.journal import UndoJournal
+from handaxe.storage.undo.layout import (
+    blobs_directory,
+    in_place_directory,
+    journal_files,
+    pins_directory,
+)
+from handaxe.storage.undo.pruned import note_pruned
+from handaxe.storage.undo.records import State
+
+DAY_S = 24 * 60 * 60
+GRACE_S = 60 * 60
+"""Contents younger than this may belong to a record that is just being written."""
+STAMP_NAME = ".undo-pruned"
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """What a pruning removed, or would remove."""
+
+    journal_parts: int
+    calls: int
+    contents: int
+    freed_bytes: int
+    kept_bytes: int
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Bytes in the data directory, by kind."""
+
+    events: int
+    results: int
+    checkpoints: int
+    other: int
+    sessions: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.events + self.results + self.checkpoints + self.other
+
+
+class _Part(msgspec.Struct):
+    """A part of a session's journal."""
+
+    session: Path
+    path: Path
+    size_bytes: int
+    used_at: float
+    entries: list[Entry]
+
+    def kept(self) -> set[str]:
+        """The names of contents outside the journal that its calls need."""
+        states = (state for entry in self.entries for state in _needed(entry))
+        return {state.kept.partition(":")[2] for state in states if state.kept}
+
+
+def prune(home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = False) -> Pruned:
+    """Remove what is too old, then the oldest until the rest fits, then unneeded contents."""
+    parts = sorted(_parts(home), key=lambda part: part.used_at)
+    contents = dict(_contents(home))
+    oldest = time.time() - retention_days * DAY_S
+    total = sum(part.size_bytes for part in parts) + _size_of(contents, parts)
+    dropped: list[_Part] = []
+    while parts and (parts[0].used_at < oldest or total > max_bytes):
+        dropped.append(parts.pop(0))
+        total = sum(part.size_bytes for part in parts) + _size_of(contents, parts)
+    needed: set[str] = set().union(*(part.kept() for part in parts))
+    young = time.time() - GRACE_S
+    loose = [
+        path
+        for path, info in contents.items()
+        if path.name not in needed and (info.st_ctime < young or _was_in(path, dropped))
+    ]
+    if not dry_run:
+        dropped = [part for part in dropped if _drop(home, part)]
+        for path in loose:
+            path.unlink(missing_ok=True)
+        _drop_old_leftovers(home, oldest)
+    freed = sum(part.size_bytes for part in dropped) + sum(_own_bytes(contents[p]) for p in loose)
+    calls = sum(entry.has_changes for part in dropped for entry in part.entries)
+    return Pruned(len(dropped), calls, len(loose), freed, total)
+
+
+def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned | None:
+    """Prune if nobody did for a day."""
+    stamp = home / STAMP_NAME
+    with contextlib.suppress(OSError):
+        if stamp.stat().st_mtime > time.time() - DAY_S:
+            return None
+    try:
+        stamp.touch()
+        return prune(home, max_bytes=max_bytes, retention_days=retention_days)
+    except (OSError, DiskFault):
+        # Housekeeping never stops anybody; the next day tries again.
+        return None
+
+
+def usage(home: Path) -> Usage:
+    """How much the data directory holds."""
+    totals = {"events": 0, "results": 0, "checkpoints": 0, "other": 0}
+    checkpoints = (blobs_directory(home), pins_directory(home), in_place_directory(home))
+    for directory, _, names in os.walk(home):
+        place = Path(directory)
+        for name in names:
+            with contextlib.suppress(OSError):
+                size = _own_bytes(os.lstat(place / name))
+                if name.startswith("journal") or any(
+                    place.is_relative_to(kept) for kept in checkpoints
+                ):
+                    totals["checkpoints"] += size
+                elif place.name == "results":
+                    totals["results"] += size
+                else:
+                    totals["events" if name.startswith("events.jsonl") else "other"] += size
+    found = sum(1 for _ in sessions_directory(home).glob("*/"))
+    return Usage(**totals, sessions=found)
+
+
+def _parts(home: Path) -> Iterator[_Part]:
+    store = ContentStore(home)
+    for session in sessions_directory(home).glob("*/"):
+        files = journal_files(session)
+        if not files:
+            continue
+        entries = UndoJournal(session, store).entries()
+        for path in files:
+            info = path.stat()
+            own = [entry for entry in entries if entry.part == path]
+            yield _Part(session, path, info.st_size, info.st_mtime, own)
+
+
+def _needed(entry: Entry) -> list[State]:
+    """The states whose content an undo of the call would want."""
+    changed = entry.after
+    return [
+        state for place, state in entry.before.items() if changed is None or place in changed
+    ]
+
+
+def _contents(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    for directory in (blobs_directory(home), pins_directory(home)):
+        for folder, _, names in os.walk(directory):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    yield Path(folder, name), os.lstat(Path(folder, name))
+
+
+def _size_of(contents: dict[Path, os.stat_result], parts: list[_Part]) -> int:
+    needed: set[str] = set().union(*(part.kept() for part in parts))
+    return sum(_own_bytes(info) for path, info in contents.items() if path.name in needed)
+
+
+def _own_bytes(info: os.stat_result) -> int:
+    """What removing the name would give back: nothing while the file has another one."""
+    return info.st_size if info.st_nlink <= 1 else 0
+
+
+def _was_in(path: Path, dropped: list[_Part]) -> bool:
+    return any(path.name in part.kept() for part in dropped)
+
+
+def _drop(home: Path, part: _Part) -> bool:
+    """Remove a part, unless a call of its session is running."""
+    journal = UndoJournal(part.session, ContentStore(home))
+    with journal.alone() as is_alone:
+        if not is_alone:
+            return False
+        note_pruned(part.session, part.entries)
+        part.path.unlink(missing_ok=True)
+    return True
+
+
+def _drop_old_leftovers(home: Path, oldest: float) -> None:
+    """What repairs of half-written files had put aside."""
+    for pattern in ("*.found", "*.kept"):
+        for path in in_place_directory(home).glob(pattern):
+            if path.stat().st_mtime < oldest:
+                path.unlink(missing_ok=True)

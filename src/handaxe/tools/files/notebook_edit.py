@@ -1,0 +1,178 @@
+"""NotebookEdit: replace, insert or delete one cell of a Jupyter notebook, and nothing else."""
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Display
+from handaxe.contract.effects import Effects
+from handaxe.contract.faults import BadInput
+from handaxe.contract.file_faults import CannotEncode, NotFound
+from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.read_ledger import LineChange, ReadLedger, Seen
+from handaxe.session.workdir import Workdir
+from handaxe.text import notebook_edit as cells
+from handaxe.text.encoding import has_surrogates
+from handaxe.text.near_names import nearest
+from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook
+from handaxe.tools.files.faults import CellUnchanged, NoCell, NotebookInvalid
+from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.versions import (
+    diff_display,
+    existing_file,
+    hunks_between,
+    refuse_changed,
+    refuse_unread_or_stale,
+    shown_text,
+    take_in_later_changes,
+)
+
+MAX_BYTES = 256 * 1024 * 1024
+SMALL_BYTES = 1024 * 1024
+SHOWN_CELLS = 8
+
+
+class NotebookEditArgs(ToolArgs, frozen=True, kw_only=True):
+    notebook_path: Annotated[str, "The path of the notebook to change, absolute if possible."]
+    new_source: Annotated[str, "The new source of the cell; not used by `delete`."]
+    cell_id: Annotated[
+        str | None,
+        "The cell to replace or delete, or to insert after; an id, or an index from 0 as `cell-3`.",
+    ] = None
+    cell_type: Annotated[
+        Literal["code", "markdown"] | None, "The type of the cell; needed for `insert`."
+    ] = None
+    edit_mode: Annotated[Literal["replace", "insert", "delete"], "What to do."] = "replace"
+
+
+class NotebookEdit(Tool[NotebookEditArgs]):
+    """One cell of one notebook."""
+
+    search_hint = "jupyter notebook cell, ipynb, insert, replace, delete"
+    uses = (Files, Workdir, ReadLedger)
+
+    def effects_of(self, args: NotebookEditArgs) -> Effects:
+        return Effects.on(args.notebook_path)
+
+    def subjects(self, args: NotebookEditArgs) -> tuple[Subject, ...]:
+        return (PathSubject(args.notebook_path, "write", "notebook_path"),)
+
+    async def validate(self, args: NotebookEditArgs, ctx: ToolContext) -> None:
+        if args.edit_mode == "insert" and args.cell_type is None:
+            raise BadInput(self.name, ["The parameter `cell_type` is required to insert a cell"])
+        if args.edit_mode != "insert" and args.cell_id is None:
+            raise NoCell(f"`cell_id` is required to {args.edit_mode} a cell.", [])
+        await _seen(ctx[Workdir].resolve(args.notebook_path), ctx)
+
+    async def call(self, args: NotebookEditArgs, ctx: ToolContext) -> ToolResult:
+        path = ctx[Workdir].resolve(args.notebook_path)
+        seen = await _seen(path, ctx)
+        loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
+        refuse_changed(path, loaded.data, loaded.version, seen, ctx)
+        if len(loaded.data) <= SMALL_BYTES:
+            notebook, change = _plan(path, loaded.data, args)
+        else:
+            notebook, change = await asyncio.to_thread(_plan, path, loaded.data, args)
+        pieces = change.pieces(loaded.data)
+        version = await ctx[Files].replace(path, pieces, expect=loaded.version)
+        content = b"".join(pieces)
+        ctx[ReadLedger].edited(version, _line_changes(loaded.data, change), content=content)
+        return _done(path, args, loaded, notebook, change, content)
+
+    async def recheck(
+        self, args: NotebookEditArgs, ctx: ToolContext, result: ToolResult
+    ) -> ToolResult:
+        return await take_in_later_changes(ctx[Workdir].resolve(args.notebook_path), ctx, result)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return f"NotebookEdit({partial_input.get('notebook_path', '')})"
+
+    def show(self, args: NotebookEditArgs, result: ToolResult) -> Display | None:
+        return result.display
+
+
+async def _seen(path: str, ctx: ToolContext) -> Seen:
+    """What was seen of the notebook; a fault if it is missing, unread or changed."""
+    info = await existing_file(path, ctx)
+    if info is None:
+        raise await with_near_names(NotFound(path), path, ctx)
+    return await refuse_unread_or_stale(path, info, ctx)
+
+
+def _plan(path: str, data: bytes, args: NotebookEditArgs) -> tuple[Notebook, cells.Change]:
+    if has_surrogates(args.new_source):
+        half = next(letter for letter in args.new_source if "\ud800" <= letter <= "\udfff")
+        raise CannotEncode(path, "utf-8", half)
+    try:
+        notebook = cells.checked(data)
+        return notebook, _change(notebook, args)
+    except NotANotebook as wrong:
+        raise NotebookInvalid(path, str(wrong)) from None
+
+
+def _change(notebook: Notebook, args: NotebookEditArgs) -> cells.Change:
+    index = None if args.cell_id is None else _find(notebook, args.cell_id)
+    if args.edit_mode == "insert":
+        return cells.insert(notebook, index, args.new_source, args.cell_type or "code")
+    if index is None:
+        raise NoCell(f"`cell_id` is required to {args.edit_mode} a cell.", [])
+    if args.edit_mode == "delete":
+        return cells.delete(notebook, index)
+    cell = notebook.cell(index)
+    if cell.source == args.new_source and args.cell_type in {None, cell.cell_type}:
+        raise CellUnchanged(cell.address)
+    return cells.replace(notebook, index, args.new_source, args.cell_type)
+
+
+def _find(notebook: Notebook, address: str) -> int:
+    try:
+        return notebook.find(address)
+    except NoSuchCell as none:
+        names = [cell_id or f"cell-{index}" for index, cell_id in enumerate(notebook.ids())]
+        near = nearest(address, names)
+        shown = [near] if near else names[:SHOWN_CELLS]
+        more = [f"... ({len(names)} in all)"] if not near and len(names) > SHOWN_CELLS else []
+        raise NoCell(str(none), [*shown, *more]) from None
+
+
+def _line_changes(data: bytes, change: cells.Change) -> list[LineChange]:
+    """The lines of the file that make way for others."""
+    return [
+        LineChange(
+            first=data.count(b"\n", 0, splice.start) + 1,
+            old_count=data.count(b"\n", splice.start, splice.end) + 1,
+            new_count=splice.new.count(b"\n") + 1,
+        )
+        for splice in change.splices
+    ]
+
+
+def _done(
+    path: str,
+    args: NotebookEditArgs,
+    loaded: Loaded,
+    notebook: Notebook,
+    change: cells.Change,
+    content: bytes,
+) -> ToolResult:
+    verb = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}[args.edit_mode]
+    text = f"Cell {change.address} was {verb} in {path}."
+    if args.edit_mode == "replace" and change.cell_type == "code":
+        text += " Its outputs were cleared."
+    hunks = hunks_between(loaded.data, content)
+    data = {
+        "new_source": "" if args.edit_mode == "delete" else args.new_source,
+        "old_source": change.old_source,
+        "cell_id": change.address,
+        "cell_type": change.cell_type,
+        "language": notebook.language,
+        "edit_mode": args.edit_mode,
+        "notebook_path": path,
+        "original_file": shown_text(loaded.data),
+        "updated_file": shown_text(content),
+        "structuredPatch": hunks,
+    }
+    return ToolResult(text, data=data, display=diff_display(path, hunks))

@@ -1,0 +1,85 @@
+"""A picture for the model to look at, within what a model takes."""
+
+from base64 import b64encode
+from typing import Any
+
+from handaxe.contract.content import ImageBlock
+from handaxe.contract.context import ToolContext
+from handaxe.contract.media_faults import NotInstalled
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.media import Media, Picture
+from handaxe.contract.result import ToolResult
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.tools.files.faults import TooLargeToShow
+
+MAX_SIDE = 1_568
+MAX_BYTES = 375_000
+"""Half a megabyte once it is base64, which is how it travels and is counted."""
+MAX_FILE_BYTES = 128 * 1024 * 1024
+
+
+async def read_image(path: str, ctx: ToolContext) -> ToolResult:
+    """The picture at `path` as a block, and what was done to make it fit."""
+    media = media_of(ctx, "a picture")
+    info = await ctx[Files].look(path)
+    if info is not None and info.size_bytes > MAX_FILE_BYTES:
+        raise TooLargeToShow(path, info.size_bytes, MAX_FILE_BYTES)
+    loaded = await ctx[Files].load(path, max_bytes=MAX_FILE_BYTES)
+    version = loaded.version
+    picture = await media.fit_image(loaded.data, max_side=MAX_SIDE, max_bytes=MAX_BYTES)
+    del loaded
+    ctx[ReadLedger].saw(version)
+    block = image_block(picture)
+    return ToolResult(
+        _described(path, picture, version.size_bytes),
+        data=_data(path, picture, block, version.size_bytes),
+        content=(block,),
+    )
+
+
+def media_of(ctx: ToolContext, what: str) -> Media:
+    """Whoever opens pictures and PDFs here; a fault that says what to install if nobody does."""
+    media = ctx.find(Media)
+    if media is None:
+        raise NotInstalled(what)
+    return media
+
+
+def image_block(picture: Picture) -> ImageBlock:
+    """A picture as a block of a message."""
+    return ImageBlock(picture.media_type, b64encode(picture.data).decode("ascii"))
+
+
+def _described(path: str, picture: Picture, size_bytes: int) -> str:
+    before = f"{picture.original_width} x {picture.original_height} pixels, {size_bytes:,} bytes"
+    if not picture.is_changed:
+        kind = picture.media_type.partition("/")[2].upper()
+        frames = f", {picture.frames} frames" if picture.frames > 1 else ""
+        return f"{path}: {kind} picture, {before}{frames}; shown as it is."
+    first = f"the first of its {picture.frames} frames, " if picture.frames > 1 else ""
+    text = (
+        f"{path}: picture of {before}; shown as {first}JPEG, {picture.width} x {picture.height} "
+        f"pixels, {len(picture.data):,} bytes."
+    )
+    factor = picture.original_width / picture.width
+    if factor > 1.001:
+        text += f" Multiply places in it by {factor:.4g} to get those in the original."
+    return text
+
+
+def _data(path: str, picture: Picture, block: ImageBlock, size_bytes: int) -> dict[str, Any]:
+    return {
+        "type": "image",
+        "file": {
+            "filePath": path,
+            "base64": block.data,
+            "type": picture.media_type,
+            "originalSize": size_bytes,
+            "dimensions": {
+                "originalWidth": picture.original_width,
+                "originalHeight": picture.original_height,
+                "displayWidth": picture.width,
+                "displayHeight": picture.height,
+            },
+        },
+    }

@@ -1,0 +1,126 @@
+"""A window of a text file with line numbers."""
+
+from typing import Any
+
+from handaxe.contract.ports.files import Window
+from handaxe.contract.result import ToolResult
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.text.windows import LineFormat, numbered
+
+MAX_CHARS = 400_000
+LINE_CHARS = 2_000
+
+
+class TextPage:
+    """A window as the model and the host get it."""
+
+    def __init__(
+        self, window: Window, path: str, *, offset: int, column: int, line_format: LineFormat
+    ) -> None:
+        self._window = window
+        self._path = path
+        self._offset = offset
+        self._column = column
+        self._line_format: LineFormat = line_format
+        self._notices: list[str] = []
+        self._is_cut_short = False
+
+    def result(self, ledger: ReadLedger, *notices: str) -> ToolResult:
+        """The result, with what else there is to say about the file in front of our own notices."""
+        self._notices = list(notices)
+        window = self._window
+        shown = self._shown_lines()
+        last = window.first_line + len(shown) - 1
+        self._say_what_is_missing(len(shown), last)
+        if window.encoding != "utf-8":
+            self._notices.append(
+                f"The file is stored as {window.encoding}; Edit and Write keep it so."
+            )
+        if self._column == 1:
+            self._remember(ledger, last)
+        text = numbered(shown, window.first_line, self._line_format) if shown else ""
+        if self._notices:
+            text += ("\n\n" if text else "") + "\n".join(f"[{line}]" for line in self._notices)
+        return ToolResult(text=text, data=self._data(shown))
+
+    def _say_what_is_missing(self, count: int, last: int) -> None:
+        window = self._window
+        if not window.total_lines:
+            self._notices.append("The file exists but is empty.")
+        elif not count:
+            self._notices.append(
+                f"The file has only {window.total_lines:,} lines; offset {self._offset} is "
+                f"past its end. Its last lines: Read(file_path={self._path!r}, offset=-20)"
+            )
+        elif last < window.total_lines:
+            self._notices.append(
+                f"Showing lines {window.first_line}-{last} of {window.total_lines:,} "
+                f"({window.version.size_bytes:,} bytes). To go on: "
+                f"Read(file_path={self._path!r}, offset={last + 1})"
+            )
+
+    def _shown_lines(self) -> list[str]:
+        """The lines, each cut to what is useful, and not more of them than fits."""
+        lines = self._window.lines
+        if self._column > 1:
+            self._notices.append(f"Lines are shown from column {self._column:,} on.")
+            return self._cut_lines(lines)
+        lengths = list(map(len, lines))
+        if self._window.is_cut or sum(lengths) > MAX_CHARS or max(lengths, default=0) > LINE_CHARS:
+            return self._cut_lines(lines)
+        return lines
+
+    def _cut_lines(self, lines: list[str]) -> list[str]:
+        shown: list[str] = []
+        begin, end = self._column - 1, self._column - 1 + LINE_CHARS
+        left = MAX_CHARS
+        for number, whole in enumerate(lines, self._window.first_line):
+            line = whole[begin:end]
+            left -= len(line)
+            if left < 0 and shown:
+                self._is_cut_short = True
+                break
+            shown.append(line)
+            if len(whole) > end:
+                self._say_where_it_goes_on(number, len(whole), len(line), end)
+        return shown
+
+    def _say_where_it_goes_on(self, number: int, length: int, shown: int, end: int) -> None:
+        last = self._window.first_line + len(self._window.lines) - 1
+        known = "at least " if self._window.is_cut and number == last else ""
+        self._notices.append(
+            f"Line {number} is cut: {shown:,} of {known}{length:,} characters shown; "
+            f"it goes on at column {end + 1}. To go on: Read(file_path={self._path!r}, "
+            f"offset={number}, limit=1, column={end + 1})"
+        )
+
+    def _remember(self, ledger: ReadLedger, last: int) -> None:
+        window = self._window
+        is_whole = window.first_line <= 1 and last >= window.total_lines
+        if not is_whole and last < window.first_line:
+            return
+        ledger.saw(
+            window.version,
+            content=window.content,
+            total_lines=window.total_lines,
+            lines=None if is_whole else (window.first_line, last),
+        )
+
+    def _data(self, shown: list[str]) -> dict[str, Any]:
+        window = self._window
+        file: dict[str, Any] = {
+            "filePath": self._path,
+            "content": "\n".join(shown),
+            "numLines": len(shown),
+            "startLine": window.first_line,
+            "totalLines": window.total_lines,
+        }
+        if self._is_cut_short:
+            file["truncatedByTokenCap"] = True
+        return {
+            "type": "text",
+            "file": file,
+            "encoding": window.encoding,
+            "hasBom": window.has_bom,
+            "sizeBytes": window.version.size_bytes,
+        }

@@ -1,0 +1,133 @@
+"""Undo: put back what earlier calls changed."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Display
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.undo import ChangeHistory, Restored, Undone, Wanted
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.text.diff import Hunk, stat
+from handaxe.tools.files.versions import diff_display, hunks_between, line_changes, shown_text
+
+UNTOUCHED = "already as before"
+
+
+class UndoArgs(ToolArgs, frozen=True, kw_only=True):
+    call_id: Annotated[
+        str | None, "Go back to before this call; without it the last change is undone."
+    ] = None
+    only: Annotated[bool, "Undo just this one call and leave later ones."] = False
+    redo: Annotated[bool, "Take back the last undo instead."] = False
+    force: Annotated[bool, "Put files back even if somebody else changed them since."] = False
+
+
+class Undo(Tool[UndoArgs]):
+    """The way back."""
+
+    search_hint = "put back, revert, roll back changes, redo"
+    uses = (ChangeHistory, ReadLedger)
+    # Which files it touches is known only when the calls before it have ended.
+    effects = Effects(reads_everything=True, writes_everything=True)
+
+    def subjects(self, args: UndoArgs) -> tuple[Subject, ...]:  # noqa: ARG002
+        return ()
+
+    async def situate(
+        self, args: UndoArgs, ctx: ToolContext
+    ) -> tuple[Effects, tuple[Subject, ...]]:
+        paths = ctx[ChangeHistory].touched(_wanted(args))
+        return Effects.on(*paths), tuple(PathSubject(path, "write") for path in paths)
+
+    async def call(self, args: UndoArgs, ctx: ToolContext) -> ToolResult:
+        undone = await ctx[ChangeHistory].put_back(ctx.call_id, _wanted(args))
+        files = [_File(restored) for restored in undone.restored]
+        for file in files:
+            file.tell(ctx[ReadLedger])
+        return ToolResult(
+            _text(undone, files, redo=args.redo),
+            data=_data(undone, files, redo=args.redo),
+            display=_display(files),
+            notes=undone.notes,
+        )
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        verb = "redo" if partial_input.get("redo") else "undo"
+        return f"Undo({partial_input.get('call_id') or verb})"
+
+
+class _File:
+    """One path that was put back, with the lines that changed."""
+
+    def __init__(self, restored: Restored) -> None:
+        self.path = restored.path
+        self.action = restored.action
+        self.restored = restored
+        before, after = restored.before, restored.after
+        self.hunks: list[Hunk] = []
+        if restored.action == "restored":
+            self.hunks = hunks_between(before, after or b"")
+
+    def tell(self, ledger: ReadLedger) -> None:
+        """Whoever knew the file and is shown the difference knows it now; others must read."""
+        if self.action in {UNTOUCHED, "mode restored"}:
+            return
+        seen = ledger.find(self.path)
+        version = self.restored.version
+        knew = seen is not None and seen.version.digest == self.restored.replaced_digest
+        if knew and version is not None and self.hunks:
+            ledger.edited(version, line_changes(self.hunks), content=self.restored.after)
+        else:
+            ledger.forget(self.path)
+
+    def line(self) -> str:
+        """What was done, in one line."""
+        counts = stat(self.hunks)
+        lines = f" (+{counts.additions} -{counts.deletions} lines)" if self.hunks else ""
+        return f"{self.action}: {self.path}{lines}"
+
+
+def _wanted(args: UndoArgs) -> Wanted:
+    return Wanted(call_id=args.call_id, only=args.only, redo=args.redo, force=args.force)
+
+
+def _text(undone: Undone, files: Sequence[_File], *, redo: bool) -> str:
+    calls = undone.calls
+    named = ", ".join(f"{call.tool} {call.call_id}" for call in calls[:5])
+    more = f" and {len(calls) - 5} more" if len(calls) > 5 else ""
+    verb = "Took back the undo" if redo else "Undid"
+    lines = [file.line() for file in files]
+    return "\n".join([f"{verb}: {named}{more}.", *lines])
+
+
+def _data(undone: Undone, files: Sequence[_File], *, redo: bool) -> dict[str, Any]:
+    listed = [
+        {
+            "filePath": file.path,
+            "action": file.action,
+            "structuredPatch": file.hunks,
+            "originalFile": None
+            if file.restored.before is None
+            else shown_text(file.restored.before),
+        }
+        for file in files
+    ]
+    first: dict[str, Any] = listed[0] if listed else {}
+    return {
+        "filePath": first.get("filePath"),
+        "structuredPatch": first.get("structuredPatch", []),
+        "calls": [call.call_id for call in undone.calls],
+        "redo": redo,
+        "files": listed,
+    }
+
+
+def _display(files: Sequence[_File]) -> Display | None:
+    shown = tuple(
+        block for file in files if file.hunks for block in diff_display(file.path, file.hunks)
+    )
+    return shown or None

@@ -1,0 +1,257 @@
+"""The command line, as a person and a script use it: real processes, real pipes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import handaxe
+
+
+def run(*words, stdin=None, cwd=None, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "handaxe", *words],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def lines_of(out: bytes) -> list[dict]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("flag", ["--version", "-v"])
+def test_version_starts_with_the_number(flag):
+    out = run(flag)
+    assert out.stdout.decode().startswith(handaxe.__version__)
+    assert out.returncode == 0
+
+
+def test_call_prints_the_rendered_result(project):
+    (project / "a.py").write_text("x = 1\n")
+    out = run("call", "Read", "file_path=a.py", "--root", str(project))
+    assert out.stdout.decode() == "     1→x = 1\n"
+    assert (out.returncode, out.stderr) == (0, b"")
+
+
+def test_call_takes_json_and_prints_the_result_object(project):
+    (project / "a.py").write_text("x = 1\n")
+    out = run("call", "Read", '{"file_path": "a.py"}', "limit=1", "--json", cwd=project)
+    result = json.loads(out.stdout)
+    assert result["ok"] is True
+    assert result["text"] == "     1→x = 1"
+    assert result["notes"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["call", "Read", "file_path=missing"], 1),
+        (["call", "Nope"], 1),
+        (["call", "Write", "file_path=a", "content=x"], 3),
+        (["call", "Write", "file_path=a", "content=x", "--permission-mode", "acceptEdits"], 0),
+        (["call", "Write", "file_path=a", "content=x", "--allowedTools", "Edit(/a)"], 0),
+        (["call", "Read", "file_path=/etc/hostname", "--disallowed-tools", "Read"], 3),
+        (["call", "Read", "nonsense"], 2),
+        (["call", "Read", "{bad json"], 2),
+        (["call"], 2),
+        (["nope"], 2),
+        ([], 2),
+        (["call", "Read", "--permission-mode", "everything"], 2),
+        (["call", "Read", "--settings", "{"], 2),
+        (["call", "Read", "--settings", "no-such-file.json"], 2),
+        (["call", "Read", "--settings", '{"reed": {}}'], 2),
+        (["call", "Read", "--tools", "Reed"], 2),
+        (["call", "Read", "--root", "no-such-directory"], 2),
+        (["call", "Read", "--session-id", "../x"], 2),
+        (["tools", "Nope"], 2),
+        (["tools", "--json", "--provider", "nobody"], 2),
+        (["sessions", "show"], 2),
+        (["sessions", "show", "nope"], 2),
+        (["run", "no-such-file"], 2),
+    ],
+)
+def test_exit_codes_tell_the_truth(project, words, code):
+    out = run(*words, cwd=project)
+    assert out.returncode == code, out.stderr.decode()
+    if code == 2:
+        assert out.stdout == b""
+        assert out.stderr
+        assert b"Traceback" not in out.stderr
+
+
+def test_a_session_id_joins_calls_of_several_processes(project):
+    (project / "a.py").write_text("x = 1\n")
+    options = ["--session-id", "joined", "--permission-mode", "acceptEdits"]
+    assert run("call", "Read", "file_path=a.py", *options, cwd=project).returncode == 0
+    out = run("call", "Edit", "file_path=a.py", "old_string=1", "new_string=2", *options, cwd=project)
+    assert out.returncode == 0, out.stdout.decode()
+    assert (project / "a.py").read_text() == "x = 2\n"
+    shown = run("sessions", "show", "joined").stdout.decode()
+    assert "session_resumed" in shown
+    assert run("sessions", "delete", "joined").returncode == 0
+    assert run("sessions", "show", "joined").returncode == 2
+
+
+BAD_LINES = [
+    b"garbage",
+    b"",
+    b"[]",
+    b"null",
+    b"7",
+    b'"text"',
+    b"{}",
+    b'{"tool": 5}',
+    b'{"id": {}, "tool": "Read"}',
+    b'{"batch": 5}',
+    b"\xff\xfe",
+    b'{"id": "x", "tool": "Read", "input": {"file_path": "a"',
+    b"[" * 100_000,
+]
+
+
+def test_a_bad_line_is_answered_and_the_session_goes_on(project):
+    (project / "a.txt").write_text("x\n")
+    good = b'{"id": "last", "tool": "Read", "input": {"file_path": "a.txt"}}'
+    out = run("run", "--root", str(project), stdin=b"\n".join([*BAD_LINES, good]) + b"\n")
+    results = lines_of(out.stdout)
+    assert [r["code"] for r in results[:-1]] == ["call.bad_line"] * len(BAD_LINES)
+    assert results[-1]["ok"]
+    assert results[-1]["id"] == "last"
+    assert out.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("call_input", "code"),
+    [
+        ("null", "call.bad_input"),
+        ("[]", "call.bad_input"),
+        ('"x"', "call.bad_input"),
+        ('{"file_path": 5}', "call.bad_input"),
+        ('{"file_path": null}', "call.bad_input"),
+        ('{"file_path": ["a"]}', "call.bad_input"),
+        ('{"file_path": "\\ud800"}', "call.bad_input"),
+        ('{"file_path": "a", "offset": 1e400}', "call.bad_input"),
+        ('{"file_path": "a", "offset": NaN}', "call.bad_input"),
+        ('{"file_path": "a", "limit": {}}', "call.bad_input"),
+        ('{"file_path": "a", "limit": 99999999999999999999999}', "call.bad_input"),
+        ('{"file_path": "a\\u0000b"}', "file.bad_path"),
+        ('{"file_path": ""}', "file.bad_path"),
+        ('{"file_path": "~root/x"}', "file.bad_path"),
+        ('{"file_path": "' + "a/" * 3000 + '"}', "file.bad_path"),
+        ('{"file_path": "' + "a" * 10_000_000 + '"}', "file.bad_path"),
+        ('{"file_path": "' + "a" * 300 + '"}', "file.bad_path"),
+        ('{"file_path": "missing/../missing"}', "file.not_found"),
+        ('{"file_path": "a.txt/x"}', "file.not_found"),
+        ('{"file_path": "."}', "file.is_directory"),
+        ("{" * 5000 + "}" * 5000, None),
+    ],
+)
+def test_malformed_calls_get_a_code_and_change_nothing(project, call_input, code):
+    (project / "a.txt").write_text("x\n")
+    line = '{"id": "1", "tool": "Read", "input": ' + call_input + "}\n"
+    out = run("run", "--root", str(project), stdin=line.encode())
+    [result] = lines_of(out.stdout)
+    assert result["ok"] is False
+    assert result["code"] == (code or "call.bad_line")
+    assert result["text"]
+    assert sorted(p.name for p in project.iterdir()) == ["a.txt"]
+
+
+def test_batches_answer_in_order_with_bad_members_in_their_place(project):
+    (project / "a.txt").write_text("x\n")
+    batch = [
+        {"id": "1", "tool": "Read", "input": {"file_path": "a.txt"}},
+        "nonsense",
+        {"id": "3", "tool": "Edit", "input": {"file_path": "a.txt", "old_string": "x", "new_string": "y"}},
+        {"id": "4", "tool": "Read", "input": {"file_path": "a.txt"}},
+    ]
+    out = run(
+        "run", "--root", str(project), "--permission-mode", "acceptEdits",
+        stdin=json.dumps({"batch": batch}).encode(),
+    )  # fmt: skip
+    results = lines_of(out.stdout)
+    assert [r["ok"] for r in results] == [True, False, True, True]
+    assert [r["text"] for r in results[::3]] == ["     1→x", "     1→y"]
+
+
+def test_results_are_flushed_line_by_line(project):
+    (project / "a.txt").write_text("x\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "handaxe", "run", "--root", str(project)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    for number in range(3):
+        call = {"id": str(number), "tool": "Read", "input": {"file_path": "a.txt"}}
+        process.stdin.write(json.dumps(call).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == str(number)
+    process.stdin.close()
+    assert process.wait(10) == 0
+    process.stdout.close()
+
+
+def test_the_same_id_is_replayed_in_a_run(project):
+    line = b'{"id": "w", "tool": "Write", "input": {"file_path": "a.txt", "content": "x"}}\n'
+    out = run("run", "--root", str(project), "--permission-mode", "acceptEdits", stdin=line * 2)
+    first, second = lines_of(out.stdout)
+    assert first == second
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_signals_end_a_waiting_run_with_their_code(project, number, code):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "handaxe", "run", "--root", str(project)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(b"nonsense\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    os.kill(process.pid, number)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == code
+    assert b"Traceback" not in err
+
+
+def test_a_closed_pipe_ends_quietly(project):
+    (project / "a.txt").write_text("x\n" * 5000)
+    shell = f"{sys.executable} -m handaxe call Read file_path=a.txt limit=5000 | head -1"
+    out = subprocess.run(shell, shell=True, capture_output=True, cwd=project, check=False)
+    assert b"Traceback" not in out.stderr
+    assert b"Exception" not in out.stderr
+
+
+def test_a_pipe_gets_plain_text_and_a_diff(project):
+    (project / "a.txt").write_text("one\n")
+    calls = ["--session-id", "d", "--permission-mode", "acceptEdits"]
+    run("call", "Read", "file_path=a.txt", *calls, cwd=project)
+    out = run("call", "Edit", "file_path=a.txt", "old_string=one", "new_string=two", *calls, cwd=project)
+    shown = out.stdout.decode()
+    assert "-one\n+two\n" in shown
+    assert "\x1b" not in shown
+
+
+def test_control_characters_of_a_file_cannot_steer_the_terminal(project):
+    (project / "a.txt").write_text("safe\x1b[31mred\x1b]0;title\x07\n")
+    out = run("call", "Read", "file_path=a.txt", cwd=project)
+    assert b"\x1b" not in out.stdout
+    assert b"\\x1b[31m" in out.stdout
+
+
+def test_tools_lists_what_is_on_offer(project):
+    out = run("tools", "--json", "--provider", "anthropic", cwd=project)
+    names = [tool["name"] for tool in json.loads(out.stdout)]
+    assert names == sorted(names)
+    assert {"Read", "Write", "Edit"} <= set(names)
+    shown = run("tools", "Edit", cwd=project).stdout.decode()
+    assert "old_string" in shown
