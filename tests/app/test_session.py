@@ -365,3 +365,72 @@ async def test_a_hard_link_to_the_outside_asks(project, tmp_path):
         assert outside.code == "permission.asked"
         inside = await session.call("Write", file_path="b.txt", content="y\n")
         assert inside.code != "permission.asked"
+
+
+@pytest.mark.proves("RG-4")
+async def test_an_environment_variable_chooses_the_simple_preset(project, monkeypatch):
+    monkeypatch.setenv("HANDAXE_SIMPLE", "1")
+    async with Session(project) as session:
+        assert {"Edit", "Read"} <= {tool["name"] for tool in session.tools()} <= {"Bash", "Edit", "Read"}
+
+
+@pytest.mark.proves("TC-6")
+async def test_a_result_becomes_the_block_its_provider_expects(session):
+    result = await session.call("Read", file_path="missing")
+    block = session.tool_result(result, "anthropic")
+    assert block["type"] == "tool_result"
+    assert block["tool_use_id"] == result.id
+    assert block["is_error"] is True
+    assert session.tool_result(result, "openai")["tool_call_id"] == result.id
+
+
+@pytest.mark.proves("TC-8")
+async def test_a_tool_is_on_offer_only_where_its_ports_are_and_it_is_enabled(project):
+    class Elsewhere(handaxe.Tool[handaxe.ToolArgs]):
+        """Needs what nobody offers."""
+
+        uses = (dict,)
+
+    class Off(handaxe.Tool[handaxe.ToolArgs]):
+        """Not here."""
+
+        def enabled(self):
+            return False
+
+    async with Session(project, tools=[Elsewhere, Off]) as session:
+        names = {tool["name"] for tool in session.tools()}
+        assert not {"Elsewhere", "Off"} & names
+        assert (await session.call("Off")).code == "call.unknown_tool"
+
+
+@pytest.mark.proves("TC-1")
+async def test_a_call_by_an_old_name_works_and_is_noted(project):
+    class Renamed(handaxe.Tool[handaxe.ToolArgs]):
+        """New name."""
+
+        aliases = ("OldName",)
+        effects = Effects.none()
+
+        async def call(self, args, ctx):
+            return ToolResult("done")
+
+    async with Session(project, tools=[Renamed]) as session:
+        result = await session.call("OldName")
+        assert (result.ok, result.tool) == (True, "Renamed")
+        assert "Renamed" in result.notes[0]
+
+
+@pytest.mark.proves("TC-2")
+async def test_a_tool_that_says_nothing_is_assumed_at_its_worst(project):
+    class Silent(handaxe.Tool[handaxe.ToolArgs]):
+        """Says nothing."""
+
+        async def call(self, args, ctx):
+            return ToolResult("ran")
+
+    tool = Silent()
+    assert not tool.effects.is_read_only
+    assert tool.effects.is_destructive
+    assert tool.effects.collides(tool.effects)
+    async with Session(project, tools=[Silent], permission_mode="acceptEdits") as session:
+        assert (await session.call("Silent")).code == "permission.asked"

@@ -82,6 +82,6 @@ def decision(
         working_dirs=dirs,
         path_verdict=path_rules(mode, dirs, deny_read, deny_edit),
         git_clean=git_clean,
-        probes=tuple([*deny_read, *deny_edit]),
+        probes=(*deny_read, *deny_edit),
         second_opinion=second_opinion,
     )

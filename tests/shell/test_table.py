@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
 from reference import decision
 
 TABLE = tomllib.loads((Path(__file__).parent / "table.toml").read_text("utf-8"))["group"]

@@ -12,6 +12,9 @@ from handaxe.runtime.permission.rules import split_rules
 from handaxe.session.permission_state import PermissionState, RuleBehaviour, RuleText
 from handaxe.settings.model import Settings
 
+SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
+"""Set to 1, they choose the preset `simple` where no tools are named."""
+
 OwnTool = Tool[Any] | type[Tool[Any]]
 Tools = str | Iterable[str | OwnTool] | None
 
@@ -62,6 +65,8 @@ def permission_state(
 
 def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
     """The names that select built-in tools, and the own tools that are added."""
+    if tools is None and any(os.environ.get(name) == "1" for name in SIMPLE_VARIABLES):
+        tools = "simple"
     if tools is None or isinstance(tools, str):
         return tools, []
     if not isinstance(tools, Iterable):

@@ -12,6 +12,7 @@ import msgspec
 from handaxe import __version__
 from handaxe.app.asking import CallbackAsker, OnAsk
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
+from handaxe.app.undoing import ChangeRecord, HostUndo
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import (
@@ -25,10 +26,12 @@ from handaxe.contract.events import (
 )
 from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.media import Media
+from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.disk.faults import DiskFault
-from handaxe.host.files import LocalFiles
+from handaxe.host.media.local import LocalMedia
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.hooks.run import Hook, Hooks
@@ -76,7 +79,8 @@ class Session:
     ) -> None:
         self.settings = read_settings(settings, source="the session's arguments")
         self.id = checked_session_id(session_id) if session_id else new_session_id()
-        directory = session_directory(data_home(home), self.id)
+        data = data_home(home)
+        directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
         self._log = EventLog(directory / LOG_NAME)
         self._log_problem: str | None = None
@@ -110,12 +114,16 @@ class Session:
         policy = CurrentPolicy(self.permissions, self.workdir)
         self.warnings: tuple[str, ...] = policy().book.problems
         ledger, edits = ReadLedger(self._emit), AppliedEdits(self._emit)
-        files = LocalFiles()
+        self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
+        self.warnings += self._changes.repair(resumed=session_id is not None)
+        files = self._changes.files
         offers = {
             Files: files,
+            Media: LocalMedia(),
             Workdir: self.workdir,
             ReadLedger: ledger,
             AppliedEdits: edits,
+            ChangeHistory: self._changes.history,
             Settings: self.settings,
         }
         names, own = sort_tools(tools)
@@ -126,19 +134,21 @@ class Session:
             ports=offers.keys(),
             is_hidden=lambda name: hidden_by(policy(), name),
         )
+        self._collaborators = Collaborators(
+            session_id=self.id,
+            catalog=self.catalog,
+            offers=offers,
+            workdir=self.workdir,
+            files=files,
+            policy=policy,
+            hooks=Hooks(hooks),
+            emit=self._emit,
+            results=results,
+            asker=CallbackAsker(on_ask, self.permissions) if on_ask else None,
+            checkpoints=self._changes.checkpoints,
+        )
         self._pipeline = Pipeline(
-            Collaborators(
-                session_id=self.id,
-                catalog=self.catalog,
-                offers=offers,
-                workdir=self.workdir,
-                files=files,
-                policy=policy,
-                hooks=Hooks(hooks),
-                emit=self._emit,
-                results=results,
-                asker=CallbackAsker(on_ask, self.permissions) if on_ask else None,
-            ),
+            self._collaborators,
             lanes=self.settings.max_parallel_calls,
             recall=self._log.result_of,
         )
@@ -160,6 +170,7 @@ class Session:
             await asyncio.sleep(0)
         if self._is_started:
             self._emit(SessionClosed())
+        await self._changes.close(self.settings.undo)
         try:
             await self._log.close()
         except (DiskFault, OSError) as error:
@@ -197,6 +208,29 @@ class Session:
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         return [self._noted(result) for result in results]
 
+    async def undo(
+        self,
+        call_id: str | None = None,
+        *,
+        only: bool = False,
+        redo: bool = False,
+        force: bool = False,
+    ) -> ToolResult:
+        """Put back the last change; with `call_id` that call and all later ones, or it alone.
+
+        The owner of the session asks, so nobody is asked for permission. `redo` takes the last
+        undo back, `force` overrides what somebody else changed since.
+        """
+        call = ToolCall(self.new_call_id(), "Undo", {})
+        if self._is_closed:
+            return self._refused(call)
+        wanted = Wanted(call_id=call_id, only=only, redo=redo, force=force)
+        return self._noted(await HostUndo(self._collaborators).undo(call.id, wanted))
+
+    def history(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """Every call of this session that changed a file, oldest first."""
+        return self._changes.history.calls(diffs=diffs)
+
     def cancel(self, call_id: str | None = None) -> int:
         """Stop one running call, or all of them; how many were reached."""
         return self._pipeline.cancel(call_id)
@@ -231,6 +265,12 @@ class Session:
             examples=tool.input_examples,
         )
 
+    def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
+        """A result as the block or message a provider expects for it."""
+        from handaxe.text.dialects import tool_result
+
+        return tool_result(result, provider)
+
     def show(self, result: ToolResult, call_input: dict[str, Any]) -> Display | None:
         """What a human sees of a result; None means its text."""
         from handaxe.text.coercion import InputProblems, read_input
@@ -245,6 +285,13 @@ class Session:
         """Be told every event soon after it happens; calling what comes back ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def flush(self) -> None:
+        """Write every event so far to the log, for whoever is about to show a result."""
+        try:
+            self._log.flush()
+        except (DiskFault, OSError) as error:
+            self._log_problem = str(error)
 
     def new_call_id(self) -> str:
         """An id no other call has."""

@@ -47,6 +47,7 @@ class CallStarted(_Event, frozen=True, tag="call_started", kw_only=True):
     input: Any
     derived: dict[str, Any] = {}
     """What observers may want to know beside the input, such as resolved paths."""
+    is_read_only: bool = False
 
 
 class CallAsked(_Event, frozen=True, tag="call_asked", kw_only=True):

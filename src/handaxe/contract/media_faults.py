@@ -34,7 +34,7 @@ class ImageTooLarge(ToolFault):
 
     def __init__(self, width: int, height: int, limit_pixels: int) -> None:
         super().__init__(
-            f"The picture claims {width:,} x {height:,} pixels; at most {limit_pixels:,} pixels are "
+            f"The picture claims {width:,} x {height:,} pixels; at most {limit_pixels:,} are "
             "decoded, so it was not opened. Scale it down with another program first."
         )
 

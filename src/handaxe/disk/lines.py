@@ -7,6 +7,8 @@ Several processes may append to one log. A half record never stays in the middle
 import errno
 import os
 import threading
+from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -61,15 +63,20 @@ class LineLog:
         self._failure: LogFailed | None = None
 
     def append(self, payload: bytes) -> int:
-        """Write one record, a JSON value without newlines; gives its offset.
+        """Write one record, a JSON value without newlines; gives its offset."""
+        return self.extend((payload,))[0]
+
+    def extend(self, payloads: Sequence[bytes]) -> list[int]:
+        """Write records with one system call; gives their offsets.
 
         Raises:
-            LogFull: no room; nothing of the record is left in the file.
+            LogFull: no room; nothing of the records is left in the file.
             LogFailed: the system refused.
             Locked: another process kept the log to itself.
         """
-        if not payload or b"\n" in payload:
-            raise ValueError("a payload must be one line, and not empty")
+        for payload in payloads:
+            if not payload or b"\n" in payload:
+                raise ValueError("a payload must be one line, and not empty")
         with self._mutex:
             fd = self._open()
             self._lock(fd)
@@ -77,13 +84,15 @@ class LineLog:
                 start = os.lseek(fd, 0, os.SEEK_END)
                 if start != self._end:
                     start = self._catch_up(fd, start)
-                line = format_line(self._next_seq, payload)
-                self._write(fd, line, start)
-                self._end = start + len(line)
-                self._next_seq += 1
+                lines = [
+                    format_line(seq, payload) for seq, payload in enumerate(payloads, self._next_seq)
+                ]
+                self._write(fd, b"".join(lines), start)
+                self._end = start + sum(map(len, lines))
+                self._next_seq += len(lines)
             finally:
                 locks.release(fd)
-        return start
+        return [*accumulate(map(len, lines[:-1]), initial=start)]
 
     def sync(self) -> None:
         """Make every record appended so far durable.
@@ -96,15 +105,19 @@ class LineLog:
                 raise self._failure
             if self._fd < 0:
                 return
-            try:
-                sync_content(self._fd)
-                if self._is_new:
-                    self._sync_name()
-            except OSError as error:
-                reason = f"could not sync the log: {in_plain_words(error)}"
-                # The kernel may have dropped the pages; a second sync would lie.
-                self._failure = LogFailed(reason, error.errno)
-                raise self._failure from error
+            # A descriptor of its own: whoever appends meanwhile need not wait for the disk.
+            fd = os.dup(self._fd)
+        try:
+            sync_content(fd)
+            if self._is_new:
+                self._sync_name()
+        except OSError as error:
+            reason = f"could not sync the log: {in_plain_words(error)}"
+            # The kernel may have dropped the pages; a second sync would lie.
+            self._failure = LogFailed(reason, error.errno)
+            raise self._failure from error
+        finally:
+            os.close(fd)
 
     def read_at(self, offset: int) -> bytes:
         """The payload of the record that an append put at `offset`.

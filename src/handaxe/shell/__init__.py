@@ -1,9 +1,9 @@
 """Bash commands as text: what they say, what they could run, whether they may.
 
-Belongs here: reading a command, proving that it only looks, finding what it could run or destroy, matching
-Bash rules, the verdict with its reasons; option tables of programs as data.
-Does not: running anything, touching the disk, path rules (the caller passes them in), settings, prompts.
-May import: `handaxe.contract`, `handaxe.text`, msgspec; tree-sitter in `opinion` only, on first use.
+Belongs here: reading a command, proving that it only looks, finding what it could run or destroy,
+matching Bash rules, the verdict with its reasons; option tables of programs as data.
+Does not: running anything, touching the disk, path rules (the caller passes them in), settings.
+May import: `handaxe.contract`, `handaxe.text`, msgspec; tree-sitter in `opinion` only, when used.
 """
 
 from __future__ import annotations

@@ -9,10 +9,13 @@ from handaxe.shell.syntax import Piece
 _Atom = str | Piece
 _RANGE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
 EXPANSION_LIMIT = 64
+_GROUPS = 12
 
 
 def expand_braces(pieces: list[Piece]) -> list[list[Piece]] | None:
     """The words that `pieces` becomes, or None when there are too many to look at."""
+    if sum(piece.text.count("{") for piece in pieces) > _GROUPS:
+        return None
     expanded = _expand(_atoms(pieces))
     return None if expanded is None else [_pieces(atoms) for atoms in expanded]
 

@@ -49,7 +49,7 @@ def _printf(
 def _test(
     fields: list[Field], _table: ProgramTable, state: State, _setting: Setting
 ) -> list[PathUse]:
-    """`test` and `[` with at most three operands, each one argument; `-v` and `-R` evaluate code."""
+    """`test` and `[` in their plain forms, each operand one argument; `-v` evaluates code."""
     if fields and fields[-1].known == "]":
         fields = fields[:-1]
     if any(field.kind == "glob" or not field.single for field in fields):
@@ -62,7 +62,7 @@ def _test(
         if field.known in ("-a", "-o") and len(clause) in (2, 3):
             uses.extend(_test_clause(clause, state))
             clause = []
-        elif field.known not in ("!",) or clause:
+        elif field.known != "!" or clause:
             clause.append(field)
     if len(clause) > 2 or (clause and clause[-1].text):
         raise Refused("a test that is not one of the plain forms")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from handaxe.shell.conditional import is_conditional
 from handaxe.shell.syntax import Compound, CompoundKind, Node, Sequence, Word
@@ -55,32 +56,21 @@ class CompoundReader(WordReader):
 
     def read_compound_body(self, keyword: str) -> Compound:
         """What follows `keyword`, which has been stepped over."""
-        start = self.pos - len(keyword)
-        match keyword:
-            case "(":
-                return self._read_bracketed("subshell", ")")
-            case "{":
-                return self._read_bracketed("group", "}")
-            case "((":
-                return self._arithmetic("arithmetic")
-            case "[[":
-                return self._read_test()
-            case "if":
-                return self._read_if()
-            case "while":
-                return self._read_while("while")
-            case "until":
-                return self._read_while("until")
-            case "for":
-                return self._read_for("for")
-            case "select":
-                return self._read_for("select")
-            case "case":
-                return self._read_case()
-            case "coproc":
-                return self._read_coproc()
-            case _:
-                return self._read_named_function(start)
+        readers: dict[str, Callable[[], Compound]] = {
+            "(": lambda: self._read_bracketed("subshell", ")"),
+            "{": lambda: self._read_bracketed("group", "}"),
+            "((": lambda: self._arithmetic("arithmetic"),
+            "[[": self._read_test,
+            "if": self._read_if,
+            "while": lambda: self._read_while("while"),
+            "until": lambda: self._read_while("until"),
+            "for": lambda: self._read_for("for"),
+            "select": lambda: self._read_for("select"),
+            "case": self._read_case,
+            "coproc": self._read_coproc,
+            "function": self._read_named_function,
+        }
+        return readers[keyword]()
 
     def _compound(self, kind: CompoundKind) -> Compound:
         return Compound(kind, "", self.pos, self.pos)
@@ -240,8 +230,7 @@ class CompoundReader(WordReader):
         follower = self.text[found.end() : found.end() + 1] if found else ""
         if found and (not follower or follower in " \t\n"):
             self.pos = found.end()
-            word = Word(found.group(), found.start(), [], quoted=True)
-            return word
+            return Word(found.group(), found.start(), [], quoted=True)
         word = self.read_word()
         if not word.text:
             raise self.fail("a regular expression that cannot be read", ambiguous=True)
@@ -257,7 +246,8 @@ class CompoundReader(WordReader):
         node.bodies = [Sequence([self.read_command()], [False])]
         return node
 
-    def _read_named_function(self, start: int) -> Compound:
+    def _read_named_function(self) -> Compound:
+        start = self.pos - len("function")
         self.skip_space()
         found = _FUNCTION_NAME.match(self.text, self.pos)
         if found is None:

@@ -24,9 +24,11 @@ _COMMAND_VARIABLE = re.compile(
     r"|GIT_EXTERNAL_DIFF|LESSOPEN|LESSCLOSE|SHELL|MANPAGER|.*_PROXY_COMMAND|.*_CMD|GIT_CONFIG_.*"
 )
 _CODE_TOKEN = re.compile(r"[\w./-]+")
-_CODE_LIMIT = 300
-_DEPTH = 6
+_CODE_LIMIT = 150
+_DEPTH = 4
+_LAYERS = 12
 _CANDIDATES = 4000
+_HEAD = 8
 
 
 class Candidate(Struct, frozen=True):
@@ -72,6 +74,7 @@ class _Finder:
     def __init__(self, assigned: dict[str, set[str]], cwd: str, home: str) -> None:
         self.danger = Danger()
         self._seen: set[tuple[str, ...]] = set()
+        self._texts = 0
         self._assigned = assigned
         self._cwd = cwd
         self._home = home
@@ -101,8 +104,8 @@ class _Finder:
         if not fields or key in self._seen:
             return
         self._seen.add(key)
-        if len(self._seen) > _CANDIDATES or depth > _DEPTH:
-            self.danger.unknown = self.danger.unknown or "commands are nested too deeply"
+        if len(self._seen) > _CANDIDATES or depth > _LAYERS:
+            self._too_deep(fields)
             return
         self.danger.candidates.append(Candidate(tuple(fields), certain))
         if fields[0].known is None or "{}" in fields[0].value:
@@ -118,6 +121,12 @@ class _Finder:
         for text, sure in inner.texts:
             self._text(text, depth, certain=certain and sure)
         self._code(fields)
+
+    def _too_deep(self, fields: list[Field]) -> None:
+        """Beyond the limits every word counts as a program that certainly runs."""
+        self.danger.unknown = self.danger.unknown or "commands are nested too deeply"
+        for at in range(len(fields)):
+            self.danger.candidates.append(Candidate(tuple(fields[at : at + _HEAD]), certain=True))
 
     def _unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         self.danger.unknown = f"the program {fields[0].text} is not known before it runs"
@@ -137,8 +146,10 @@ class _Finder:
         self._script(text.known, depth, certain=certain)
 
     def _script(self, text: str, depth: int, *, certain: bool) -> None:
-        if depth >= _DEPTH:
+        self._texts += 1
+        if self._texts > _DEPTH:
             self.danger.unknown = "shell texts are nested too deeply"
+            self.danger.unread.append(text)
             return
         script = parse(text)
         if script.problems:
@@ -147,6 +158,7 @@ class _Finder:
             )
             self.danger.unread.append(text)
         self._parts(script, depth, certain=certain)
+        self._texts -= 1
 
     def _parts(self, script: Script, depth: int, *, certain: bool) -> None:
         for part in walk(script, self._cwd, self._home):
@@ -161,7 +173,7 @@ class _Finder:
                     self._sequence(sequence, depth)
 
     def _sequence(self, sequence: Sequence, depth: int) -> None:
-        if depth < _DEPTH:
+        if depth < _LAYERS:
             self._parts(Script("", sequence), depth, certain=True)
 
     def _builtin(self, fields: list[Field], depth: int) -> None:
@@ -171,9 +183,9 @@ class _Finder:
         values = [field.value for field in fields[1:]]
         self._evaluated(values, depth)
         named = program not in ("test", "[", "printf", "exec") or {"-v", "-R"} & set(values)
+        named = named and program not in ("export", "local", "readonly")
         if named and any(field.kind == "unknown" for field in fields[1:]):
-            if program not in ("export", "local", "readonly"):
-                self.danger.evaluates = f"{program} evaluates an argument that is not known"
+            self.danger.evaluates = f"{program} evaluates an argument that is not known"
         if program in _RUNS_TEXT and "-C" in values:
             at = values.index("-C") + 2
             if at < len(fields):

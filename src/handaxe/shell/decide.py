@@ -1,6 +1,7 @@
 """The verdict on a bash command: allow, ask or deny, with the reason for every part.
 
-Pure and total: it reads no file, runs nothing and never raises. What it does not understand is at least ask.
+Pure and total: it reads no file, runs nothing and never raises. What it does not understand is at
+least ask.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from handaxe.shell.syntax import Script, Simple
 SecondOpinion = Callable[[str], int | None]
 """Counts the commands of a text with another reader; None when that reader cannot read it."""
 
-_PART_LIMIT = 400
+_PART_LIMIT = 120
 _SCAN_LIMIT = 20_000
 
 
@@ -58,11 +59,10 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
 ) -> ShellDecision:
     """The verdict on `command`.
 
-    Args:
-        path_verdict: What the session's path rules say about one absolute path.
-        git_clean: Whether the repository's configuration was found to name no program.
-        probes: Paths that Read and Edit rules name, so that globs can be checked against them.
-        second_opinion: Counts commands with another reader; asked before anything compound is allowed.
+    `path_verdict` says what the session's path rules say about one absolute path. `git_clean` is
+    whether the repository's configuration was found to name no program. `probes` are paths that
+    Read and Edit rules name, so that globs can be held against them. `second_opinion` counts
+    commands with another reader and is asked before anything compound is allowed.
     """
     cwd = resolve(cwd, "/")
     judge = Judge(rules, mode, Setting(cwd, home, git_clean), path_verdict, probes=probes)
@@ -100,8 +100,19 @@ class _Session:
         self._dirs = working_dirs
         self._assigned = assigned
         self._losses: list[Destruction] = []
+        self._dangers: dict[tuple[object, ...], Danger] = {}
 
     def _danger(self, part: Part) -> Danger:
+        """What `part` could run; equal texts in equal states are looked at once."""
+        if part.redirects:
+            return self._fresh_danger(part)
+        states = tuple(id(state) for state in part.states)
+        key = (part.kind, part.text, part.reads_pipe, states)
+        if key not in self._dangers:
+            self._dangers[key] = self._fresh_danger(part)
+        return self._dangers[key]
+
+    def _fresh_danger(self, part: Part) -> Danger:
         danger = find_danger(part, self._assigned, self._cwd, self._home)
         for text in danger.unread:
             danger.candidates.extend(_scanned(text))
@@ -119,9 +130,14 @@ class _Session:
             return []
         reason = f"the command has more than {_PART_LIMIT} parts"
         found = [PartDecision(parts[0].text, "ask", reason)]
+        seen: set[tuple[str, bool]] = set()
         for part in parts:
-            decision = self._judge.part(part, self._danger(part), [])
-            if decision.verdict == "deny":
+            key = (part.text, part.reads_pipe)
+            if key in seen and not part.redirects:
+                continue
+            seen.add(key)
+            decision = self._judge.denied(part, self._danger(part))
+            if decision is not None:
                 found.append(decision)
                 break
         return found

@@ -67,22 +67,18 @@ def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
         return RedirectUse(redirect.text)
     access: Access = "read" if operator in _INPUTS else "write"
     fields = fields_of(target, state.variables)
+    uses = tuple(use for field in fields for use in uses_of(field, access, state.cwds))
     if len(fields) != 1 or fields[0].kind != "known" or target.has_tilde:
-        uses = tuple(use for field in fields for use in uses_of(field, access, state.cwds))
         problem = f"the target of {redirect.text} is not known before the command runs"
-        return RedirectUse(redirect.text, uses, problem, access == "write")
-    field = fields[0]
-    if field.value == "/dev/null":
+    elif fields[0].value == "/dev/null":
         return RedirectUse(redirect.text)
-    uses = tuple(uses_of(field, access, state.cwds))
-    if any(use.path is None for use in uses):
+    elif any(use.path is None for use in uses):
         problem = f"the target of {redirect.text} depends on where the command runs"
-        return RedirectUse(redirect.text, uses, problem, access == "write")
-    if not uses:
-        uses = (PathUse(field.value, access, field.text, field.value),)
-    if any(is_dynamic_device(use.path or "") for use in uses):
-        return RedirectUse(redirect.text, uses, f"{redirect.text} opens a connection", writes=True)
-    return RedirectUse(redirect.text, uses, "", access == "write")
+    else:
+        uses = uses or (PathUse(fields[0].value, access, target.text, fields[0].value),)
+        opens = any(is_dynamic_device(use.path or "") for use in uses)
+        problem = f"{redirect.text} opens a connection" if opens else ""
+    return RedirectUse(redirect.text, uses, problem, access == "write")
 
 
 def file_uses(fields: list[Field], state: State) -> tuple[list[PathUse], bool]:

@@ -1,7 +1,7 @@
 """Walking a script in the order bash would, with what is known at each command.
 
-Known are the possible current directories (after `cd`) and variables with literal values. Where the text
-does not say, the state is unknown, never guessed.
+Known are the possible current directories (after `cd`) and variables with literal values. Where the
+text does not say, the state is unknown, never guessed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STATEFUL = names(
     "eval source . mapfile readarray declare typeset local export readonly unset let getopts "
     "pushd popd shopt exec trap alias unalias enable builtin command set bind complete fc"
 )
-_VISITS = 600
+_VISITS = 40
 _LOOP_VALUES = 12
 
 
@@ -195,22 +195,22 @@ class _Walker:
             self._record(node, kind, state, node.words, node.redirects)
         elif node.words or node.redirects:
             self._record(node, "header", state, node.words, node.redirects)
-        if kind == "subshell":
-            self.sequence(node.bodies[0], state)
-            return state, state
-        if kind == "group":
-            after = self.sequence(node.bodies[0], state)
-            return after, after
-        if kind == "if":
-            return self._if(node, state)
-        if kind == "case":
-            return self._case(node, state)
-        if kind in ("function", "coproc"):
-            return self._function(node, state)
         if kind in ("test", "arithmetic"):
             after = state if kind == "test" else state.lost()
             return after, after
-        return self._loop(node, state)
+        return self._body(node, state)
+
+    def _body(self, node: Compound, state: State) -> _Pair:
+        if node.kind == "if":
+            return self._if(node, state)
+        if node.kind == "case":
+            return self._case(node, state)
+        if node.kind in ("function", "coproc"):
+            return self._function(node, state)
+        if node.kind not in ("subshell", "group"):
+            return self._loop(node, state)
+        after = self.sequence(node.bodies[0], state)
+        return (state, state) if node.kind == "subshell" else (after, after)
 
     def _if(self, node: Compound, state: State) -> _Pair:
         result: State | None = None
@@ -313,23 +313,25 @@ def _step(node: Simple, state: State) -> _Pair:
     while len(fields) > 1 and fields[0].known in ("builtin", "command"):
         fields = fields[1:]
     program = fields[0].known if fields else None
-    if program is None:
-        return state.lost(), state.lost()
     if program == "cd":
         return _change_directory(fields[1:], state), state
     if program in ("exit", "return"):
         return None, None
     if program == "read":
-        names = {field.value: None for field in fields[1:]} | {"REPLY": None}
-        after = State(state.cwds, {**state.variables, **names})
+        unset = {field.value: None for field in fields[1:]} | {"REPLY": None}
+        after = State(state.cwds, {**state.variables, **unset})
         return after, after
-    if program == "set" and all((f.known or "").startswith(("-", "pipefail")) for f in fields[1:]):
-        return state, state
-    if program in _STATEFUL or (
-        program == "printf" and len(fields) > 1 and "-v" in fields[1].value
-    ):
+    if program is None or _may_change_shell(program, fields[1:]):
         return state.lost(), state.lost()
     return state, state
+
+
+def _may_change_shell(program: str, operands: list[Field]) -> bool:
+    if program == "set":
+        return not all((field.known or "").startswith(("-", "pipefail")) for field in operands)
+    if program == "printf":
+        return bool(operands) and "-v" in operands[0].value
+    return program in _STATEFUL
 
 
 def _change_directory(operands: list[Field], state: State) -> State:

@@ -1,4 +1,4 @@
-"""The forms of git that only look, as far as the repository's own configuration names no program."""
+"""The forms of git that only look, if the repository's own configuration names no program."""
 
 from __future__ import annotations
 

@@ -20,11 +20,13 @@ from handaxe.shell.operands import Setting
 from handaxe.shell.options import Refused
 from handaxe.shell.places import Access, PathUse
 from handaxe.shell.prove import prove
-from handaxe.shell.rules import allows, hits
+from handaxe.shell.rules import allows, hits, may_allow, rule_set
+from handaxe.shell.runners import is_wrapper
 
 Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
 By = Literal["rule", "mode", "builtin"]
+Cause = Literal["", "program", "path", "redirection", "critical", "unreadable"]
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 _SECRET_NAMES = (
     ".env",
@@ -50,20 +52,31 @@ class SeesPath(Protocol):
     """Anything with the attributes of a `PathVerdict`."""
 
     @property
-    def verdict(self) -> str: ...
+    def verdict(self) -> str:
+        """Allow, ask or deny."""
+        ...
+
     @property
-    def reason(self) -> str: ...
+    def reason(self) -> str:
+        """Why, in plain words."""
+        ...
+
     @property
-    def rule(self) -> str | None: ...
+    def rule(self) -> str | None:
+        """The user's rule that decided, if one did."""
+        ...
+
     @property
-    def source(self) -> str | None: ...
+    def source(self) -> str | None:
+        """Where that rule is from."""
+        ...
 
 
 PathJudge = Callable[[str, Access], SeesPath]
 
 
 class Rule(Struct, frozen=True):
-    """A Bash rule: the text between the parentheses (empty for all of Bash) and where it is from."""
+    """A Bash rule: the text between the parentheses (empty for all of Bash) and its source."""
 
     specifier: str
     source: str | None = None
@@ -91,6 +104,8 @@ class PartDecision(Struct, frozen=True):
     rule: str | None = None
     source: str | None = None
     by: By = "builtin"
+    cause: Cause = ""
+    """What an ask is about; only "program" and "path" could be settled by an allow rule."""
 
 
 class Judge(Struct):
@@ -123,6 +138,8 @@ class Judge(Struct):
 
     def _denied(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
         maybe: PartDecision | None = None
+        if not self._may_hit(self.rules.deny, part, danger):
+            return None
         for rule in self.rules.deny:
             hit = hits(rule.specifier, part, danger)
             if hit == "yes":
@@ -133,8 +150,17 @@ class Judge(Struct):
                 maybe = PartDecision(text, "ask", reason, rule.text, rule.source, "rule")
         return maybe
 
+    def _may_hit(self, rules: tuple[Rule, ...], part: Part, danger: Danger) -> bool:
+        return rule_set(tuple(rule.specifier for rule in rules)).may_hit(part, danger)
+
+    def denied(self, part: Part, danger: Danger) -> PartDecision | None:
+        """Only what denies `part`: the cheap look for parts beyond the limits."""
+        found = self._denied(part, danger, part.text) or self._path_bound(part, danger, part.text)
+        return found if found is not None and found.verdict == "deny" else None
+
     def _asked(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
-        for rule in self.rules.ask:
+        asking = self.rules.ask if self._may_hit(self.rules.ask, part, danger) else ()
+        for rule in asking:
             if hits(rule.specifier, part, danger) != "no":
                 reason = f"the ask rule {rule.text} covers it"
                 return PartDecision(text, "ask", reason, rule.text, rule.source, "rule")
@@ -146,10 +172,15 @@ class Judge(Struct):
     def _path_bound(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
         """Read and Edit rules of the user bind file operands, whatever Bash rules say."""
         asked: PartDecision | None = None
+        # Variables are already filled in; only the directory still makes a difference.
+        states = {state.cwds: state for state in part.states}.values()
         for candidate in danger.candidates:
-            for state in part.states:
+            # What a wrapper is given are the words of the command inside it.
+            if is_wrapper(candidate.program):
+                continue
+            for state in states:
                 uses, known = file_uses(list(candidate.fields), state)
-                for use in uses:
+                for use in set(uses):
                     decision = self._bound_use(use, text, known=known)
                     if decision is not None and decision.verdict == "deny" and candidate.certain:
                         return decision
@@ -192,12 +223,9 @@ class Judge(Struct):
 
     def _redirect(self, use: RedirectUse, part: Part, text: str) -> PartDecision | None:
         worst: PartDecision | None = None
-        if use.problem:
-            worst = PartDecision(text, "ask", use.problem)
-        elif use.writes and any(s.cwds != frozenset({self.setting.cwd}) for s in part.states):
-            worst = PartDecision(text, "ask", f"{use.text} writes after cd to another directory")
-        elif use.writes and self.mode == "plan":
-            worst = PartDecision(text, "ask", f"{use.text} writes, and plan mode only looks")
+        doubt = self._redirect_doubt(use, part)
+        if doubt:
+            worst = PartDecision(text, "ask", doubt, cause="redirection")
         for item in use.uses:
             if item.path is None:
                 continue
@@ -208,8 +236,19 @@ class Judge(Struct):
             reason = f"{use.text} is a {item.access} of {item.path}: {answer.reason}"
             by: By = "rule" if answer.rule else "builtin"
             if worst is None or verdict == "deny":
-                worst = PartDecision(text, verdict, reason, answer.rule, answer.source, by)
+                worst = PartDecision(
+                    text, verdict, reason, answer.rule, answer.source, by, "redirection"
+                )
         return worst
+
+    def _redirect_doubt(self, use: RedirectUse, part: Part) -> str:
+        if use.problem:
+            return use.problem
+        if use.writes and any(s.cwds != frozenset({self.setting.cwd}) for s in part.states):
+            return f"{use.text} writes after cd to another directory"
+        if use.writes and self.mode == "plan":
+            return f"{use.text} writes, and plan mode only looks"
+        return ""
 
     def _free(
         self, part: Part, danger: Danger, redirected: PartDecision | None, text: str
@@ -220,7 +259,7 @@ class Judge(Struct):
                 return redirected
             return PartDecision(text, "allow", "the mode bypassPermissions allows it", by="mode")
         if self.hidden:
-            return PartDecision(text, "ask", self.hidden)
+            return PartDecision(text, "ask", self.hidden, cause="unreadable")
         granted = self._granted(part, danger, text)
         if granted.verdict == "allow" and redirected is not None:
             return redirected
@@ -232,13 +271,15 @@ class Judge(Struct):
             reason = f"the allow rule {everything.text} covers every command"
             return PartDecision(text, "allow", reason, everything.text, everything.source, "rule")
         if self.readable:
-            return PartDecision(text, "ask", self.readable)
+            return PartDecision(text, "ask", self.readable, cause="unreadable")
         ruled = self._allowed_by_rule(part, text) if self.mode != "plan" else None
         if ruled is not None:
             return ruled
         return self._proven(part, danger, text)
 
     def _allowed_by_rule(self, part: Part, text: str) -> PartDecision | None:
+        if not may_allow(tuple(rule.specifier for rule in self.rules.allow), part):
+            return None
         for rule in self.rules.allow:
             if allows(rule.specifier, part):
                 reason = f"the allow rule {rule.text} covers it"
@@ -248,16 +289,16 @@ class Judge(Struct):
     def _proven(self, part: Part, danger: Danger, text: str) -> PartDecision:
         try:
             proof = prove(part, self.setting)
-            if danger.evaluates or danger.unknown:
-                raise Refused(danger.evaluates or danger.unknown)
-            self._check_reads(proof.reads)
+            self._check_reads(proof.reads, danger.evaluates or danger.unknown)
         except Refused as refused:
             edited = self._edited(part, text)
-            return edited or PartDecision(text, "ask", str(refused))
+            return edited or PartDecision(text, "ask", str(refused), cause="program")
         return PartDecision(text, "allow", "it only reads inside the working directories")
 
-    def _check_reads(self, uses: list[PathUse]) -> None:
-        for use in uses:
+    def _check_reads(self, uses: list[PathUse], doubt: str = "") -> None:
+        if doubt:
+            raise Refused(doubt)
+        for use in dict.fromkeys(uses):
             for path in self._looked_at(use):
                 answer = self.path_verdict(path, use.access)
                 if answer.verdict != "allow":
@@ -287,9 +328,8 @@ class Judge(Struct):
 def _critical(losses: list[Destruction], text: str) -> PartDecision | None:
     for loss in losses:
         if loss.critical:
-            return PartDecision(
-                text, "ask", f"{loss.form} {loss.reason}; that always needs a decision"
-            )
+            reason = f"{loss.form} {loss.reason}; that always needs a decision"
+            return PartDecision(text, "ask", reason, cause="critical")
     return None
 
 

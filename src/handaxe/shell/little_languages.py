@@ -91,8 +91,10 @@ _AWK_CALLS = names(
 )
 _AWK_BRANCH = re.compile(r"\b(?:if|while|for)\b")
 _AWK_TOKEN = re.compile(
-    r"""(?P<space>[ \t]+|\n|\\\n|\#[^\n]*)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<number>\d+\.?\d*|\.\d+)
-    |(?P<word>[A-Za-z_]\w*)|(?P<op>&&|\|\||[<>=!]=|!~|[+\-*/%^]=|\+\+|--|[-+*%^<>=!~?:,;{}()\[\]$/])""",
+    r"""(?P<space>[ \t]+|\n|\\\n|\#[^\n]*)
+    |(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<number>\d+\.?\d*|\.\d+)
+    |(?P<word>[A-Za-z_]\w*)
+    |(?P<op>&&|\|\||[<>=!]=|!~|[+\-*/%^]=|\+\+|--|[-+*%^<>=!~?:,;{}()\[\]$/])""",
     re.VERBOSE | re.ASCII,
 )
 _AWK_REGEX = re.compile(rf"/(?:[^/\\\n\[]|\\.|{_BRACKET})+/")

@@ -1,7 +1,7 @@
 """Second readers of the same text: tree-sitter-bash here, shfmt through its JSON.
 
-They only count commands. If a reader disagrees with ours, nothing is allowed on the strength of the text.
-This is the one module that touches tree-sitter.
+They only count commands. If a reader disagrees with ours, nothing is allowed for its content. This
+is the one module that touches tree-sitter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading an argument list against a table of allowed options.
 
-An option that is not in the table, an abbreviation, or a value that could itself be an option is refused:
-the table says what is allowed, never what is forbidden.
+An option that is not in the table, an abbreviation, or a value that could itself be an option is
+refused: the table says what is allowed, never what is forbidden.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bash text to the syntax model: the grammar around words.
 
-Not a shell: nothing is expanded, no file is looked at. What bash could read in two ways is a problem.
+Not a shell: nothing is expanded, no file is looked at. What can be read in two ways is a problem.
 """
 
 from __future__ import annotations
@@ -8,55 +8,18 @@ from __future__ import annotations
 import re
 
 from handaxe.shell.characters import hidden_character
-from handaxe.shell.compounds import CompoundReader
 from handaxe.shell.quotes import heredoc_lines
-from handaxe.shell.syntax import (
-    Assignment,
-    Chain,
-    Compound,
-    Heredoc,
-    Node,
-    Pipeline,
-    Problem,
-    Redirect,
-    Script,
-    Sequence,
-    Simple,
-    Word,
-)
+from handaxe.shell.simples import SimpleReader
+from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Problem, Script, Sequence, Word
 from handaxe.shell.tables import names
 from handaxe.shell.words import DEPTH_LIMIT, Unreadable
 
 _SPACE = re.compile(r"(?:[ \t]|\\\n)*")
-_RESERVED_NAMES = [
-    "if",
-    "then",
-    "elif",
-    "else",
-    "fi",
-    "for",
-    "while",
-    "until",
-    "do",
-    "done",
-    "case",
-    "esac",
-    "select",
-    "function",
-    "time",
-    "coproc",
-]
 _RESERVED = re.compile(
-    r"(" + "|".join(_RESERVED_NAMES) + r"|\[\[|\{|\}|!)(?=[ \t\n;&|()<>]|$)", re.ASCII
+    r"(if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|\[\[|\{|\}|!)"
+    r"(?=[ \t\n;&|()<>]|$)"
 )
 _CLOSERS = names("then elif else fi do done esac }")
-_KEYWORDS = frozenset([*_RESERVED_NAMES, "[[", "{", "}", "!"])
-_REDIRECT = re.compile(
-    r"(\d+|\{[A-Za-z_][A-Za-z0-9_]*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())"
-)
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)")
-_SUBSCRIPTED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[")
-_DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly", "alias", "eval"})
 TEXT_LIMIT = 100_000
 
 
@@ -91,12 +54,11 @@ def parse_expansions(text: str) -> list[Sequence]:
         return []
 
 
-class _Grammar(CompoundReader):
+class _Grammar(SimpleReader):
     """Recursive descent over statements; one instance per text."""
 
     def __init__(self, text: str, depth: int = 0) -> None:
         super().__init__(text, depth)
-        self.pending: list[Heredoc] = []
         self.finished: list[Node] = []
 
     def read_all(self) -> Sequence:
@@ -273,9 +235,9 @@ class _Grammar(CompoundReader):
 
     def _read_command(self) -> Node:
         keyword = self.reserved()
-        if keyword in _CLOSERS or (keyword == "!"):
+        if keyword in _CLOSERS or keyword == "!":
             raise self.fail(f"unexpected {keyword!r}")
-        if keyword and not (keyword == "time"):
+        if keyword and keyword != "time":
             return self._read_compound(keyword)
         if self.text.startswith("(", self.pos):
             return self._read_compound("((" if self.text.startswith("((", self.pos) else "(")
@@ -287,7 +249,7 @@ class _Grammar(CompoundReader):
         node = self.read_compound_body(keyword)
         node.start = start
         if node.kind != "function":
-            while self._read_redirect(node.redirects):
+            while self.read_redirect(node.redirects):
                 pass
         node.end = self.pos
         node.text = self.text[start : self.pos]

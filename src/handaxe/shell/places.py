@@ -6,6 +6,7 @@ No path is looked up; `..` is resolved on the text as the contracts say.
 from __future__ import annotations
 
 import posixpath
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -34,6 +35,7 @@ class PathUse(Struct, frozen=True):
     glob: bool = False
 
 
+@lru_cache(maxsize=4096)
 def resolve(path: str, cwd: str) -> str:
     """`path` seen from `cwd`, absolute and without `.`, `..` and doubled slashes."""
     resolved = posixpath.normpath(posixpath.join(cwd, path or "."))

@@ -13,7 +13,7 @@ from handaxe.shell.rules import squeeze
 from handaxe.shell.runners import SHELLS, runners
 from handaxe.shell.subcommands import WITH_SUBCOMMANDS
 from handaxe.shell.syntax import Simple
-from handaxe.shell.tables import names
+from handaxe.shell.tables import names, read_only_programs
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _THIRD = frozenset({"run", "exec", "compose", "x", "script"})
@@ -37,7 +37,7 @@ def propose(parts: list[Part], decisions: list[PartDecision]) -> list[Proposal]:
     """At most five proposals, one for each part that asked for want of a rule."""
     found: dict[str, Proposal] = {}
     for part, decision in zip(parts, decisions, strict=False):
-        if decision.verdict != "ask" or decision.by == "rule":
+        if decision.verdict != "ask" or decision.cause != "program":
             continue
         proposal = _proposal(part)
         if proposal is not None:
@@ -64,6 +64,9 @@ def _is_exact_only(program: str) -> bool:
     """Programs for which a prefix would allow anything: interpreters, wrappers, movers of data."""
     name = program.rpartition("/")[2]
     if name in SHELLS or name in _NEVER or is_destructive_name(name):
+        return True
+    # Of a program that looks, only what it was asked to look at is in question.
+    if name in read_only_programs():
         return True
     runner = runners().get(name)
     return runner is not None and not runner.after

@@ -1,7 +1,7 @@
 """Proving that a command only looks.
 
-Everything is an allow-list: node kinds, programs, options, operands. What is not understood is refused
-with the reason; nothing here may be used to find danger.
+Everything is an allow-list: node kinds, programs, options, operands. What is not understood is
+refused with the reason; nothing here may be used to find danger.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def unescape_backticks(text: str, at: int) -> tuple[str | None, int]:
 def heredoc_lines(
     text: str, at: int, delimiter: str, *, joins: bool, strip_tabs: bool
 ) -> tuple[str | None, int]:
-    """The body of a here-document starting at `at`, and where the text goes on; None if unclosed."""
+    """The body of a here-document starting at `at`, and where the text goes on; None if open."""
     body: list[str] = []
     size = len(text)
     while at < size:

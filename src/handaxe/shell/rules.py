@@ -1,7 +1,7 @@
 """Matching Bash rules against parts of a command.
 
-Allow looks at the source text and through a few transparent wrappers only; deny and ask look at everything
-a part could run.
+Allow looks at the source text and through a few transparent wrappers only; deny and ask look at
+everything a part could run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEXT_LIMIT = 512
 
 
 class Pattern(Struct, frozen=True):
-    """A rule's specifier made ready: literal head before the first star, and the whole as a regex."""
+    """A rule's specifier made ready: the text before the first star, and the whole as a regex."""
 
     text: str
     everything: bool
@@ -60,6 +60,22 @@ def squeeze(words: Iterable[Word]) -> str:
     )
 
 
+def may_allow(specifiers: tuple[str, ...], part: Part) -> bool:
+    """Whether looking at allow rules one by one can find anything."""
+    node = part.node
+    joined = rule_set(specifiers).any_text
+    if joined is None or not isinstance(node, Simple) or not node.words:
+        return False
+    lead = [item.text for item in node.assignments]
+    tail = [item.text for item in node.redirects]
+    for words in _transparent(node.words, part.states[0].variables):
+        text = squeeze(words)
+        texts = (text, " ".join([text, *tail]), " ".join([*lead, text]))
+        if any(joined.fullmatch(item) for item in texts):
+            return True
+    return False
+
+
 def allows(specifier: str, part: Part) -> bool:
     """Whether an allow rule covers `part` in every state; redirections are judged elsewhere."""
     pattern = compile_specifier(specifier)
@@ -82,10 +98,7 @@ def _allows_in(pattern: Pattern, part: Part, node: Simple, at: int) -> bool:
         text = " ".join([*(item.text for item in node.assignments), squeeze(node.words)])
         lead = " ".join(item.text for item in node.assignments) + " "
         return pattern.head.startswith(lead) and bool(pattern.regex.fullmatch(text))
-    for words in _transparent(node.words, variables):
-        if _covers(pattern, words, node):
-            return True
-    return False
+    return any(_covers(pattern, words, node) for words in _transparent(node.words, variables))
 
 
 def _covers(pattern: Pattern, words: list[Word], node: Simple) -> bool:
@@ -139,6 +152,54 @@ def unwrap_once(fields: list[Field]) -> list[Field]:
     return unwrap_proven(fields, 1)
 
 
+class RuleSet(Struct):
+    """Many specifiers behind one regex, so that a miss costs one match."""
+
+    specifiers: tuple[str, ...]
+    any_text: re.Pattern[str] | None
+    programs: frozenset[str]
+    """First words of rules, for arguments that are not known."""
+
+    def may_hit(self, part: Part, danger: Danger) -> bool:
+        """Whether looking at the rules one by one can find anything."""
+        if self.any_text is None:
+            return False
+        texts = [squeeze(part.node.words)] if isinstance(part.node, Simple) else []
+        texts.append(_BLANKS.sub(" ", part.text))
+        if any(self.any_text.fullmatch(text) for text in texts):
+            return True
+        for candidate in danger.candidates:
+            values = _values(candidate)
+            if UNKNOWN in values and values[0] in self.programs:
+                return True
+            if any(self.any_text.fullmatch(text) for text in _texts(values)):
+                return True
+        return False
+
+
+@lru_cache(maxsize=64)
+def rule_set(specifiers: tuple[str, ...]) -> RuleSet:
+    """The set of some rules."""
+    patterns = [compile_specifier(item) for item in specifiers]
+    readings = [regex.pattern for item in patterns for regex in _readings(item)]
+    if any(item.everything for item in patterns):
+        readings.append(".*")
+    joined = (
+        re.compile("|".join(f"(?:{text})" for text in readings), re.DOTALL) if readings else None
+    )
+    first = frozenset(item.text.partition(" ")[0].removesuffix(":*") for item in patterns)
+    return RuleSet(specifiers, joined, first)
+
+
+def matches(
+    specifier: str, part: Part, kind: Literal["allow", "ask", "deny"], danger: Danger
+) -> bool:
+    """Whether a rule of `kind` covers `part`; a deny or ask rule also when it only may."""
+    if kind == "allow":
+        return allows(specifier, part)
+    return hits(specifier, part, danger) != "no"
+
+
 def hits(specifier: str, part: Part, danger: Danger) -> Literal["no", "maybe", "yes"]:
     """Whether a deny or ask rule covers anything `part` could run."""
     pattern = compile_specifier(specifier)
@@ -162,17 +223,28 @@ def _matches_text(pattern: Pattern, text: str) -> bool:
 
 
 def _hits_candidate(pattern: Pattern, candidate: Candidate) -> Literal["no", "maybe", "yes"]:
-    values = [field.value if field.kind == "known" else UNKNOWN for field in candidate.fields]
-    texts = {" ".join(values), _BLANKS.sub(" ", " ".join(values))}
-    if "/" in values[0]:
-        texts |= {" ".join([values[0].rstrip("/").rpartition("/")[2], *values[1:]])}
+    values = _values(candidate)
+    texts = _texts(values)
     for regex in _readings(pattern):
         if any(regex.fullmatch(text) for text in texts):
             return "yes" if candidate.certain else "maybe"
-    if UNKNOWN in "".join(values) and values[0] != UNKNOWN and not pattern.head.startswith("*"):
-        if any(_may_match(pattern, text) for text in texts):
-            return "maybe"
+    open_ended = UNKNOWN in values[1:] and values[0] != UNKNOWN
+    if open_ended and any(_may_match(pattern, text) for text in texts):
+        return "maybe"
     return "no"
+
+
+def _values(candidate: Candidate) -> list[str]:
+    return [field.value if field.kind == "known" else UNKNOWN for field in candidate.fields]
+
+
+def _texts(values: list[str]) -> set[str]:
+    """The candidate's texts, with and without the program's directory."""
+    plain = " ".join(values)
+    texts = {plain, _BLANKS.sub(" ", plain)}
+    if "/" in values[0]:
+        texts.add(" ".join([values[0].rstrip("/").rpartition("/")[2], *values[1:]]))
+    return texts
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """What a command runs in turn: looking through wrappers, shells and evaluating builtins.
 
-Over-approximates for deny and ask rules: a candidate that might run is a candidate. Never use it to prove
-that something is safe.
+Over-approximates for deny and ask rules: a candidate that might run is a candidate. Never use it to
+prove that something is safe.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from handaxe.shell.tables import load_toml, names
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
 _SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LOOSE_LIMIT = 40
 
@@ -71,6 +72,12 @@ def _runner(entry: dict[str, Any]) -> Runner:
         loose=entry.get("loose", False),
         after=tuple(entry.get("after", "").split()),
     )
+
+
+def is_wrapper(program: str | None) -> bool:
+    """Whether `program` only runs the command it is given."""
+    runner = runners().get(program or "")
+    return runner is not None and not runner.loose
 
 
 def program_name(field: Field) -> str | None:
@@ -154,6 +161,8 @@ def _evaluating(program: str, args: list[Field], inner: Inner) -> None:
                 inner.texts.append((Field("known", value, field.text), True))
     elif program == "coproc":
         inner.commands.extend([(args, True), (args[1:], False)])
+    elif args and all(_PLAIN.fullmatch(field.known or "$") for field in args):
+        inner.commands.append((args, True))
     elif args:
         inner.texts.append((_joined(args), True))
 
@@ -233,28 +242,32 @@ def _skip_options(runner: Runner, args: list[Field], inner: Inner) -> tuple[int,
 
 def _option(runner: Runner, value: str, following: list[Field], inner: Inner) -> tuple[int, bool]:
     """How many more words the option takes, and whether it was known."""
-    name, equals, attached = value[2:].partition("=")
     if value.startswith("--"):
-        if name in runner.strings:
-            inner.texts.extend(_text_of(attached if equals else None, following))
-        if equals:
-            return 0, name in runner.valued | runner.optional | runner.strings
-        if name in runner.valued or name in runner.strings:
-            return 1, True
-        return 0, name in runner.flags or name in runner.optional
+        return _long_option(runner, value[2:], following, inner)
     if runner.number and value[1:].lstrip("-").isdigit():
         return 0, True
     for index, letter in enumerate(value[1:], start=2):
         rest = value[index:]
         if letter in runner.strings:
             inner.texts.extend(_text_of(rest or None, following))
-        if letter in runner.valued or letter in runner.strings:
-            return (0 if rest else 1), True
-        if letter in runner.optional:
-            return 0, True
+        if letter in runner.valued | runner.strings | runner.optional:
+            return (0 if rest or letter in runner.optional else 1), True
         if letter not in runner.flags:
             return 0, False
     return 0, True
+
+
+def _long_option(
+    runner: Runner, text: str, following: list[Field], inner: Inner
+) -> tuple[int, bool]:
+    name, equals, attached = text.partition("=")
+    if name in runner.strings:
+        inner.texts.extend(_text_of(attached if equals else None, following))
+    if equals:
+        return 0, name in runner.valued | runner.optional | runner.strings
+    if name in runner.valued | runner.strings:
+        return 1, True
+    return 0, name in runner.flags | runner.optional
 
 
 def _text_of(attached: str | None, following: list[Field]) -> list[tuple[Field, bool]]:

@@ -24,8 +24,8 @@ def scan(text: str) -> Iterator[list[Field]]:
     """Argument lists that may run, in every reading of the quotes."""
     seen: set[str] = set()
     for version in _versions(text):
-        for fragment in _SEPARATORS.split(version):
-            fragment = fragment.strip()
+        for piece in _SEPARATORS.split(version):
+            fragment = piece.strip()
             if fragment and fragment not in seen:
                 seen.add(fragment)
                 yield from _argument_lists(fragment)

@@ -1,6 +1,6 @@
 """The small syntax model of a bash command: words, simple commands, and what holds them.
 
-Only shapes and cheap questions about them; reading text into them is `parse`, judging them is not here.
+Only shapes and cheap questions about them; reading text into them is `parse`, judging is elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Piece(Struct):
 
 
 class Param(Struct):
-    """A `$name` or `${name...}`: the name, the operator after it, and the literal operand if plain."""
+    """A `$name` or `${name...}`: the name, the operator after it, and its operand if plain."""
 
     name: str
     operator: str = ""
@@ -31,7 +31,7 @@ class Param(Struct):
 
 
 class Word(Struct):
-    """A shell word with its source text, its pieces and the scripts hidden inside its expansions."""
+    """A shell word: its source, its pieces and the scripts hidden inside its expansions."""
 
     text: str
     start: int
@@ -125,8 +125,8 @@ CompoundKind = Literal[
 class Compound(Struct):
     """Everything with keywords or brackets.
 
-    `conditions` and `bodies` run in pairs for if and while; `words` are the header's words (the list of a
-    for loop, the subject and patterns of a case, the operands of `[[ ]]`).
+    `conditions` and `bodies` run in pairs for if and while; `words` are the header's words: the
+    list of a for loop, the subject and patterns of a case, the operands of `[[ ]]`.
     """
 
     kind: CompoundKind

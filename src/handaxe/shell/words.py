@@ -1,6 +1,6 @@
 """Reading one bash word: quotes, escapes and every kind of expansion.
 
-Strict on purpose: where bash versions or contexts read a text differently, reading stops with a problem.
+Strict on purpose: where bash versions or contexts read a text differently, reading stops.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class WordReader:
     """A cursor over a text that can read words; the grammar above it reads the rest."""
 
     def __init__(self, text: str, depth: int = 0) -> None:
-        self.text = text
-        self.size = len(text)
-        self.pos = 0
-        self.depth = depth
-        self.commands = 0
+        self.text: str = text
+        self.size: int = len(text)
+        self.pos: int = 0
+        self.depth: int = depth
+        self.commands: int = 0
 
     def read_nested(self) -> Sequence:
         """The statements up to and including a closing `)`; done by the grammar."""
@@ -249,6 +249,8 @@ class WordReader:
                 if not self.text.startswith("))", self.pos):
                     break
                 word.text = self.text[start : self.pos]
+                if word.scripts and not _is_balanced(word.text):
+                    break
                 self.pos += 2
                 return word
             if char == "(":
@@ -283,7 +285,7 @@ class WordReader:
 
     def _read_subscript(self, word: Word, param: Param) -> None:
         start = self.pos + 1
-        inner = self._read_region(word, "]", quoted=False)
+        inner = self.read_region(word, "]", quoted=False)
         if inner not in _SUBSCRIPTS and not self.text[start : self.pos - 1].isdigit():
             word.hazards.append(f"the subscript of {param.name} is evaluated")
             param.operator += "["
@@ -295,10 +297,10 @@ class WordReader:
             raise self.fail("an unknown parameter expansion")
         param.operator += found.group()
         self.pos = found.end() - 1
-        param.operand = self._read_region(word, "}", quoted=quoted)
+        param.operand = self.read_region(word, "}", quoted=quoted)
         self.pos -= 1
 
-    def _read_region(self, word: Word, close: str, *, quoted: bool) -> str | None:
+    def read_region(self, word: Word, close: str, *, quoted: bool) -> str | None:
         """Text up to and including `close`; None when it is more than plain literal text."""
         self.pos += 1
         start, plain = self.pos, True
@@ -329,6 +331,14 @@ class WordReader:
         word.hazards.extend(inner.hazards)
 
 
+def _is_balanced(text: str) -> bool:
+    """Whether a reader that only counts parentheses finds the same end of an arithmetic text.
+
+    Bash does: with `case x in a)` inside, it takes `$((` for a subshell in a substitution.
+    """
+    return text.count("(") == text.count(")") and not any(char in text for char in "'\"\\#")
+
+
 def _evaluates(param: Param) -> bool:
     """Whether the expansion can run code that a variable holds."""
     if param.operator == ":":
@@ -339,13 +349,14 @@ def _evaluates(param: Param) -> bool:
 def _settle_flags(word: Word) -> None:
     """Set the flags from the pieces; a `[` without a later `]` is plain text."""
     pieces = word.pieces
+    closing = max((at for at, piece in enumerate(pieces) if "]" in piece.text), default=-1)
     for at, piece in enumerate(pieces):
         kind = piece.kind
         if kind == "text":
             if piece.quoted:
                 word.quoted = True
         elif kind == "glob":
-            if piece.text == "[" and not any("]" in later.text for later in pieces[at + 1 :]):
+            if piece.text == "[" and closing <= at:
                 piece.kind = "text"
             else:
                 word.has_glob = True

@@ -43,21 +43,23 @@ class DiskCheckpoints(Checkpoints):
         self._store = store
         self._keeper = Keeper(store, known)
         self._replacing = frozenset(replacing)
+        # Undo puts back attributes as well, which only a look at the file itself tells.
+        self._comparing = self._replacing - {"Undo"}
         self._open: dict[str, Before] = {}
         self._idle: asyncio.TimerHandle | None = None
+        self._used = False
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
         paths = [place.name for place in effects.writes if place.kind == "path"]
         if not paths:
             return
-        may_pin = tool in self._replacing
 
         def record() -> None:
-            self._open[call_id] = self._record(call_id, tool, paths, may_pin=may_pin)
+            self._open[call_id] = self._record(call_id, tool, paths)
 
         try:
-            if any(_is_slow(path, may_pin=may_pin) for path in paths):
+            if any(_is_slow(path, may_pin=tool in self._replacing) for path in paths):
                 await in_thread(record)
             else:
                 record()
@@ -87,11 +89,11 @@ class DiskCheckpoints(Checkpoints):
             self._idle = None
         self._journal.close()
 
-    def _record(self, call_id: str, tool: str, paths: list[str], *, may_pin: bool) -> Before:
+    def _record(self, call_id: str, tool: str, paths: list[str]) -> Before:
         self._journal.enter()
         states: list[State] = []
         try:
-            left_out = self._remember(paths, states, may_pin=may_pin)
+            left_out = self._remember(paths, states, tool)
             record = Before(call_id, tool, time.time(), tuple(states), left_out)
             self._journal.append(record, durable=True)
         except BaseException:
@@ -101,11 +103,12 @@ class DiskCheckpoints(Checkpoints):
             raise
         return record
 
-    def _remember(self, paths: list[str], states: list[State], *, may_pin: bool) -> tuple[str, ...]:
+    def _remember(self, paths: list[str], states: list[State], tool: str) -> tuple[str, ...]:
         """Collect the states of paths and of the trees below them; which trees were too big."""
+        may_pin, trusting = tool in self._replacing, tool in self._comparing
         left_out: list[str] = []
         for path in paths:
-            state = self._keeper.remember(path, may_pin=may_pin)
+            state = self._keeper.remember(path, may_pin=may_pin, trusting=trusting)
             states.append(state)
             if state.kind != "directory":
                 continue
@@ -114,14 +117,17 @@ class DiskCheckpoints(Checkpoints):
             except TooBig:
                 left_out.append(state.path)
                 continue
-            states += [self._keeper.remember(place, may_pin=False) for place in inside]
+            states += [
+                self._keeper.remember(place, may_pin=False, trusting=False) for place in inside
+            ]
         return tuple(left_out)
 
     def _finish(self, before: Before) -> None:
         found = {state.place: state for state in before.states}
+        trusting = before.tool in self._comparing
 
         def look_at(place: str, state: State | None) -> State:
-            return self._keeper.looked_at(place, state)
+            return self._keeper.looked_at(place, state, trusting=trusting)
 
         changed = changes(found, before.left_out, look_at)
         self._journal.append(After(before.call_id, time.time(), tuple(changed)), durable=False)
@@ -134,9 +140,17 @@ class DiskCheckpoints(Checkpoints):
 
     def _rest_later(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""
-        if self._idle is not None:
-            self._idle.cancel()
-        self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._journal.rest)
+        self._used = True
+        if self._idle is None:
+            self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._rest_if_idle)
+
+    def _rest_if_idle(self) -> None:
+        self._idle = None
+        if self._used:
+            self._rest_later()
+            self._used = False
+        else:
+            self._journal.rest()
 
 
 def _is_slow(path: str, *, may_pin: bool) -> bool:

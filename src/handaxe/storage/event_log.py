@@ -6,18 +6,20 @@ The file is made with the first event, closed while nothing happens, and read ag
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.events import CallFinished, CallProgress, Event
+from handaxe.contract.events import CallFinished, CallProgress, CallStarted, Event
 from handaxe.contract.result import ToolResult
+from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
 from handaxe.text.wellformed import scrub
 
 IDLE_S = 5.0
 SYNC_DELAY_S = 0.05
+MAX_WAITING = 64
 
 _log = logging.getLogger("handaxe.storage")
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -29,6 +31,9 @@ class EventLog:
 
     def __init__(self, path: Path) -> None:
         self._directory = path.parent
+        self._waiting: list[Event] = []
+        self._looking: set[str] = set()
+        self._is_flush_due = False
         self._lines = LineLog(path)
         self._result_at: dict[str, int] = {}
         self._used = False
@@ -38,18 +43,50 @@ class EventLog:
         self._sync_timer: asyncio.TimerHandle | None = None
 
     def append(self, event: Event) -> None:
-        """Write one event; progress is shown to listeners only and never written."""
+        """Take one event; progress is shown to listeners only and never written.
+
+        A call that may change something is on disk before it starts and when it ends. Events
+        of calls that only look wait until the event loop has a free moment, so that many of
+        them cost one write.
+        """
         if isinstance(event, CallProgress):
             return
-        if isinstance(event, CallFinished):
-            shown = event.result
-            if shown.display is not None:
-                shown = msgspec.structs.replace(shown, display=None)
-                event = msgspec.structs.replace(event, result=shown)
-            self._result_at[event.call_id] = self._write(event)
-            self._sync_soon()
-        else:
-            self._write(event)
+        if isinstance(event, CallFinished) and event.result.display is not None:
+            shown = msgspec.structs.replace(event.result, display=None)
+            event = msgspec.structs.replace(event, result=shown)
+        self._waiting.append(event)
+        if isinstance(event, CallStarted) and event.is_read_only:
+            self._looking.add(event.call_id)
+        elif isinstance(event, CallFinished) and event.call_id in self._looking:
+            self._looking.remove(event.call_id)
+            self._flush_soon()
+        elif isinstance(event, CallFinished | CallStarted):
+            self.flush()
+        self._sync_soon()
+
+    def _flush_soon(self) -> None:
+        if len(self._waiting) >= MAX_WAITING:
+            self.flush()
+        elif not self._is_flush_due:
+            with contextlib.suppress(RuntimeError):
+                asyncio.get_running_loop().call_soon(self._flush_or_report)
+                self._is_flush_due = True
+
+    def _flush_or_report(self) -> None:
+        self._is_flush_due = False
+        try:
+            self.flush()
+        except (DiskFault, OSError) as error:
+            _log.error("the event log could not be written", exc_info=error)
+
+    def flush(self) -> None:
+        """Write every event taken so far."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        for event, offset in zip(waiting, self._write(waiting), strict=True):
+            if isinstance(event, CallFinished):
+                self._result_at[event.call_id] = offset
 
     def replay(self, call_id: str, offset: int) -> None:
         """A result that an earlier run of the session had written."""
@@ -57,6 +94,7 @@ class EventLog:
 
     def result_of(self, call_id: str) -> ToolResult | None:
         """The stored result of a finished call."""
+        self.flush()
         offset = self._result_at.get(call_id)
         if offset is None:
             return None
@@ -72,23 +110,20 @@ class EventLog:
         if self._sync is not None:
             with contextlib.suppress(OSError):
                 await self._sync
+        self.flush()
         if self._has_directory:
             self._lines.sync()
             self._lines.close()
 
-    def _write(self, event: Event) -> int:
-        try:
-            payload = _encoder.encode(event)
-        except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
-            payload = _encoder.encode(scrub(msgspec.to_builtins(event, enc_hook=str)))
+    def _write(self, events: Sequence[Event]) -> list[int]:
         if not self._has_directory:
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._has_directory = True
-        offset = self._lines.append(payload)
+        offsets = self._lines.extend([_encoded(event) for event in events])
         self._used = True
         if self._watcher is None:
             self._watch()
-        return offset
+        return offsets
 
     def _watch(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""
@@ -115,6 +150,7 @@ class EventLog:
 
     def _start_sync(self) -> None:
         self._sync_timer = None
+        self._flush_or_report()
         self._sync = asyncio.get_running_loop().run_in_executor(None, self._lines.sync)
         self._sync.add_done_callback(self._synced)
 
@@ -122,6 +158,13 @@ class EventLog:
         self._sync = None
         if not sync.cancelled() and sync.exception() is not None:
             _log.error("the event log could not be synced", exc_info=sync.exception())
+
+
+def _encoded(event: Event) -> bytes:
+    try:
+        return _encoder.encode(event)
+    except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
+        return _encoder.encode(scrub(msgspec.to_builtins(event, enc_hook=str)))
 
 
 class LoggedEvents:

@@ -112,7 +112,7 @@ def read_notebook(data: bytes) -> Notebook:
     try:
         parts = members(data, document(data))
         major = value_at(data, parts["nbformat"]) if "nbformat" in parts else None
-        if major != 4 or isinstance(major, bool):
+        if major != 4:
             raise NotANotebook(_wrong_format(major, parts))
         minor = value_at(data, parts["nbformat_minor"]) if "nbformat_minor" in parts else None
         metadata = value_at(data, parts["metadata"]) if "metadata" in parts else None
@@ -160,4 +160,6 @@ def _id(data: bytes, parts: dict[str, Span]) -> str | None:
 def _wrong_format(major: object, parts: dict[str, Span]) -> str:
     if major is None and "worksheets" not in parts:
         return "it has no `nbformat`"
-    return f"its format is {major!r}, and only 4 is understood (convert it with `jupyter nbconvert`)"
+    return (
+        f"its format is {major!r}, and only 4 is understood (convert it with `jupyter nbconvert`)"
+    )

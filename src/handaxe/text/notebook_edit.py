@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from handaxe.text.json_spans import BadJson, Span, value_at
-from handaxe.text.notebook import Cell, Notebook, NotANotebook, read_notebook
+from handaxe.text.notebook import Cell, NotANotebook, Notebook, read_notebook
 
 _BREAK = re.compile(rb"\{(\r?\n)([ \t]*)\"")
 _ESCAPE = re.compile(rb"\\u(?:00[89a-f]|0[1-9a-f]|[1-9a-f])", re.IGNORECASE)
@@ -70,7 +70,9 @@ def replace(notebook: Notebook, index: int, source: str, cell_type: str | None) 
     texts = {"source": style.dump(stored_source(source, is_list=is_list), depth)}
     if cell.cell_type == "code":
         texts |= {"outputs": b"[]", "execution_count": b"null"}
-    splices = [Splice(*cell.parts[name], text) for name, text in texts.items() if name in cell.parts]
+    splices = [
+        Splice(*cell.parts[name], text) for name, text in texts.items() if name in cell.parts
+    ]
     return Change(
         tuple(sorted(splices, key=lambda splice: splice.start)),
         cell.address,

@@ -1,4 +1,4 @@
-"""What the outputs of a notebook cell amount to: their text, cut to a length, and their pictures."""
+"""What the outputs of a notebook cell amount to: their text, cut to fit, and their pictures."""
 
 import re
 from typing import Any
@@ -9,7 +9,14 @@ from handaxe.text.json_spans import Span, items, members, value_at
 from handaxe.text.notebook import NotANotebook, joined
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-TEXTS = ("text/markdown", "text/plain", "text/latex", "application/json", "image/svg+xml", "text/html")
+TEXTS = (
+    "text/markdown",
+    "text/plain",
+    "text/latex",
+    "application/json",
+    "image/svg+xml",
+    "text/html",
+)
 """What is shown of an output that comes in several forms: the first of these that it has."""
 
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -66,7 +73,9 @@ def _error(data: bytes, parts: dict[str, Span], limit_chars: int) -> Output:
     lines = [str(value_at(data, line)) for line in trace]
     if not lines:
         lines = [
-            ": ".join(str(value_at(data, parts[name])) for name in ("ename", "evalue") if name in parts)
+            ": ".join(
+                str(value_at(data, parts[name])) for name in ("ename", "evalue") if name in parts
+            )
         ]
     return Output("error", *_cut(_clean("\n".join(lines)), limit_chars))
 

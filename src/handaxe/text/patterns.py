@@ -232,7 +232,7 @@ class IgnoreFile:
     Lines that are no pattern are left out, as git leaves them out.
     """
 
-    __slots__ = ("_last_first", "_prefilter")
+    __slots__ = ("_last_first", "_prefilter", "patterns")
 
     def __init__(self, text: str) -> None:
         patterns = [
@@ -240,6 +240,7 @@ class IgnoreFile:
             for line in text.removeprefix("\ufeff").split("\n")
             if (pattern := _ignore_line(line)) is not None
         ]
+        self.patterns: Sequence[IgnorePattern] = patterns
         self._last_first: Sequence[IgnorePattern] = patterns[::-1]
         sources = "|".join(dict.fromkeys(pattern.source for pattern in patterns))
         self._prefilter = re.compile(rf"(?:{sources})\Z") if patterns else None
@@ -285,7 +286,17 @@ class GlobPattern:
     Without a slash it matches in the search directory only; `**/` goes deeper.
     """
 
-    __slots__ = ("_regex", "is_absolute", "literal_directory", "max_depth", "only_dirs", "text")
+    __slots__ = (
+        "_leading",
+        "_parsed",
+        "_regex",
+        "endings",
+        "is_absolute",
+        "literal_directory",
+        "max_depth",
+        "only_dirs",
+        "text",
+    )
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_PATTERN_CHARS:
@@ -308,10 +319,25 @@ class GlobPattern:
         """The directory that holds every match, so that a walk can start there; "" = here."""
         sources = "|".join(source_of(segments) for segments in parsed)
         self._regex = re.compile(rf"{root}(?:{sources})\Z")
+        last = [segments[-1] for segments in parsed]
+        self.endings = tuple({segment.suffix if segment else "" for segment in last})
+        """Every match ends in one of these; "" among them rules nothing out."""
+        self._parsed = parsed
+        self._leading: dict[int, re.Pattern[str]] = {}
 
     def matches(self, path: str, *, is_dir: bool = False) -> bool:
         """Whether the path, relative to the search directory or absolute, fits."""
         return (is_dir or not self.only_dirs) and self._regex.match(path) is not None
+
+    def leads_through(self, directory: str) -> bool:
+        """Whether something below this directory, spelled as for `matches`, can fit."""
+        directory = directory.removeprefix("/")
+        depth = directory.count("/") + 1 if directory else 0
+        if depth not in self._leading:
+            sources = (_beginning(segments, depth) for segments in self._parsed)
+            source = "|".join(source for source in sources if source is not None)
+            self._leading[depth] = re.compile(rf"(?:{source})\Z" if source or not depth else "(?!)")
+        return self._leading[depth].match(directory) is not None
 
 
 def expand_braces(pattern: str) -> list[str]:
@@ -357,6 +383,16 @@ def _glob_segments(pattern: str, spelling: str) -> Segments:
     if not kept:
         raise BadPattern(pattern, "names no file; write '**' for everything")
     return tuple(kept)
+
+
+def _beginning(segments: Segments, depth: int) -> str | None:
+    """What a directory so many names deep must look like to hold a match; None if none can."""
+    sources: list[str] = []
+    for segment in segments[:depth]:
+        if segment is None:
+            return "/".join([*sources, "(?s:.*)"])
+        sources.append(segment.source)
+    return "/".join(sources) if len(segments) > depth else None
 
 
 def _leading(segments: Segments) -> list[str]:

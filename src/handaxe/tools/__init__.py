@@ -13,6 +13,7 @@ from handaxe.contract.tool import Tool
 
 BUILTIN: dict[str, str] = {
     "Edit": "handaxe.tools.files.edit",
+    "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
     "Undo": "handaxe.tools.files.undo",
     "Write": "handaxe.tools.files.write",

@@ -51,8 +51,8 @@ async def test_the_stages_come_in_their_order():
         "checkpoint before",
         "start x",
         "end x",
-        "checkpoint after",
         "hook after done x",
+        "checkpoint after",
     ]
     assert [type(event) for event in bench.events] == [
         CallStarted,

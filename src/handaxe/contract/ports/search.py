@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 SearchMode = Literal["content", "files", "count"]
+QueryPart = Literal["pattern", "glob", "type"]
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -146,10 +147,10 @@ class TextFound(msgspec.Struct, frozen=True, kw_only=True):
     engine: str = ""
 
 
-class BadQuery(Exception):  # noqa: N818 - a fact about the input, told on by the tool
+class BadQuery(Exception):
     """The pattern, glob or type cannot be used; the diagnostic says why."""
 
-    def __init__(self, part: Literal["pattern", "glob", "type"], diagnostic: str) -> None:
+    def __init__(self, part: QueryPart, diagnostic: str) -> None:
         super().__init__(diagnostic)
         self.part = part
         self.diagnostic = diagnostic

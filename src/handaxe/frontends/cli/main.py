@@ -15,6 +15,10 @@ COMMANDS = {
     "run": "run many calls in one session, JSON lines in and out",
     "tools": "list the tools on offer, or show one tool's schema and prompt",
     "sessions": "list, show, export or delete sessions",
+    "undo": "put back what a session changed",
+    "history": "list the calls that changed files, and what they changed",
+    "gc": "remove old contents that are kept for undo",
+    "du": "show how much the data directory holds",
     "tour": "see what handaxe does, on a throw-away project",
 }
 

@@ -8,11 +8,13 @@ import ctypes
 import json
 import resource
 import sys
+from importlib import import_module
 from typing import Any, BinaryIO
 
-import pypdfium2_raw as pdfium
-
 from handaxe.text.page_ranges import pick_pages
+
+# Untyped, and all that is needed of the library: the rest of it takes as long to import again.
+pdfium: Any = import_module("pypdfium2_raw")
 
 MEMORY_BYTES = 1 << 30
 SCANNED_CHARS = 16
@@ -59,7 +61,7 @@ def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
     out.flush()
 
 
-def _send_text(out: BinaryIO, document: Any, number: int, request: dict[str, Any]) -> bool:
+def _send_text(out: BinaryIO, document: object, number: int, request: dict[str, Any]) -> bool:
     """Send a page's text; whether there is so little that the page has to be drawn."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
     text, is_cut = _text(page, request["max_chars"]) if page else ("", False)
@@ -69,7 +71,7 @@ def _send_text(out: BinaryIO, document: Any, number: int, request: dict[str, Any
     return bool(page) and len(text.strip()) < SCANNED_CHARS
 
 
-def _send_picture(out: BinaryIO, document: Any, number: int, request: dict[str, Any]) -> None:
+def _send_picture(out: BinaryIO, document: object, number: int, request: dict[str, Any]) -> None:
     page = pdfium.FPDF_LoadPage(document, number - 1)
     drawn = _draw(page, request["max_side"], request["max_bytes"]) if page else None
     if drawn is not None:
@@ -78,7 +80,7 @@ def _send_picture(out: BinaryIO, document: Any, number: int, request: dict[str, 
         pdfium.FPDF_ClosePage(page)
 
 
-def _text(page: Any, max_chars: int) -> tuple[str, bool]:
+def _text(page: object, max_chars: int) -> tuple[str, bool]:
     layer = pdfium.FPDFText_LoadPage(page)
     if not layer:
         return "", False
@@ -92,7 +94,7 @@ def _text(page: Any, max_chars: int) -> tuple[str, bool]:
     return text, found > count
 
 
-def _draw(page: Any, max_side: int, max_bytes: int) -> tuple[bytes, tuple[int, int]] | None:
+def _draw(page: object, max_side: int, max_bytes: int) -> tuple[bytes, tuple[int, int]] | None:
     """The page as JPEG; None where it has no area or the picture library is missing."""
     try:
         from handaxe.host.media.jpeg import encode_jpeg, image_from_bgr

@@ -9,10 +9,11 @@ import zlib
 from typing import Any
 
 from PIL import GifImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
+from PIL.ImageFile import ImageFile
 
 from handaxe.contract.media_faults import BadImage, ImageTooLarge
 from handaxe.contract.ports.media import Picture
-from handaxe.host.media.jpeg import encode_jpeg, shrunk
+from handaxe.host.media.jpeg import encode_jpeg, resized, shrunk
 
 MAX_PIXELS = 64_000_000
 MAX_SCALED_PIXELS = 256_000_000
@@ -57,7 +58,7 @@ def fit(data: bytes, kind: str, *, max_side: int, max_bytes: int) -> Picture:
         raise BadImage(kind, "there is not enough memory for it") from None
 
 
-def _fitted(image: Any, data: bytes, kind: str, max_side: int, max_bytes: int) -> Picture:
+def _fitted(image: ImageFile, data: bytes, kind: str, max_side: int, max_bytes: int) -> Picture:
     turn = _orientation(image, kind)
     width, height = image.size
     original = (height, width) if turn in _SIDEWAYS else (width, height)
@@ -73,7 +74,7 @@ def _fitted(image: Any, data: bytes, kind: str, max_side: int, max_bytes: int) -
     return Picture("image/jpeg", encoded, *shown, *original, is_changed=True, frames=frames)
 
 
-def _refuse_bomb(image: Any) -> None:
+def _refuse_bomb(image: ImageFile) -> None:
     width, height = image.size
     is_scalable = image.format == "JPEG" and not image.info.get("progressive")
     limit = MAX_SCALED_PIXELS if is_scalable else MAX_PIXELS
@@ -81,7 +82,7 @@ def _refuse_bomb(image: Any) -> None:
         raise ImageTooLarge(width, height, limit)
 
 
-def _orientation(image: Any, kind: str) -> int:
+def _orientation(image: ImageFile, kind: str) -> int:
     """How the camera was held, where the file says so; 1 is upright."""
     if kind not in {"JPEG", "WEBP"}:
         return 1
@@ -93,7 +94,7 @@ def _orientation(image: Any, kind: str) -> int:
     return turn if turn in _TURNS else 1
 
 
-def _scaled(image: Any, kind: str, max_side: int) -> Image.Image:
+def _scaled(image: ImageFile, kind: str, max_side: int) -> Image.Image:
     size = image.size
     longest = max(size)
     target = shrunk(size, max_side / longest) if longest > max_side else size
@@ -103,7 +104,7 @@ def _scaled(image: Any, kind: str, max_side: int) -> Image.Image:
     plain = _plain(image)
     if plain.size == target:
         return plain
-    return plain.resize(target, Image.Resampling.BICUBIC, reducing_gap=2.0)
+    return resized(plain, target)
 
 
 def _plain(image: Image.Image) -> Image.Image:
@@ -112,7 +113,8 @@ def _plain(image: Image.Image) -> Image.Image:
         return image
     if image.mode.startswith("I") or image.mode == "F":
         # Sixteen bits a pixel: a plain conversion would clip all but the darkest.
-        return image.convert("F").point(lambda value: value / 257).convert("L")
+        untyped: Any = image.convert("F")
+        return untyped.point(_to_eight_bits).convert("L")
     if image.mode == "CMYK":
         return image.convert("RGB")
     if image.mode in {"RGBA", "LA", "PA"} or "transparency" in image.info:
@@ -121,6 +123,10 @@ def _plain(image: Image.Image) -> Image.Image:
         white.paste(layered, mask=layered.getchannel("A"))
         return white
     return image.convert("RGB")
+
+
+def _to_eight_bits(value: float) -> float:
+    return value / 257
 
 
 def _turned(image: Image.Image, turn: int) -> Image.Image:

@@ -1,11 +1,11 @@
-"""The command line of ripgrep for a query; whatever the model wrote is data in it, never an option."""
+"""The command line of ripgrep for a query; what the model wrote is data in it, never an option."""
 
 import secrets
 from collections.abc import Iterable
 
 import msgspec
 
-from handaxe.contract.ports.search import BadQuery, TextQuery
+from handaxe.contract.ports.search import BadQuery, QueryPart, TextQuery
 
 VCS_NAMES = (".git", ".hg", ".svn", ".jj", ".sl")
 MAX_PATTERN_BYTES = 60_000
@@ -17,12 +17,14 @@ class Marks(msgspec.Struct, frozen=True):
 
     start: bytes
     end: bytes
+    gap: bytes
+    """Ours: stands where a part of a very long line was left out."""
 
     @classmethod
     def fresh(cls) -> "Marks":
         """Marks for one search."""
-        token = secrets.token_hex(6)
-        return cls(f"\x1dS{token}\x1d".encode(), f"\x1dE{token}\x1d".encode())
+        token = secrets.token_hex(6).encode()
+        return cls(*(b"\x1d" + kind + token + b"\x1d" for kind in (b"S", b"E", b"G")))
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +64,12 @@ def command(program: str, query: TextQuery, target: str, manner: Manner, marks: 
 
 def check_arguments(query: TextQuery) -> None:
     """Refuse what no command line can carry."""
-    for part, text in (
+    parts: tuple[tuple[QueryPart, str | None], ...] = (
         ("pattern", query.pattern),
         ("glob", query.glob),
         ("type", query.file_type),
-    ):
+    )
+    for part, text in parts:
         if text is None:
             continue
         try:

@@ -9,17 +9,19 @@ in memory, and a line longer than `LONG_LINE_BYTES` is reduced to what stands ar
 import re
 from collections.abc import Callable
 
-import msgspec
-
 from handaxe.host.search.arguments import Marks
 
+END_OF_FILE = b"\n\r\n"
+"""With `--crlf` ripgrep's own line breaks, unlike those of the files, are CRLF."""
 LONG_LINE_BYTES = 1 << 20
 KEPT_OF_LONG_LINE = 1 << 13
 
 Take = Callable[[bytes, bytes], bool]
 """Takes a path and whole lines of that file; True means that no more is wanted."""
 
-_IS_BINARY = re.compile(rb"(?:\n|\A)(?P<path>[^\n]*): binary file matches \(found [^\n]*\n", re.DOTALL)
+_IS_BINARY = re.compile(rb"(?:\r\n)?[^\n]*: binary file matches \(found [^\n]*\n")
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
+_NUMBER = re.compile(rb"\d+[:-](?:\d+:)?")
 
 
 class HeadingStream:
@@ -45,12 +47,12 @@ class HeadingStream:
                     break
                 self._path = self._named(data[at:nul])
                 at = nul + 1
-            end = data.find(b"\n\n", at)
+            end = data.find(END_OF_FILE, at)
             if end < 0:
                 break
             if self._take(self._path, data[at : end + 1]):
                 return True
-            self._path, at = None, end + 2
+            self._path, at = None, end + len(END_OF_FILE)
         return self._hand_on(data, at)
 
     def finish(self) -> bool:
@@ -66,7 +68,7 @@ class HeadingStream:
         if self._path is None:
             self._rest = data[at:]
             return False
-        last = data.rfind(b"\n", at, len(data) - 1)
+        last = data.rfind(b"\n", at, len(data) - 2)
         if last >= 0:
             self._rest = data[last + 1 :]
             return self._take(self._path, data[at : last + 1])
@@ -80,32 +82,63 @@ class HeadingStream:
         while (found := _IS_BINARY.match(before_nul)) is not None:
             self.binary_files += 1
             before_nul = before_nul[found.end() :]
-        return plain_path(before_nul.removeprefix(b"\n"))
+        return plain_path(before_nul.removeprefix(b"\r\n"))
 
 
-class NulStream:
-    """Cuts `path NUL` and `path NUL count` output into entries."""
+class PathStream:
+    """Cuts `path NUL` output into paths."""
 
-    __slots__ = ("_rest", "_take", "_with_count")
+    __slots__ = ("_rest", "_take")
 
-    def __init__(self, take: Callable[[bytes, int], bool], *, with_count: bool) -> None:
+    def __init__(self, take: Callable[[list[bytes]], bool]) -> None:
         self._take = take
-        self._with_count = with_count
         self._rest = b""
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""
-        *whole, self._rest = (self._rest + piece).split(b"\0")
-        if not self._with_count:
-            return any([self._take(plain_path(path), 0) for path in whole])
-        return self._feed_counts(whole)
+        *paths, self._rest = (self._rest + piece).split(b"\0")
+        return self._take([plain_path(path) for path in paths])
 
-    def _feed_counts(self, whole: list[bytes]) -> bool:
-        # The number of a path stands before the next path, and both before the next NUL.
-        is_full = False
-        for path in whole:
-            number, _, name = path.partition(b"\n") if self._pending else (b"", b"", path)
-            if self._pending:
-                is_full = self._take(plain_path(self._pending), int(number)) or is_full
-            self._pending = name
-        return is_full
+
+class CountStream:
+    """Cuts `path NUL count LF` output into pairs."""
+
+    __slots__ = ("_rest", "_take")
+
+    def __init__(self, take: Callable[[list[tuple[bytes, int]]], bool]) -> None:
+        self._take = take
+        self._rest = b""
+
+    def feed(self, piece: bytes) -> bool:
+        """Take a piece of output."""
+        data = self._rest + piece
+        end = 0
+        pairs: list[tuple[bytes, int]] = []
+        for found in _COUNT.finditer(data):
+            pairs.append((plain_path(found[1]), int(found[2])))
+            end = found.end()
+        self._rest = data[end:]
+        return self._take(pairs)
+
+
+def plain_path(path: bytes) -> bytes:
+    """A path as ripgrep writes it, relative to the search directory."""
+    return path[2:] if path.startswith(b"./") else path
+
+
+def in_path_order(path: bytes) -> bytes:
+    """A key that sorts paths part by part, as a walk through sorted directories meets them."""
+    return path.replace(b"/", b"\0")
+
+
+def shortened(line: bytes, marks: Marks) -> bytes:
+    """The beginning of a very long line, reduced to its number and what is around its match."""
+    found = _NUMBER.match(line)
+    number = found[0] if found is not None else b""
+    text = line[len(number) :]
+    first = text.find(marks.start)
+    if first < 0:
+        return number + marks.gap + text[-KEPT_OF_LONG_LINE:]
+    begin = max(0, first - KEPT_OF_LONG_LINE)
+    gap = marks.gap if begin and marks.gap not in text[:begin] else b""
+    return number + gap + text[begin : first + KEPT_OF_LONG_LINE]

@@ -122,9 +122,7 @@ def _start(command: Sequence[str], directory: str) -> subprocess.Popen[bytes]:
     return process
 
 
-def _drain(
-    process: subprocess.Popen[bytes], feed: Feed, outcome: Run, deadline: float
-) -> Ending:
+def _drain(process: subprocess.Popen[bytes], feed: Feed, outcome: Run, deadline: float) -> Ending:
     """Read both outputs until they end; only their end means that nothing more comes."""
     assert process.stdout is not None
     assert process.stderr is not None

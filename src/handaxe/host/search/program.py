@@ -33,7 +33,7 @@ def find_ripgrep(roots: Sequence[str], search_path: str | None = None) -> str | 
 def _own_directories() -> Iterable[str]:
     """Where the installer of this very interpreter puts programs."""
     yield sysconfig.get_path("scripts")
-    yield os.path.dirname(sys.executable)
+    yield os.path.split(sys.executable)[0]
 
 
 def _is_trusted(candidate: str, roots: Sequence[str]) -> bool:

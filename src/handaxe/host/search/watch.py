@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 
-class Stopped(Exception):  # noqa: N818 - how a cancelled search leaves its thread
+class Stopped(Exception):
     """Nobody waits for the answer."""
 
 

@@ -8,7 +8,7 @@ from handaxe.text.near_names import nearest
 PRESETS: dict[str, tuple[str, ...] | None] = {
     "read-only": ("Read",),
     "simple": ("Read", "Edit"),
-    "edit": ("Read", "Write", "Edit"),
+    "edit": ("Read", "Write", "Edit", "NotebookEdit"),
     "full": None,
 }
 """A preset's tools by name; None stands for all of them."""

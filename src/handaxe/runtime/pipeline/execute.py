@@ -200,6 +200,7 @@ class Pipeline:
                 tool=parsed.tool.name if parsed else call.tool,
                 input=call.input,
                 derived=parsed.derived() if parsed else {},
+                is_read_only=parsed is None or parsed.effects.is_read_only,
             )
         )
 

@@ -56,9 +56,7 @@ class JournalHistory(ChangeHistory):
         steps = steps_back(targets)
         if max(step.size_bytes for step in steps) <= _LARGE_BYTES:
             return self._put_back(call_id, targets, steps, force=wanted.force)
-        return await in_thread(
-            lambda: self._put_back(call_id, targets, steps, force=wanted.force)
-        )
+        return await in_thread(lambda: self._put_back(call_id, targets, steps, force=wanted.force))
 
     def _put_back(
         self, call_id: str, targets: list[Entry], steps: list[Step], *, force: bool
@@ -169,9 +167,7 @@ class JournalHistory(ChangeHistory):
             restored.append(item.restored(version))
         return restored
 
-    def _as_call(
-        self, entry: Entry, *, gone: Collection[str], diffs: bool = False
-    ) -> ChangedCall:
+    def _as_call(self, entry: Entry, *, gone: Collection[str], diffs: bool = False) -> ChangedCall:
         changes: list[PathChange] = []
         for place, left in (entry.after or {}).items():
             found = entry.found(place)
@@ -195,7 +191,10 @@ class JournalHistory(ChangeHistory):
     def _notes(self, targets: Sequence[Entry]) -> tuple[str, ...]:
         too_big = [place for entry in targets for place in entry.left_out]
         notes = [f"{place} was too big to be remembered whole." for place in too_big]
-        return (*notes, *(f"The undo journal is damaged: {found}" for found in self._journal.damage))
+        return (
+            *notes,
+            *(f"The undo journal is damaged: {found}" for found in self._journal.damage),
+        )
 
 
 class _Pending(msgspec.Struct):
@@ -216,9 +215,8 @@ class _Pending(msgspec.Struct):
             before=self.found,
             after=small if self.step.target.kind == "file" else None,
             replaced_digest=self.now.digest,
-            version=version and FileVersion(
-                place, version.digest, version.size_bytes, version.mtime_ns
-            ),
+            version=version
+            and FileVersion(place, version.digest, version.size_bytes, version.mtime_ns),
         )
 
 

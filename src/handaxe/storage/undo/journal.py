@@ -55,12 +55,13 @@ class UndoJournal:
     def enter(self) -> None:
         """A call begins; nobody takes it for dead until it leaves."""
         if not self._running:
-            self._lock_fd = self._open_lock()
+            if self._lock_fd < 0:
+                self._lock_fd = self._open_lock()
             try:
                 locks.hold(self._lock_fd, shared=True)
                 self._follow_parts()
             except BaseException:
-                close(self._lock_fd)
+                self._let_go()
                 raise
         self._running += 1
 
@@ -68,7 +69,7 @@ class UndoJournal:
         """A call that entered has ended."""
         self._running -= 1
         if not self._running:
-            close(self._lock_fd)
+            locks.release(self._lock_fd)
 
     def append(self, record: Record, *, durable: bool) -> None:
         """Write one record; with `durable` it is on the device when this returns."""
@@ -82,6 +83,8 @@ class UndoJournal:
             with contextlib.suppress(DiskFault):
                 self._log.sync()
         self._log.close()
+        if not self._running:
+            self._let_go()
 
     def rest(self) -> None:
         """Let go of the file while nothing happens; the next call opens it again."""
@@ -120,6 +123,11 @@ class UndoJournal:
                 yield True
         finally:
             close(fd)
+
+    def _let_go(self) -> None:
+        if self._lock_fd >= 0:
+            close(self._lock_fd)
+            self._lock_fd = -1
 
     def _open_lock(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -188,7 +196,9 @@ class UndoJournal:
         changed = changes(entry.before, entry.left_out, lambda place, _: look(place)[0])
         latest_ns = (entry.at + LATE_S) * 1e9
         doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
-        record = After(entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful)
+        record = After(
+            entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful
+        )
         self.append(record, durable=True)
         places = {state.place for state in changed}
         for place, state in entry.before.items():

@@ -46,11 +46,9 @@ class Step(msgspec.Struct):
         if self.broken is not None:
             return f"somebody else changed it before {self.last_entry.tool} changed it again"
         if not now.is_same(self.expected):
-            if now.kind == "absent":
-                return "it is gone"
-            if self.expected.kind == "absent":
-                return "something is there again"
-            return "it was changed since"
+            again = self.expected.kind == "absent"
+            gone = "it is gone" if now.kind == "absent" else "it was changed since"
+            return "something is there again" if again else gone
         if self.mode is not None and now.mode != self.expected.mode and now.kind == "file":
             return f"its mode was changed since, to {now.mode:o}"
         if any(self.expected.path in entry.doubtful for entry in self._entries()):

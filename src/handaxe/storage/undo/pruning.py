@@ -20,7 +20,6 @@ from handaxe.storage.undo.layout import (
     pins_directory,
 )
 from handaxe.storage.undo.pruned import note_pruned
-from handaxe.storage.undo.records import State
 
 DAY_S = 24 * 60 * 60
 GRACE_S = 60 * 60
@@ -61,11 +60,8 @@ class _Part(msgspec.Struct):
     size_bytes: int
     used_at: float
     entries: list[Entry]
-
-    def kept(self) -> set[str]:
-        """The names of contents outside the journal that its calls need."""
-        states = (state for entry in self.entries for state in _needed(entry))
-        return {state.kept.partition(":")[2] for state in states if state.kept}
+    kept: frozenset[str]
+    """The names of contents outside the journal that its calls need."""
 
 
 def prune(home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = False) -> Pruned:
@@ -78,15 +74,19 @@ def prune(home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = Fa
     while parts and (parts[0].used_at < oldest or total > max_bytes):
         dropped.append(parts.pop(0))
         total = sum(part.size_bytes for part in parts) + _size_of(contents, parts)
-    needed: set[str] = set().union(*(part.kept() for part in parts))
+    if not dry_run:
+        busy = [part for part in dropped if not _drop(home, part)]
+        parts += busy
+        dropped = [part for part in dropped if part not in busy]
+    needed = _kept_by(parts)
+    was_needed = _kept_by(dropped)
     young = time.time() - GRACE_S
     loose = [
         path
         for path, info in contents.items()
-        if path.name not in needed and (info.st_ctime < young or _was_in(path, dropped))
+        if path.name not in needed and (info.st_ctime < young or path.name in was_needed)
     ]
     if not dry_run:
-        dropped = [part for part in dropped if _drop(home, part)]
         for path in loose:
             path.unlink(missing_ok=True)
         _drop_old_leftovers(home, oldest)
@@ -103,6 +103,8 @@ def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned |
             return None
     try:
         stamp.touch()
+        if not _is_worth_it(home, max_bytes, time.time() - retention_days * DAY_S):
+            return None
         return prune(home, max_bytes=max_bytes, retention_days=retention_days)
     except (OSError, DiskFault):
         # Housekeeping never stops anybody; the next day tries again.
@@ -140,15 +142,32 @@ def _parts(home: Path) -> Iterator[_Part]:
         for path in files:
             info = path.stat()
             own = [entry for entry in entries if entry.part == path]
-            yield _Part(session, path, info.st_size, info.st_mtime, own)
+            kept = frozenset(name for entry in own for name in _kept_for(entry))
+            yield _Part(session, path, info.st_size, info.st_mtime, own, kept)
 
 
-def _needed(entry: Entry) -> list[State]:
-    """The states whose content an undo of the call would want."""
-    changed = entry.after
-    return [
-        state for place, state in entry.before.items() if changed is None or place in changed
+def _is_worth_it(home: Path, max_bytes: int, oldest: float) -> bool:
+    """Whether a look at sizes and ages alone says that something has to go."""
+    infos = [
+        path.stat()
+        for session in sessions_directory(home).glob("*/")
+        for path in journal_files(session)
     ]
+    contents = sum(_own_bytes(info) for _, info in _contents(home))
+    is_old = any(info.st_mtime < oldest for info in infos)
+    return is_old or contents + sum(info.st_size for info in infos) > max_bytes
+
+
+def _kept_for(entry: Entry) -> Iterator[str]:
+    """The names of contents that an undo of the call would want."""
+    changed = entry.after
+    for place, state in entry.before.items():
+        if state.kept and (changed is None or place in changed):
+            yield state.kept.partition(":")[2]
+
+
+def _kept_by(parts: list[_Part]) -> set[str]:
+    return {name for part in parts for name in part.kept}
 
 
 def _contents(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
@@ -160,17 +179,13 @@ def _contents(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _size_of(contents: dict[Path, os.stat_result], parts: list[_Part]) -> int:
-    needed: set[str] = set().union(*(part.kept() for part in parts))
+    needed = _kept_by(parts)
     return sum(_own_bytes(info) for path, info in contents.items() if path.name in needed)
 
 
 def _own_bytes(info: os.stat_result) -> int:
     """What removing the name would give back: nothing while the file has another one."""
     return info.st_size if info.st_nlink <= 1 else 0
-
-
-def _was_in(path: Path, dropped: list[_Part]) -> bool:
-    return any(path.name in part.kept() for part in dropped)
 
 
 def _drop(home: Path, part: _Part) -> bool:

@@ -100,11 +100,11 @@ def _remove(place: str, now: State) -> None:
         atomic.delete(place, expect=_version(now))
     elif now.kind == "directory":
         with explained("remove the directory"):
-            os.rmdir(place)
+            Path(place).rmdir()
             sync_names(Path(place).parent)
     elif now.kind == "link":
-        with locked_directory(os.path.dirname(place)) as directory, explained("remove the link"):
-            name = os.path.basename(place)
+        parent, name = os.path.split(place)
+        with locked_directory(parent) as directory, explained("remove the link"):
             _refuse_other_link(name, directory.fd, now.target)
             os.unlink(name, dir_fd=directory.fd)
             directory.sync()
@@ -112,12 +112,10 @@ def _remove(place: str, now: State) -> None:
 
 def _remove_empty_parents(place: str, count: int) -> None:
     """Take the directories away that the call had made, unless somebody uses them."""
-    parent = os.path.dirname(place)
     with contextlib.suppress(OSError):
-        for _ in range(count):
-            os.rmdir(parent)
-            parent = os.path.dirname(parent)
-            sync_names(Path(parent))
+        for parent in list(Path(place).parents)[:count]:
+            parent.rmdir()
+            sync_names(parent.parent)
 
 
 def _put_link(place: str, target: bytes, now: State) -> None:
@@ -135,10 +133,11 @@ def _put_directory(place: str, mode: int, now: State) -> None:
     if now.kind in {"file", "link"}:
         _remove(place, now)
     with explained("make the directory again"):
-        Path(place).mkdir(parents=True, exist_ok=True)
-        if stat.S_IMODE(os.lstat(place).st_mode) != mode:
-            os.chmod(place, mode, follow_symlinks=False) if mode else None
-        sync_names(Path(place).parent)
+        directory = Path(place)
+        directory.mkdir(parents=True, exist_ok=True)
+        if stat.S_IMODE(directory.lstat().st_mode) != mode:
+            directory.chmod(mode)
+        sync_names(directory.parent)
 
 
 def _refuse_other_link(name: str, directory_fd: int, target: bytes) -> None:

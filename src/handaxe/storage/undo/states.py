@@ -19,11 +19,19 @@ from handaxe.storage.undo.records import Splice, State, spelled
 INLINE_BYTES = 64 * 1024
 """Files up to this size are kept in the journal itself."""
 
-Known = Callable[[str], FileVersion | None]
-"""A version of the file at a real path that somebody has hashed already."""
+
+class KnownFile(msgspec.Struct, frozen=True):
+    """A file that somebody has read or written, and hashed, already."""
+
+    version: FileVersion
+    content: bytes | None
 
 
-def nothing_known(_path: str) -> FileVersion | None:
+Known = Callable[[str], KnownFile | None]
+"""What the session knows of the file at a real path."""
+
+
+def nothing_known(_path: str) -> KnownFile | None:
     """The knowledge of somebody who has read nothing."""
     return None
 
@@ -35,20 +43,25 @@ class Keeper:
         self._store = store
         self._known = known
 
-    def remember(self, path: str, *, may_pin: bool) -> State:
+    def remember(self, path: str, *, may_pin: bool, trusting: bool) -> State:
         """What is at a path, with its content kept; `may_pin` if it changes only by a rename."""
-        state, content = look(path, known=self._known, hash_large=False)
+        state, content = self._look(path, trusting=trusting)
         if content is not None:
             return msgspec.structs.replace(state, content=content)
         return state if state.kind != "file" else self._keep(path, state, may_pin=may_pin)
 
-    def looked_at(self, path: str, before: State | None) -> State:
+    def looked_at(self, path: str, before: State | None, *, trusting: bool) -> State:
         """What a call left at a path, with small content as the difference from before."""
-        state, now = look(path, known=self._known, hash_large=False)
+        state, now = self._look(path, trusting=trusting)
         old = b"" if before is None or before.kind != "file" else before.content
         if now is None or old is None or (before is not None and state.digest == before.digest):
             return state
         return msgspec.structs.replace(state, splice=splice_of(old, now))
+
+    def _look(self, path: str, *, trusting: bool) -> tuple[State, bytes | None]:
+        """Look; `trusting` that a tool compares contents itself, so a known file needs no read."""
+        found = _known_state(path, self._known(path)) if trusting else None
+        return found or look(path, hash_large=False)
 
     def _keep(self, path: str, state: State, *, may_pin: bool) -> State:
         fd, info = open_regular_at(path)
@@ -63,9 +76,7 @@ class Keeper:
         return msgspec.structs.replace(state, kept=kept, digest=digest)
 
 
-def look(
-    path: str, *, known: Known = nothing_known, hash_large: bool = True
-) -> tuple[State, bytes | None]:
+def look(path: str, *, hash_large: bool = True) -> tuple[State, bytes | None]:
     """What is at a path, and the content of a small file; nothing is kept."""
     text, raw = spelled(path)
     try:
@@ -82,8 +93,6 @@ def look(
         if size_bytes <= INLINE_BYTES:
             content = read_open(fd, size_bytes)
             digest, size_bytes = hashlib.sha256(content).hexdigest(), len(content)
-        elif digest := _known_digest(known(path), info):
-            pass
         elif hash_large:
             digest, size_bytes = hash_file(fd, size_bytes)
         attributes = attributes_of(fd)
@@ -133,11 +142,34 @@ def _common(old: bytes, new: bytes, limit: int, part: Callable[[bytes, int], byt
     return same
 
 
-def _known_digest(version: FileVersion | None, info: os.stat_result) -> str:
-    if version is None:
-        return ""
+def _known_state(path: str, known: KnownFile | None) -> tuple[State, bytes | None] | None:
+    """The state of a file that did not change since it was known; None if it may have."""
+    if known is None:
+        return None
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    version = known.version
     is_this = (version.size_bytes, version.mtime_ns) == (info.st_size, info.st_mtime_ns)
-    return version.digest if is_this else ""
+    is_small = info.st_size <= INLINE_BYTES
+    if not is_this or not stat.S_ISREG(info.st_mode) or (is_small and known.content is None):
+        return None
+    text, raw = spelled(path)
+    state = State(
+        text,
+        "file",
+        raw,
+        digest=version.digest,
+        size_bytes=info.st_size,
+        mode=stat.S_IMODE(info.st_mode),
+        uid=info.st_uid,
+        gid=info.st_gid,
+        mtime_ns=info.st_mtime_ns,
+        dev=info.st_dev,
+        ino=info.st_ino,
+    )
+    return state, known.content if is_small else None
 
 
 def _link_state(path: str, text: str, raw: bytes) -> State:
@@ -149,8 +181,8 @@ def _link_state(path: str, text: str, raw: bytes) -> State:
 
 def _missing_parents(path: str) -> int:
     missing = 0
-    parent = os.path.dirname(path)
-    while parent != "/" and not os.path.lexists(parent):
+    parent = path.rpartition("/")[0]
+    while parent and not os.path.lexists(parent):
         missing += 1
-        parent = os.path.dirname(parent)
+        parent = parent.rpartition("/")[0]
     return missing

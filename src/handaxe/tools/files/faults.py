@@ -1,6 +1,7 @@
 """What Write, Edit and NotebookEdit can be refused for."""
 
 from handaxe.contract.faults import ToolFault
+from handaxe.contract.file_faults import TooLarge
 
 
 class NotRead(ToolFault):
@@ -91,6 +92,17 @@ class AlreadyThere(ToolFault):
         super().__init__(
             f"Cannot create new file - file already exists. {path} is not empty; give the text "
             "to replace as old_string, or use Write."
+        )
+
+
+class TooLargeToShow(TooLarge):
+    """A picture or PDF of more bytes than are taken into memory at once."""
+
+    def __init__(self, path: str, size_bytes: int, limit_bytes: int) -> None:
+        ToolFault.__init__(
+            self,
+            f"{path} has {size_bytes:,} bytes; pictures and PDFs are opened up to "
+            f"{limit_bytes:,}. Make a smaller copy with another program first.",
         )
 
 

@@ -35,7 +35,7 @@ SMALL_BYTES = 1024 * 1024
 SHOWN_CELLS = 8
 
 
-class NotebookEditArgs(ToolArgs, frozen=True, kw_only=True):
+class NotebookEditArgs(ToolArgs, kw_only=True):
     notebook_path: Annotated[str, "The path of the notebook to change, absolute if possible."]
     new_source: Annotated[str, "The new source of the cell; not used by `delete`."]
     cell_id: Annotated[

@@ -17,7 +17,7 @@ from handaxe.tools.files.versions import diff_display, hunks_between, line_chang
 UNTOUCHED = "already as before"
 
 
-class UndoArgs(ToolArgs, frozen=True, kw_only=True):
+class UndoArgs(ToolArgs):
     call_id: Annotated[
         str | None, "Go back to before this call; without it the last change is undone."
     ] = None
@@ -34,7 +34,7 @@ class Undo(Tool[UndoArgs]):
     # Which files it touches is known only when the calls before it have ended.
     effects = Effects(reads_everything=True, writes_everything=True)
 
-    def subjects(self, args: UndoArgs) -> tuple[Subject, ...]:  # noqa: ARG002
+    def subjects(self, args: UndoArgs) -> tuple[Subject, ...]:
         return ()
 
     async def situate(

@@ -38,7 +38,9 @@ async def _run(arguments: argparse.Namespace) -> int:
     refused_only: list[ToolResult] = []
     async with open_session(arguments) as session:
         async for line in _lines(source):
-            for result in await _answer(line, session):
+            results = await _answer(line, session)
+            session.flush()
+            for result in results:
                 sys.stdout.write(encode_result(result) + "\n")
                 sys.stdout.flush()
                 if not result.ok:

@@ -30,15 +30,13 @@ def ranges_of(pages: str | None) -> tuple[PageRange, ...]:
     try:
         ranges = parse_pages(pages)
     except BadRange as bad:
-        raise BadInput("Read", [f"The parameter `pages`: {bad}; write `3`, `1-5` or `2-4,7`"]) from None
-    if count_pages(ranges) > MAX_PAGES:
         raise BadInput(
-            "Read",
-            [
-                f"The parameter `pages` asks for {count_pages(ranges):,} pages; at most {MAX_PAGES} "
-                "can be read with one call"
-            ],
-        )
+            "Read", [f"The parameter `pages`: {bad}; write `3`, `1-5` or `2-4,7`"]
+        ) from None
+    count = count_pages(ranges)
+    if count > MAX_PAGES:
+        limit = f"at most {MAX_PAGES} can be read with one call"
+        raise BadInput("Read", [f"The parameter `pages` asks for {count:,} pages; {limit}"])
     return ranges
 
 

@@ -9,6 +9,7 @@ from handaxe.text.windows import LineFormat, numbered
 
 MAX_CHARS = 400_000
 LINE_CHARS = 2_000
+SHOWN_CUTS = 5
 
 
 class TextPage:
@@ -24,6 +25,7 @@ class TextPage:
         self._line_format: LineFormat = line_format
         self._notices: list[str] = []
         self._is_cut_short = False
+        self._cut_numbers: list[int] = []
 
     def result(self, ledger: ReadLedger, *notices: str) -> ToolResult:
         """The result, with what else there is to say about the file in front of our own notices."""
@@ -31,6 +33,9 @@ class TextPage:
         window = self._window
         shown = self._shown_lines()
         last = window.first_line + len(shown) - 1
+        if len(self._cut_numbers) > SHOWN_CUTS:
+            more = self._cut_numbers[SHOWN_CUTS:]
+            self._notices.append(f"{len(more):,} more lines are cut, the first of them {more[0]}.")
         self._say_what_is_missing(len(shown), last)
         if window.encoding != "utf-8":
             self._notices.append(
@@ -86,6 +91,9 @@ class TextPage:
         return shown
 
     def _say_where_it_goes_on(self, number: int, length: int, shown: int, end: int) -> None:
+        self._cut_numbers.append(number)
+        if len(self._cut_numbers) > SHOWN_CUTS:
+            return
         last = self._window.first_line + len(self._window.lines) - 1
         known = "at least " if self._window.is_cut and number == last else ""
         self._notices.append(

@@ -1,0 +1,192 @@
+"""Undo joined to a session, and to a person at a shell after the session has ended."""
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import Allow, PermissionRequest
+from handaxe.contract.events import Event
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.asker import Asker
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
+from handaxe.contract.result import ToolResult
+from handaxe.host.files import LocalFiles
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.hooks.run import Hooks
+from handaxe.runtime.permission.policy import make_policy
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir, is_inside
+from handaxe.settings.model import UndoOptions
+from handaxe.storage.checkpoints import DiskCheckpoints
+from handaxe.storage.event_log import EventLog
+from handaxe.storage.home import new_session_id, session_directory, sessions_directory
+from handaxe.storage.result_store import DiskResultStore
+from handaxe.storage.sessions import LOG_NAME
+from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.history import JournalHistory
+from handaxe.storage.undo.in_place import SharedContentGuard, repair_in_place
+from handaxe.storage.undo.journal import UndoJournal, root_of
+from handaxe.storage.undo.layout import journal_files
+from handaxe.storage.undo.pruning import prune_if_due
+from handaxe.storage.undo.states import KnownFile
+from handaxe.storage.undo.threads import in_thread
+from handaxe.tools import BUILTIN, loaders
+
+REPLACING = frozenset({"Edit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
+"""The tools that change files through `Files.replace` or its like, and in no other way."""
+
+
+class ChangeRecord:
+    """What one session needs to make its changes reversible."""
+
+    def __init__(self, home: Path, session_id: str, root: str, ledger: ReadLedger) -> None:
+        self._home = home
+        directory = session_directory(home, session_id)
+        store = ContentStore(home)
+        in_place = SharedContentGuard(home, store)
+        self.journal = UndoJournal(directory, store, session_id=session_id, root=root)
+        self.history = JournalHistory(self.journal, store, in_place=in_place)
+        self.files = LocalFiles(journal=in_place, own_links=store.own_links)
+        self.checkpoints = DiskCheckpoints(
+            self.journal,
+            store,
+            known=lambda path: _known(path, ledger),
+            replacing=REPLACING,
+        )
+
+    def repair(self, *, resumed: bool) -> tuple[str, ...]:
+        """Make whole what a crash left; what there is to tell."""
+        if resumed and self.journal.exists:
+            self.journal.entries()
+        return repair_in_place(self._home)
+
+    async def close(self, options: UndoOptions) -> None:
+        """Let go of the journal; once a day take the time to prune."""
+        self.checkpoints.close()
+        if self._home.exists():
+            await in_thread(
+                lambda: prune_if_due(
+                    self._home,
+                    max_bytes=options.max_bytes,
+                    retention_days=options.retention_days,
+                )
+            )
+
+
+def _known(path: str, ledger: ReadLedger) -> KnownFile | None:
+    seen = ledger.find(path)
+    return None if seen is None else KnownFile(seen.version, ledger.content(path))
+
+
+class HostUndo:
+    """Undo asked for by the program or person that owns the session, whose word is a yes."""
+
+    def __init__(self, among: Collaborators) -> None:
+        undo_only = Catalog(
+            {"Undo": loaders()["Undo"]}, selected=("Undo",), ports=among.offers.keys()
+        )
+        # Rules bind the model; the owner's own wish needs none, and hides no tool from itself.
+        policy = make_policy(roots=among.workdir.roots, home=among.workdir.home)
+        self._pipeline = Pipeline(
+            msgspec.structs.replace(
+                among, catalog=undo_only, policy=lambda: policy, asker=_Owner()
+            ),
+            lanes=1,
+            recall=lambda _: None,
+        )
+
+    async def undo(self, call_id: str, wanted: Wanted) -> ToolResult:
+        """Put back what is wanted, as a call of this id."""
+        return await self._pipeline.call(ToolCall(call_id, "Undo", msgspec.to_builtins(wanted)))
+
+
+class _Owner(Asker):
+    async def ask(self, request: PermissionRequest) -> Allow:  # noqa: ARG002 - always the same
+        """The owner has asked for it."""
+        return Allow("asked for by the session's owner", "user")
+
+
+class PastSession:
+    """The changes of a session on disk, for whoever comes later, while it runs or after."""
+
+    def __init__(self, home: Path, session_id: str, root: str) -> None:
+        self.session_id = session_id
+        directory = session_directory(home, session_id)
+        self._log = EventLog(directory / LOG_NAME)
+        ledger = ReadLedger(self._emit)
+        self._record = ChangeRecord(home, session_id, root, ledger)
+        self._record.repair(resumed=True)
+        workdir = Workdir((root,), home=str(Path.home()))
+        policy = make_policy(roots=(root,), home=workdir.home)
+        offers = {
+            Files: self._record.files,
+            ReadLedger: ledger,
+            ChangeHistory: self._record.history,
+        }
+        self._undo = HostUndo(
+            Collaborators(
+                session_id=session_id,
+                catalog=Catalog({}, selected=(), ports=()),
+                offers=offers,
+                workdir=workdir,
+                files=self._record.files,
+                policy=lambda: policy,
+                hooks=Hooks(None),
+                emit=self._emit,
+                results=DiskResultStore(directory / "results", retention_days=30),
+                checkpoints=self._record.checkpoints,
+            )
+        )
+
+    def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """Every call that changed something, oldest first."""
+        return self._record.history.calls(diffs=diffs)
+
+    async def undo(self, wanted: Wanted) -> ToolResult:
+        """Put back what is wanted."""
+        try:
+            return await self._undo.undo(f"undo_{new_session_id()[:12]}", wanted)
+        finally:
+            self._record.checkpoints.close()
+            await self._log.close()
+
+    def _emit(self, event: Event) -> None:
+        self._log.append(msgspec.structs.replace(event, at=time.time()))
+
+
+def find_past_session(
+    home: Path, *, root: str | os.PathLike[str], session_id: str | None, call_id: str | None = None
+) -> PastSession:
+    """The session named, or the last one that changed something in the project at `root`."""
+    if session_id is not None:
+        journals = journal_files(session_directory(home, session_id))
+        if not journals:
+            raise SetupError(f"The session {session_id!r} has changed no file, or is not there.")
+        return PastSession(home, session_id, root_of(journals[-1]) or os.path.realpath(root))
+    here = os.path.realpath(root)
+    newest: PastSession | None = None
+    for journal, project in _journals_at(home, here):
+        found = PastSession(home, journal.parent.name, project)
+        if call_id is None or any(call.call_id == call_id for call in found.calls()):
+            return found
+        newest = newest or found
+    if newest is None:
+        raise SetupError(f"No session has changed a file in {here} yet.")
+    return newest
+
+
+def _journals_at(home: Path, here: str) -> list[tuple[Path, str]]:
+    """The newest journal file of each session in a project, last used first."""
+    newest = [files[-1] for s in sessions_directory(home).glob("*/") if (files := journal_files(s))]
+    found: list[tuple[Path, str]] = []
+    for journal in sorted(newest, key=lambda path: path.stat().st_mtime, reverse=True):
+        project = root_of(journal)
+        if project is not None and is_inside(here, project):
+            found.append((journal, project))
+    return found

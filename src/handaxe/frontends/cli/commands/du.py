@@ -1,0 +1,36 @@
+"""`handaxe du`: how much the data directory holds, by kind."""
+
+import argparse
+import sys
+
+import msgspec
+
+from handaxe.frontends.cli.exits import DONE
+from handaxe.storage.home import data_home
+from handaxe.storage.undo.pruning import usage
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the numbers."""
+    home = data_home()
+    found = usage(home)
+    if arguments.json:
+        listed = {**msgspec.to_builtins(found), "total": found.total, "home": str(home)}
+        sys.stdout.write(msgspec.json.encode(listed).decode() + "\n")
+        return DONE
+    rows = {
+        "events": found.events,
+        "results": found.results,
+        "checkpoints": found.checkpoints,
+        "other": found.other,
+        "total": found.total,
+    }
+    for kind, size_bytes in rows.items():
+        print(f"{kind:12} {size_bytes:>16,}")
+    print(f"{found.sessions} sessions in {home}")
+    return DONE

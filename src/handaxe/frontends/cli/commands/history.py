@@ -1,0 +1,62 @@
+"""`handaxe history`: the calls of a session that changed files, and what they changed."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from handaxe.app.undoing import find_past_session
+from handaxe.contract.display import Text
+from handaxe.contract.ports.undo import ChangedCall
+from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.opening import add_session_options
+from handaxe.frontends.cli.paint import Painter
+from handaxe.storage.home import data_home
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--diff", action="store_true", help="show what changed in each file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_session_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List the calls, oldest first."""
+    session = find_past_session(data_home(), root=arguments.root, session_id=arguments.session_id)
+    calls = session.calls(diffs=arguments.diff or arguments.json)
+    if arguments.json:
+        listed = {"session_id": session.session_id, "calls": msgspec.to_builtins(calls)}
+        sys.stdout.write(msgspec.json.encode(listed).decode() + "\n")
+        return DONE
+    painter = Painter.for_stdout()
+    print(f"session {session.session_id}")
+    for call in calls:
+        for line in _lines(call):
+            sys.stdout.write(painter.block(Text(line, _tone(line))))
+    return DONE
+
+
+def _lines(call: ChangedCall) -> Iterator[str]:
+    yield _line(call)
+    for change in call.changes:
+        yield f"    {change.change:9} {change.file_path}"
+        yield from change.diff.split("\n")[2:-1]
+
+
+def _tone(line: str) -> str:
+    return {"+": "good", "-": "bad"}.get(line[:1], "plain")
+
+
+def _line(call: ChangedCall) -> str:
+    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(call.at))
+    facts = [
+        "undone" if call.undone else "",
+        "cut off by a crash" if call.cut_off else "",
+        "pruned: cannot be undone" if call.pruned else "",
+        f"took back {', '.join(call.undoes)}" if call.undoes else "",
+    ]
+    told = "; ".join(fact for fact in facts if fact)
+    return f"{clock}  {call.call_id}  {call.tool}" + (f"  ({told})" if told else "")

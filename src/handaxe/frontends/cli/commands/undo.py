@@ -1,0 +1,76 @@
+"""`handaxe undo [CALL_ID]`: put back what a session changed, while it runs or after it ended."""
+
+import argparse
+import asyncio
+import sys
+
+from handaxe.app.undoing import find_past_session
+from handaxe.contract.display import Text
+from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.result import ToolResult
+from handaxe.frontends.cli.exits import exit_code
+from handaxe.frontends.cli.opening import add_session_options
+from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.wire import encode_result
+from handaxe.storage.home import data_home
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "call_id",
+        nargs="?",
+        metavar="CALL_ID",
+        help="go back to before this call (default: undo the last change)",
+    )
+    parser.add_argument("--only", action="store_true", help="undo just that call, not later ones")
+    parser.add_argument("--redo", action="store_true", help="take back the last undo")
+    parser.add_argument(
+        "--force", action="store_true", help="even if somebody else changed a file since"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result object")
+    add_session_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Undo and say what was put back."""
+    result = asyncio.run(_undo(arguments))
+    if arguments.json:
+        sys.stdout.write(encode_result(result) + "\n")
+    elif result.ok:
+        sys.stdout.write(_shown(result))
+    else:
+        # The text quotes files, and no file may steer the terminal.
+        sys.stderr.write(Painter(colour=False).block(Text(_advice(result))))
+    return exit_code([result])
+
+
+async def _undo(arguments: argparse.Namespace) -> ToolResult:
+    session = find_past_session(
+        data_home(),
+        root=arguments.root,
+        session_id=arguments.session_id,
+        call_id=arguments.call_id,
+    )
+    wanted = Wanted(
+        call_id=arguments.call_id,
+        only=arguments.only,
+        redo=arguments.redo,
+        force=arguments.force,
+    )
+    return await session.undo(wanted)
+
+
+def _shown(result: ToolResult) -> str:
+    painter = Painter.for_stdout()
+    notes = tuple(Text(note, "muted") for note in result.notes)
+    blocks = (Text(result.text), *(result.display or ()), *notes)
+    return "".join(painter.block(block) for block in blocks)
+
+
+def _advice(result: ToolResult) -> str:
+    if result.code == "undo.conflict":
+        return f"{result.text}\n(`handaxe undo --force`, with the same arguments.)"
+    if result.code == "undo.nothing":
+        return f"{result.text} `handaxe history` lists what was changed."
+    return result.text

@@ -1,0 +1,63 @@
+"""Which files a search is about: the `glob` and `type` of a query, read as ripgrep reads them.
+
+A glob that names files also names those an ignore file leaves out; a type never does.
+"""
+
+import re
+
+from handaxe.contract.ports.search import BadQuery, TextQuery
+from handaxe.host.search.arguments import inside_root
+from handaxe.host.search.file_types import file_types
+from handaxe.text.patterns import BadPattern, IgnorePattern, expand_braces
+
+
+class FileFilter:
+    """Says of single paths whether they are wanted."""
+
+    def __init__(self, query: TextQuery) -> None:
+        glob = None if query.glob is None else inside_root(query.glob, query.root)
+        self._is_negated = glob is not None and glob.startswith("!")
+        self._globs = [] if glob is None else _glob_patterns(glob)
+        self._types = None if query.file_type is None else _type_patterns(query.file_type)
+
+    def wants_file(self, path: str, name: str, *, is_ignored: bool) -> bool:
+        """Whether a file, relative to the search directory, is to be searched."""
+        if self._types is not None and not any(glob.matches(name) for glob in self._types):
+            return False
+        if not self._globs:
+            return not is_ignored
+        is_named = any(glob.matches(path) for glob in self._globs)
+        if self._is_negated:
+            return not is_named and not is_ignored
+        return is_named
+
+    def enters(self, path: str) -> bool:
+        """Whether a directory may hold wanted files."""
+        return not self._is_negated or not self._names_directory(path)
+
+    def rescues(self, path: str) -> bool:
+        """Whether a directory is wanted although it is ignored."""
+        return not self._is_negated and self._names_directory(path)
+
+    def _names_directory(self, path: str) -> bool:
+        return any(glob.matches(path, is_dir=True) for glob in self._globs)
+
+
+def _glob_patterns(glob: str) -> list[IgnorePattern]:
+    body = glob.removeprefix("!")
+    try:
+        return [IgnorePattern(spelling) for spelling in expand_braces(body) if spelling.strip("/")]
+    except BadPattern as bad:
+        raise BadQuery("glob", f"error parsing glob {glob!r}: {bad.sentence}") from None
+
+
+def _type_patterns(name: str) -> list[IgnorePattern]:
+    types = file_types()
+    if name == "all":
+        globs = [glob for kind in types.values() for glob in kind]
+    elif name in types:
+        globs = list(types[name])
+    else:
+        raise BadQuery("type", f"unrecognized file type: {name}")
+    spellings = [spelling for glob in globs for spelling in expand_braces(glob)]
+    return [IgnorePattern(re.sub(r"^!", r"\\!", spelling)) for spelling in spellings]

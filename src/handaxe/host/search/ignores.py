@@ -1,0 +1,158 @@
+"""Ignore files as ripgrep reads them: `.rgignore` before `.ignore` before `.gitignore`.
+
+Within one kind the file nearest to an entry speaks first. A `.gitignore` holds in a repository
+and outside of one, but not across the border of a repository into the one around it.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from handaxe.text.patterns import IgnoreFile, IgnorePattern
+
+NAMES = (".rgignore", ".ignore", ".gitignore")
+MAX_FILE_BYTES = 1 << 20
+_ANY_NAME = "\x01"
+
+
+class Layer:
+    """The ignore files of one directory."""
+
+    __slots__ = ("base", "files", "has_git")
+
+    def __init__(self, base: str, files: dict[str, IgnoreFile], *, has_git: bool) -> None:
+        self.base = base
+        """The directory, absolute and with a slash at its end."""
+        self.files = files
+        self.has_git = has_git
+
+
+class Ignores:
+    """All ignore files that can speak about the entries of one directory."""
+
+    __slots__ = ("_endings", "_layers", "_names", "_others", "_unbounded", "is_silent")
+
+    def __init__(self, layers: tuple[Layer, ...]) -> None:
+        self._layers = layers
+        """The nearest directory first."""
+        self._names: set[str] = set()
+        self._endings: set[str] = set()
+        self._others: re.Pattern[str] | None = None
+        self._unbounded: list[tuple[str, IgnorePattern]] = []
+        others: list[str] = []
+        for layer in layers:
+            for file in layer.files.values():
+                others += self._index(layer.base, file.patterns)
+        if others:
+            self._others = re.compile(rf"(?:{'|'.join(dict.fromkeys(others))})\Z")
+        self.is_silent = not any(layer.files for layer in layers)
+
+    def below(self, layer: Layer | None) -> "Ignores":
+        """The ignore files of a directory inside, which may have some of its own."""
+        return self if layer is None else Ignores((layer, *self._layers))
+
+    def left_out(self, directory: str, names: Iterable[str], *, is_dir: bool) -> set[str]:
+        """Those of a directory's entries that are ignored; `directory` ends with a slash."""
+        if self.is_silent:
+            return set()
+        if any(
+            pattern.matches(directory[len(base) :] + _ANY_NAME, is_dir=is_dir)
+            for base, pattern in self._unbounded
+        ):
+            return {name for name in names if self.verdict(directory + name, is_dir=is_dir)}
+        wanted, endings, others = self._names, self._endings, self._others
+        return {
+            name
+            for name in names
+            if (
+                name in wanted
+                or name[name.rfind(".") :] in endings
+                or (others is not None and others.match(name) is not None)
+            )
+            and self.verdict(directory + name, is_dir=is_dir)
+        }
+
+    def verdict(self, path: str, *, is_dir: bool) -> bool:
+        """Whether this very entry is ignored; the directories above it are not asked."""
+        for kind in NAMES:
+            is_git = kind == ".gitignore"
+            for layer in self._layers:
+                file = layer.files.get(kind)
+                word = (
+                    None if file is None else file.verdict(path[len(layer.base) :], is_dir=is_dir)
+                )
+                if word is not None:
+                    return word
+                if is_git and layer.has_git:
+                    break
+        return False
+
+    def _index(self, base: str, patterns: Iterable[IgnorePattern]) -> Iterable[str]:
+        """Note what a name must have for a pattern to speak of it, so that most need no asking."""
+        for pattern in patterns:
+            last = pattern.segments[-1]
+            if last is None:
+                self._unbounded.append((base, pattern))
+            elif last.literal is not None:
+                self._names.add(last.literal)
+            elif "." in last.suffix:
+                self._endings.add(last.suffix[last.suffix.rfind(".") :])
+            else:
+                yield last.source
+
+
+def layer_of(directory: str, names: Iterable[str], *, has_git: bool) -> Layer | None:
+    """The layer of a directory whose ignore files have these names; None if it adds nothing."""
+    files: dict[str, IgnoreFile] = {}
+    for name in names:
+        file = _read(directory + name)
+        if file is not None:
+            files[name] = file
+    return Layer(directory, files, has_git=has_git) if files or has_git else None
+
+
+def above(root: str) -> Ignores:
+    """The ignore files of every directory above `root`, the nearest first."""
+    layers: list[Layer] = []
+    here = root
+    while here not in {"/", ""}:
+        here = here.rpartition("/")[0]
+        base = here + "/"
+        layer = layer_of(base, NAMES, has_git=os.path.lexists(base + ".git"))
+        if layer is not None:
+            layers.append(layer)
+    return Ignores(tuple(layers))
+
+
+def is_root_ignored(root: str) -> bool:
+    """Whether ignore files above a directory hide it, a directory on the way, or all it holds."""
+    ignores = above(root)
+    if ignores.is_silent:
+        return False
+    path = root
+    while path not in {"/", ""}:
+        if ignores.verdict(path, is_dir=True):
+            return True
+        path = path.rpartition("/")[0]
+    return ignores.verdict(f"{root}/{_ANY_NAME}", is_dir=False)
+
+
+def _read(path: str) -> IgnoreFile | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        data = os.read(fd, MAX_FILE_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return _compiled(data)
+
+
+@lru_cache(maxsize=256)
+def _compiled(data: bytes) -> IgnoreFile | None:
+    file = IgnoreFile(data.decode("utf-8", "surrogateescape"))
+    return file if file.patterns else None

@@ -1,0 +1,114 @@
+"""`rg --json` as files and marked lines: the form matches of several lines come in."""
+
+from binascii import a2b_base64
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.ports.search import TextQuery
+from handaxe.host.search.arguments import Marks
+from handaxe.host.search.blocks import Take, plain_path
+
+MAX_RECORD_BYTES = 64 << 20
+
+
+class _Text(msgspec.Struct):
+    text: str | None = None
+    encoded: str | None = msgspec.field(default=None, name="bytes")
+
+    def raw(self) -> bytes:
+        return self.text.encode() if self.text is not None else a2b_base64(self.encoded or "")
+
+
+class _Submatch(msgspec.Struct):
+    start: int
+    end: int
+
+
+class _Data(msgspec.Struct):
+    path: _Text | None = None
+    lines: _Text | None = None
+    line_number: int = 0
+    submatches: list[_Submatch] = []
+
+
+class _Record(msgspec.Struct):
+    type: str
+    data: _Data
+
+
+class JsonStream:
+    """Cuts `--json` output into files and lines, each match between marks."""
+
+    def __init__(self, take: Take, marks: Marks, query: TextQuery) -> None:
+        self._take = take
+        self._marks = marks
+        self._query = query
+        self._rest = b""
+        self._is_dropping = False
+        self._next_line = 0
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Record)
+        self.binary_files = 0
+
+    def feed(self, piece: bytes) -> bool:
+        """Take a piece of output."""
+        *records, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > MAX_RECORD_BYTES:
+            # One match of such a size says nothing to anybody; the next ones may.
+            self._rest, self._is_dropping = b"", True
+        for raw in records:
+            if self._is_dropping:
+                self._is_dropping = False
+            elif raw and self._take_record(self._decoder.decode(raw)):
+                return True
+        return False
+
+    def finish(self) -> bool:
+        """Nothing is kept back."""
+        return False
+
+    def _take_record(self, record: _Record) -> bool:
+        data = record.data
+        if record.type == "begin":
+            self._next_line = 0
+        if record.type not in {"match", "context"} or data.lines is None or data.path is None:
+            return False
+        lines = data.lines.raw()
+        body = (
+            self._only_matches(lines, data)
+            if self._query.only_matching
+            else self._whole_lines(lines, data, ":" if record.type == "match" else "-")
+        )
+        if self._query.has_context and self._next_line and data.line_number > self._next_line:
+            body = b"--\n" + body
+        self._next_line = data.line_number + lines.rstrip(b"\n").count(b"\n") + 1
+        return self._take(plain_path(data.path.raw()), body)
+
+    def _whole_lines(self, lines: bytes, data: _Data, sign: str) -> bytes:
+        parts: list[bytes] = []
+        at = 0
+        for match in data.submatches:
+            parts += [lines[at : match.start], self._marked(lines[match.start : match.end])]
+            at = match.end
+        text = b"".join([*parts, lines[at:]])
+        text = text.removesuffix(b"\n")
+        return b"".join(
+            b"%d%s%s\n" % (number, sign.encode(), line)
+            for number, line in enumerate(text.split(b"\n"), data.line_number)
+        )
+
+    def _only_matches(self, lines: bytes, data: _Data) -> bytes:
+        body: list[bytes] = []
+        for match in data.submatches:
+            number = data.line_number + lines.count(b"\n", 0, match.start)
+            column = match.start - (lines.rfind(b"\n", 0, match.start) + 1) + 1
+            shown = lines[match.start : match.end].removesuffix(b"\n").split(b"\n")
+            for below, line in enumerate(shown):
+                at = column if not below else 1
+                body.append(b"%d:%d:%s\n" % (number + below, at, self._marked(line)))
+        return b"".join(body)
+
+    def _marked(self, match: bytes) -> bytes:
+        """The match between marks; one of several lines is marked on each of them."""
+        start, end = self._marks.start, self._marks.end
+        return b"\n".join(start + line + end if line else line for line in match.split(b"\n"))

@@ -1,0 +1,113 @@
+"""Raw lines of ripgrep made into `Line` values: number, text, where the matches are."""
+
+import os
+import re
+from collections.abc import Iterable
+
+from handaxe.contract.ports.search import FileText, Line
+from handaxe.host.search.arguments import Marks
+
+LINE_CHARS = 500
+"""A longer line is shown as a window of this size around its first match."""
+LEAD_CHARS = 200
+TYPED_LINES = 1_000
+"""A page with more lines gives the rest as text only."""
+
+Block = tuple[bytes, bytes]
+"""The path of a file and some of its lines."""
+
+_PREFIX = re.compile(rb"(\d+)([:-])")
+_COLUMN_PREFIX = re.compile(rb"(\d+)(:)(\d+):")
+_LONG = re.compile(rb"[^\n]{%d}" % LINE_CHARS)
+
+
+class LineReader:
+    """Reads the lines of one answer."""
+
+    def __init__(self, prefix: str, marks: Marks, *, has_columns: bool) -> None:
+        self._prefix = prefix
+        self._marks = marks
+        self._either = re.compile(b"|".join(map(re.escape, (marks.start, marks.end, marks.gap))))
+        self._pattern = _COLUMN_PREFIX if has_columns else _PREFIX
+        self._is_inside = False
+
+    def read(self, blocks: Iterable[Block]) -> tuple[list[Line], list[FileText]]:
+        """The first lines in full, the rest as text."""
+        typed: list[Line] = []
+        rest: list[FileText] = []
+        for raw_path, body in blocks:
+            path = self._prefix + os.fsdecode(raw_path)
+            lines = body.split(b"\n")[:-1] if len(typed) < TYPED_LINES else []
+            room = TYPED_LINES - len(typed)
+            typed += [self._line(path, raw) for raw in lines[:room]]
+            left = b"\n".join([*lines[room:], b""]) if lines else body
+            if left:
+                rest.append(FileText(path, self._text(path, left)))
+        return typed, rest
+
+    def _text(self, path: str, body: bytes) -> str:
+        if _LONG.search(body) is not None:
+            lines = [self._line(path, raw) for raw in body.split(b"\n")[:-1]]
+            return "".join(map(_plain, lines))
+        plain = body.replace(self._marks.start, b"").replace(self._marks.end, b"")
+        return plain.replace(b"\r\n", b"\n").decode("utf-8", "replace")
+
+    def _line(self, path: str, raw: bytes) -> Line:
+        found = self._pattern.match(raw)
+        if found is None:
+            return Line(path, 0, "")
+        is_match = found[2] == b":"
+        raw = raw[found.end() :].removesuffix(b"\r")
+        text, ranges, has_gap = self._unmarked(raw)
+        column = ranges[0][0] + 1 if ranges and not has_gap else None
+        if found.re is _COLUMN_PREFIX:
+            column = int(found[3])
+        if len(text) <= LINE_CHARS and not has_gap:
+            return Line(path, int(found[1]), text, is_match, column, tuple(ranges))
+        text, ranges = window(text, ranges)
+        return Line(path, int(found[1]), text, is_match, column, tuple(ranges), is_cut=True)
+
+    def _unmarked(self, raw: bytes) -> tuple[str, list[tuple[int, int]], bool]:
+        """The text without marks, where the matches are in it, and whether a part is missing."""
+        if b"\x1d" not in raw:
+            self._is_inside = False
+            return raw.decode("utf-8", "replace"), [], False
+        ranges: list[tuple[int, int]] = []
+        text, has_gap = "", False
+        at, start = 0, 0 if self._is_inside else None
+        for found in self._either.finditer(raw):
+            text += raw[at : found.start()].decode("utf-8", "replace")
+            at = found.end()
+            if found[0] == self._marks.gap:
+                has_gap = True
+            elif found[0] == self._marks.start:
+                start = len(text)
+            elif start is not None:
+                ranges.append((start, len(text)))
+                start = None
+        text += raw[at:].decode("utf-8", "replace")
+        if start is not None:
+            ranges.append((start, len(text)))
+        self._is_inside = start is not None
+        return text, [pair for pair in ranges if pair[0] < pair[1]], has_gap
+
+
+def window(text: str, ranges: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
+    """What is around the first match of a long line, and the matches in it."""
+    begin = max(0, (ranges[0][0] if ranges else 0) - LEAD_CHARS)
+    begin = max(0, min(begin, len(text) - LINE_CHARS))
+    end = min(len(text), begin + LINE_CHARS)
+    head, tail = "…" if begin else "", "…" if end < len(text) else ""
+    shift = len(head) - begin
+    inside = [
+        (max(start, begin) + shift, min(stop, end) + shift)
+        for start, stop in ranges
+        if start < end and stop > begin
+    ]
+    return head + text[begin:end] + tail, inside
+
+
+def _plain(line: Line) -> str:
+    if not line.line:
+        return "--\n"
+    return f"{line.line}{':' if line.is_match else '-'}{line.text}\n"

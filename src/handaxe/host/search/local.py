@@ -1,0 +1,88 @@
+"""Search on this machine."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from handaxe.contract.ports.search import NameQuery, NamesFound, Search, TextFound, TextQuery
+from handaxe.host.search.arguments import check_arguments
+from handaxe.host.search.file_types import file_types
+from handaxe.host.search.names import NameSearch
+from handaxe.host.search.pages import Hides
+from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.program import find_ripgrep
+from handaxe.host.search.python_grep import PythonGrep
+from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
+from handaxe.host.search.watch import Watch
+
+_log = logging.getLogger("handaxe.search")
+
+T = TypeVar("T")
+
+FINAL_WAIT_S = 0.15
+"""How long a cancelled search is waited for; it ends soon after in any case."""
+
+
+def _nothing() -> Hides | None:
+    return None
+
+
+class LocalSearch(Search):
+    """Walks directories itself and leaves contents to ripgrep, where there is one."""
+
+    def __init__(
+        self,
+        *,
+        roots: Callable[[], Sequence[str]] = tuple,
+        hidden: Callable[[], Hides | None] = _nothing,
+        use_ripgrep: bool = True,
+    ) -> None:
+        """`roots` hold no program that is run; `hidden` gives what must not appear now."""
+        self._roots = roots
+        self._hidden = hidden
+        self._use_ripgrep = use_ripgrep
+
+    async def find_names(self, query: NameQuery) -> NamesFound:
+        """The files whose path fits a pattern."""
+        watch = Watch(query.timeout_s)
+        search = NameSearch(query, watch, self._hidden())
+        return await _in_thread(search.answer, watch)
+
+    async def find_text(self, query: TextQuery) -> TextFound:
+        """The lines or files that hold a match."""
+        check_arguments(query)
+        hides = self._hidden()
+        watch = Watch(query.timeout_s)
+        return await _in_thread(lambda: self._find_text(query, watch, hides), watch)
+
+    def file_types(self) -> dict[str, tuple[str, ...]]:
+        """The known names of file types, with their patterns."""
+        return file_types()
+
+    def _find_text(self, query: TextQuery, watch: Watch, hides: Hides | None) -> TextFound:
+        program = find_ripgrep(self._roots()) if self._use_ripgrep else None
+        with SearchPlace(
+            query.root,
+            is_file=query.is_file,
+            is_named=query.is_named,
+            respect_ignore=query.respect_ignore,
+        ) as place:
+            if program is not None:
+                try:
+                    return Ripgrep(program, query, place, watch, hides).answer()
+                except RipgrepFailed as failure:
+                    _log.warning("ripgrep failed, searching without it: %s", failure)
+            return PythonGrep(query, place, watch, hides).answer()
+
+
+async def _in_thread(work: Callable[[], T], watch: Watch) -> T:
+    future = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        watch.cancel()
+        # Whoever cancelled may rely on it that nothing of the search is left.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait([future], timeout=FINAL_WAIT_S)
+        raise

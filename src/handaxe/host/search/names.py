@@ -1,0 +1,185 @@
+"""Files by name, newest first: a walk that looks closely only at what fits."""
+
+import os
+import stat
+import time
+
+from handaxe.contract.faults import BadPath
+from handaxe.contract.ports.search import BadQuery, NameQuery, NamesFound, Skipped
+from handaxe.host.files import LocalFiles
+from handaxe.host.search.ignores import Ignores, above, is_root_ignored
+from handaxe.host.search.pages import Hides, Least
+from handaxe.host.search.walk import Walk
+from handaxe.host.search.watch import Watch
+from handaxe.session.workdir import is_inside
+from handaxe.text.patterns import BadPattern, GlobPattern
+
+COUNT_IGNORED_S = 0.25
+"""At least so long, and at least as long as the walk itself took, ignored files are counted."""
+
+
+class NameSearch:
+    """One query on its way."""
+
+    def __init__(self, query: NameQuery, watch: Watch, hides: Hides | None) -> None:
+        try:
+            self._pattern = GlobPattern(query.pattern)
+        except BadPattern as bad:
+            raise BadQuery("pattern", bad.sentence) from None
+        if self._pattern.only_dirs:
+            raise BadQuery("pattern", f"The pattern {query.pattern!r} names directories.")
+        self._query = query
+        self._watch = watch
+        self._hides = hides
+        self._least = Least(query.limit)
+        self._links = 0
+        self._files = LocalFiles()
+
+    def answer(self) -> NamesFound:
+        """The files that fit, and what is known of those that were passed by."""
+        start = self._start()
+        if start is None:
+            return NamesFound(paths=[], total=0, skipped=Skipped(ignored=0, links=self._links))
+        began = time.monotonic()
+        walk = self._walk(start, self._ignores(start))
+        ignored = self._collect(walk, start)
+        is_counted = True
+        if walk.ignored_directories and walk.is_complete:
+            budget_s = max(COUNT_IGNORED_S, time.monotonic() - began)
+            more, is_counted = self._count_ignored(walk.ignored_directories, start, budget_s)
+            ignored += more
+        skipped = Skipped(
+            ignored=walk.ignored,
+            unreadable=walk.unreadable,
+            links=self._links,
+            denied=self._hides is not None,
+        )
+        return NamesFound(
+            paths=self._least.items(),
+            total=self._least.total,
+            is_complete=walk.is_complete,
+            unvisited=walk.unvisited() if not walk.is_complete else [],
+            ignored_matches=ignored,
+            is_ignored_count_complete=is_counted and walk.is_complete,
+            skipped=skipped,
+        )
+
+    def _start(self) -> str | None:
+        """The directory every match lies in; None if it is not there, not inside, or a link."""
+        root, literal = self._query.root, self._pattern.literal_directory
+        start = literal if self._pattern.is_absolute else f"{root.rstrip('/')}/{literal}"
+        start = start.rstrip("/") or "/"
+        if is_inside(root, start):
+            return root
+        if not is_inside(start, root):
+            return None
+        place = self._files.locate(start, [root])
+        if place.real != start:
+            self._links += 1
+            return None
+        if self._hides is not None and self._hides(start):
+            return None
+        return start if os.path.isdir(start) else None
+
+    def _ignores(self, start: str) -> Ignores | None:
+        if not self._query.respect_ignore:
+            return None
+        is_named = self._query.is_named or start != self._query.root
+        if is_named and is_root_ignored(start):
+            return Ignores(())
+        return above(start)
+
+    def _walk(self, start: str, ignores: Ignores | None) -> Walk:
+        spelled = self._spelled(start)
+        return Walk(
+            start,
+            self._watch,
+            ignores=ignores,
+            hides=self._hides,
+            enters=lambda path: self._pattern.leads_through(spelled + path),
+        )
+
+    def _spelled(self, start: str) -> str:
+        """What stands before a path of the walk in the form the pattern is compared with."""
+        base = start.rstrip("/") + "/"
+        if self._pattern.is_absolute:
+            return base
+        return base[len(self._query.root.rstrip("/")) + 1 :]
+
+    def _collect(self, walk: Walk, start: str) -> int:
+        """Take in what fits; gives the number of fitting files that are ignored."""
+        spelled, base = self._spelled(start), start.rstrip("/") + "/"
+        fits, endings = self._pattern.matches, self._pattern.endings
+        anything = "" in endings
+        ignored = 0
+        for directory, files, left_out in walk:
+            before = spelled + directory
+            for entry in files:
+                name = entry.name
+                if (anything or name.endswith(endings)) and fits(before + name):
+                    if name in left_out:
+                        ignored += not self._is_hidden(f"{base}{directory}{name}")
+                    else:
+                        self._take(f"{base}{directory}{name}", entry)
+        return ignored
+
+    def _take(self, path: str, entry: os.DirEntry[str]) -> None:
+        try:
+            info = entry.stat(follow_symlinks=False)
+        except OSError:
+            return
+        if self._is_hidden(path):
+            return
+        if stat.S_ISLNK(info.st_mode) and not self._leads_to_file(path):
+            self._links += 1
+        elif stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode):
+            self._least.add((-info.st_mtime_ns, path), path)
+
+    def _leads_to_file(self, path: str) -> bool:
+        """Whether a link leads to a file inside the root that may be seen."""
+        try:
+            place = self._files.locate(path, [self._query.root])
+            return (
+                place.is_final
+                and not self._is_hidden(place.real)
+                and stat.S_ISREG(os.lstat(place.real).st_mode)
+            )
+        except (BadPath, OSError):
+            return False
+
+    def _is_hidden(self, path: str) -> bool:
+        return self._hides is not None and self._hides(path)
+
+    def _count_ignored(
+        self, directories: list[str], start: str, budget_s: float
+    ) -> tuple[int, bool]:
+        """How many fitting files the ignored directories hold, as far as it can be told soon."""
+        watch = _Budget(self._watch, budget_s)
+        fits, total = self._pattern.matches, 0
+        base = start.rstrip("/") + "/"
+        for directory in directories:
+            walk = Walk(base + directory, watch, ignores=None, hides=self._hides)
+            before = f"{self._spelled(start)}{directory}/"
+            for inside, files, _ in walk:
+                total += sum(
+                    fits(f"{before}{inside}{entry.name}")
+                    and not self._is_hidden(f"{base}{directory}/{inside}{entry.name}")
+                    for entry in files
+                )
+            if not walk.is_complete:
+                return total, False
+        return total, True
+
+
+class _Budget(Watch):
+    """A part of a search's time."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: Watch, at_most_s: float) -> None:
+        super().__init__(min(at_most_s, whole.left_s()))
+        self._whole = whole
+
+    def left_s(self) -> float:
+        """Seconds that remain of the part; raises if the whole was cancelled."""
+        return min(self._whole.left_s(), super().left_s())

@@ -1,0 +1,131 @@
+"""The asked-for part of an answer, kept while the whole of it streams by."""
+
+import re
+from collections.abc import Callable
+from heapq import nsmallest
+from typing import Any
+
+from handaxe.contract.ports.search import TextQuery
+from handaxe.host.search.blocks import in_path_order
+from handaxe.host.search.lines import Block
+
+MAX_PAGE_BYTES = 64 << 20
+SPARE = 20_000
+
+Hides = Callable[[str], bool]
+"""Whether this absolute path must not appear."""
+
+_MESSAGE = re.compile(
+    rb"(?m)^(?!\d+[:-])[^\n]*(?:binary file matches|stopped searching binary)[^\n]*\n"
+)
+
+
+class LinePage:
+    """Lines `offset` to `offset + limit` of files that come in their final order."""
+
+    def __init__(self, query: TextQuery, is_hidden: Callable[[bytes], bool] | None) -> None:
+        self._offset = query.offset
+        self._end = query.end
+        self._has_context = query.has_context
+        self._is_hidden = is_hidden
+        self._path: bytes | None = None
+        self._is_path_hidden = False
+        self._bytes = 0
+        self.blocks: list[Block] = []
+        self.seen = 0
+        self.files = 0
+        self.binary_files = 0
+        self.has_more = False
+
+    def take(self, path: bytes, body: bytes) -> bool:
+        """Take lines of one file; True when the page is full and more is known to follow."""
+        if path != self._path:
+            body = self._begin(path, body)
+        if self._is_path_hidden:
+            return False
+        if b" binary file" in body:
+            body, found = _MESSAGE.subn(b"", body)
+            self.binary_files += found
+        before = self.seen
+        self.seen += body.count(b"\n")
+        if self.seen <= self._offset:
+            return False
+        if before < self._offset:
+            body = body[_after_lines(body, self._offset - before) :]
+            before = self._offset
+        if self._end is not None and self.seen > self._end:
+            body = body[: _after_lines(body, self._end - before)]
+            self.has_more = True
+        return self._keep(path, body)
+
+    def _begin(self, path: bytes, body: bytes) -> bytes:
+        self._path = path
+        self._is_path_hidden = self._is_hidden is not None and self._is_hidden(path)
+        if self._is_path_hidden:
+            return body
+        self.files += 1
+        return b"--\n" + body if self._has_context and self.files > 1 else body
+
+    def _keep(self, path: bytes, body: bytes) -> bool:
+        if body:
+            self.blocks.append((path, body))
+            self._bytes += len(body)
+        self.has_more = self.has_more or self._bytes > MAX_PAGE_BYTES
+        return self.has_more
+
+
+class LinePile:
+    """All lines of an unordered answer, as long as they are few."""
+
+    def __init__(self, max_lines: int | None) -> None:
+        self._max_lines = max_lines
+        self._pieces: dict[bytes, list[bytes]] = {}
+        self._lines = 0
+        self._bytes = 0
+        self.is_too_much = False
+
+    def take(self, path: bytes, body: bytes) -> bool:
+        """Take lines of one file; True when they are too many to be sorted here."""
+        self._pieces.setdefault(path, []).append(body)
+        self._lines += body.count(b"\n")
+        self._bytes += len(body)
+        too_many = self._max_lines is not None and self._lines > self._max_lines
+        self.is_too_much = too_many or self._bytes > MAX_PAGE_BYTES
+        return self.is_too_much
+
+    def pour(self, page: LinePage) -> None:
+        """Hand everything on in path order."""
+        for path in sorted(self._pieces, key=in_path_order):
+            if page.take(path, b"".join(self._pieces[path])):
+                return
+
+
+class Least:
+    """The first items by key of a stream of any length."""
+
+    __slots__ = ("_end", "_items", "_room", "total")
+
+    def __init__(self, end: int | None) -> None:
+        self._end = end
+        self._room = None if end is None else 2 * end + SPARE
+        self._items: list[tuple[Any, Any]] = []
+        self.total = 0
+
+    def add(self, key: Any, item: Any) -> None:  # noqa: ANN401 - whatever can be compared
+        """Take one more item; of two with the same key either may come first."""
+        self.total += 1
+        self._items.append((key, item))
+        if self._room is not None and len(self._items) > self._room:
+            self._items = nsmallest(self._end or 0, self._items)
+
+    def items(self, offset: int = 0) -> list[Any]:
+        """The items from `offset` on, in order."""
+        return [item for _, item in sorted(self._items)[offset : self._end]]
+
+
+def _after_lines(body: bytes, count: int) -> int:
+    """Where the line after the first `count` lines begins."""
+    at = 0
+    for _ in range(count):
+        at = body.index(b"\n", at) + 1
+    return at

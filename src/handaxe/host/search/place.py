@@ -1,0 +1,40 @@
+"""Where a search runs: an open directory, and the file in it if it is about one file only."""
+
+import os
+from typing import Self
+
+from handaxe.contract.file_faults import NotFound
+from handaxe.contract.file_faults import Stale as ChangedMeanwhile
+from handaxe.disk.faults import DiskFault
+from handaxe.disk.places import open_directory
+from handaxe.host.search.ignores import is_root_ignored
+
+
+class SearchPlace:
+    """A directory held open, so that nobody can put another one in its place."""
+
+    def __init__(self, root: str, *, is_file: bool, is_named: bool, respect_ignore: bool) -> None:
+        path, name = os.path.split(root) if is_file else (root, "")
+        self.path = path
+        self.target = f"./{name}"
+        self.prefix = path.rstrip("/") + "/"
+        self.is_ignored = is_named and respect_ignore and not is_file and is_root_ignored(path)
+        """Whether ignore files above hide this very directory, which was asked for by name."""
+        try:
+            self.fd = open_directory(path)
+        except DiskFault:
+            raise ChangedMeanwhile(f"{path} became a link while it was searched.") from None
+        except OSError as error:
+            raise NotFound(path) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+    @property
+    def directory(self) -> str:
+        """The directory as a program started from here can enter it."""
+        held = f"/proc/self/fd/{self.fd}"
+        return held if os.path.isdir(held) else self.path

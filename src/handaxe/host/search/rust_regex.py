@@ -1,0 +1,300 @@
+r"""ripgrep's regular expressions as Python's: the same language, as far as both have it.
+
+What ripgrep refuses (look-around, back-references, a lone `{`) is refused here too; what only
+ripgrep has (`\p{Greek}`, class arithmetic) is refused with a hint to install it.
+"""
+
+import re
+
+from handaxe.contract.ports.search import BadQuery
+
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": r"\x00-\x7f",
+    "blank": r"\t ",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\t\n\v\f\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+_PROPERTIES = {"L": r"[^\W\d_]", "Alphabetic": r"[^\W\d_]", "N": r"\d", "Nd": r"\d"}
+_REPEAT = re.compile(r"\{\s*(\d*)\s*(?:(,)\s*(\d*)\s*)?\}")
+_GROUP = re.compile(r"\?(?:P?<([A-Za-z_][\w.\[\]]*)>|([imsxURu]*(?:-[imsxURu]+)?)([:)]))")
+_HEX = re.compile(r"[xuU](?:\{([0-9A-Fa-f]+)\}|([0-9A-Fa-f]+))")
+_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+_REFUSED = (
+    ("?=", "look-around, including look-ahead and look-behind, is not supported"),
+    ("?!", "look-around, including look-ahead and look-behind, is not supported"),
+    ("?<=", "look-around, including look-ahead and look-behind, is not supported"),
+    ("?<!", "look-around, including look-ahead and look-behind, is not supported"),
+    ("?P=", "backreferences are not supported"),
+    ("?>", "unrecognized flag"),
+    ("?(", "unrecognized flag"),
+)
+
+
+class Translated:
+    """A pattern both as an expression and as text that every match must contain."""
+
+    def __init__(self, source: str, literal: str, *, is_literal: bool) -> None:
+        self.source = source
+        self.literal = literal
+        """Some text that stands in every match; empty if none is known."""
+        self.is_literal = is_literal
+        """Whether the pattern is nothing but that text."""
+
+
+def translate(pattern: str, *, multiline: bool) -> Translated:
+    """The pattern for `re`, or `BadQuery` with the diagnostic."""
+    return _Translator(pattern, multiline=multiline).translate()
+
+
+class _Translator:
+    def __init__(self, pattern: str, *, multiline: bool) -> None:
+        self._text = pattern
+        self._at = 0
+        self._multiline = multiline
+        self._out: list[str] = []
+        self._open: list[tuple[int, int]] = []
+        """Where each open group begins, and how many flag groups end with it."""
+        self._flags_open = 0
+        self._last: int | None = None
+        """Where the thing begins that a quantifier would repeat."""
+        self._is_repeated = False
+        self._runs: list[str] = [""]
+        self._is_plain = True
+        self._has_choice = False
+
+    def translate(self) -> Translated:
+        while self._at < len(self._text):
+            self._step(self._text[self._at])
+        if self._open:
+            raise self._bad("unclosed group")
+        self._out.append(")" * self._flags_open)
+        literal = "" if self._has_choice else max(self._runs, key=len)
+        return Translated("".join(self._out), literal, is_literal=self._is_plain)
+
+    def _step(self, char: str) -> None:
+        if char == "\\":
+            self._escape()
+        elif char == "[":
+            self._class()
+        elif char == "(":
+            self._group()
+        elif char == ")":
+            self._close()
+        elif char in "*+?{":
+            self._repeat(char)
+        elif char == "|":
+            self._alternate()
+        elif char == ".":
+            self._atom("(?s:.)" if self._multiline else r"[^\r\n]")
+        elif char in "^$":
+            self._anchor(char)
+        else:
+            self._literal(char)
+            self._at += 1
+
+    def _literal(self, char: str) -> None:
+        if char == "\n" and not self._multiline:
+            raise BadQuery("pattern", 'the literal "\\n" is not allowed in a regex')
+        self._last, self._is_repeated = len(self._out), False
+        self._out.append(re.escape(char))
+        if not self._open and not self._flags_open:
+            self._runs[-1] += char
+
+    def _atom(self, source: str, length: int = 1) -> None:
+        self._last, self._is_repeated = len(self._out), False
+        self._out.append(source)
+        self._at += length
+        self._break()
+
+    def _anchor(self, source: str, length: int = 1) -> None:
+        self._atom(source, length)
+        self._out[-1] = r"(?=\r?$)" if source == "$" else source
+
+    def _break(self) -> None:
+        """End a run of literal text."""
+        self._is_plain = False
+        self._runs.append("")
+
+    def _alternate(self) -> None:
+        self._out.append("|")
+        self._at += 1
+        self._last = None
+        self._break()
+        if not self._open:
+            # Neither side is in every match.
+            self._has_choice = True
+
+    def _escape(self) -> None:
+        char = self._text[self._at + 1 : self._at + 2]
+        if not char:
+            raise self._bad("incomplete escape sequence, reached end of pattern prematurely")
+        if char in "dDsSwW":
+            self._atom("\\" + char, 2)
+        elif char in "bB":
+            self._boundary(char)
+        elif char in "<>":
+            self._anchor(r"\b(?=\w)" if char == "<" else r"\b(?<=\w)", 2)
+        elif char in "Az":
+            self._anchor(r"\A" if char == "A" else r"\Z", 2)
+        elif char in "pP":
+            self._property()
+        elif char in "xuU":
+            code, length = self._code_point(self._at + 1)
+            self._literal(code)
+            self._at += length + 1
+        elif char.isdigit():
+            raise self._bad("backreferences are not supported")
+        else:
+            self._literal(self._simple_escape(char))
+            self._at += 2
+
+    def _simple_escape(self, char: str) -> str:
+        named = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
+        if char in named:
+            return named[char]
+        if char.isascii() and not char.isalnum():
+            return char
+        raise self._bad("unrecognized escape sequence")
+
+    def _boundary(self, char: str) -> None:
+        special = {"{start}": r"\b(?=\w)", "{end}": r"\b(?<=\w)"}
+        special |= {"{start-half}": r"(?<!\w)", "{end-half}": r"(?!\w)"}
+        for name, source in special.items():
+            if self._text.startswith(name, self._at + 2):
+                self._anchor(source, 2 + len(name))
+                return
+        self._anchor("\\" + char, 2)
+
+    def _code_point(self, at: int) -> tuple[str, int]:
+        found = _HEX.match(self._text, at)
+        if found is None:
+            raise self._bad("invalid hexadecimal digit")
+        digits = found[1]
+        length = found.end() - at
+        if digits is None:
+            length = 1 + _HEX_DIGITS[self._text[at]]
+            digits = self._text[at + 1 : at + length]
+        try:
+            return chr(int(digits, 16)), length
+        except (ValueError, OverflowError):
+            raise self._bad("invalid Unicode scalar value") from None
+
+    def _property(self) -> None:
+        found = re.compile(r"[pP](?:\{(\^?)([A-Za-z_=]+)\}|([A-Z]))").match(
+            self._text, self._at + 1
+        )
+        source = _PROPERTIES.get((found[2] or found[3]) if found else "")
+        if found is None or source is None or found[0].startswith("P") or found[1]:
+            raise self._bad("Unicode property not found; only ripgrep knows it, and it is missing")
+        self._atom(source, 1 + len(found[0]))
+
+    def _group(self) -> None:
+        for start, problem in _REFUSED:
+            if self._text.startswith(start, self._at + 1):
+                raise self._bad(problem)
+        found = _GROUP.match(self._text, self._at + 1)
+        if self._text.startswith("?", self._at + 1) and found is None:
+            raise self._bad("unrecognized flag")
+        self._break()
+        if found is not None and found[3] == ")":
+            self._out.append(f"(?{_flags(found[2])}:")
+            self._flags_open += 1
+            self._at = found.end()
+            return
+        self._open.append((len(self._out), self._flags_open))
+        self._flags_open = 0
+        is_flagged = found is not None and found[1] is None and found[2]
+        self._out.append(f"(?{_flags(found[2])}:" if found and is_flagged else "(?:")
+        self._at = found.end() if found is not None else self._at + 1
+        self._last = None
+
+    def _close(self) -> None:
+        if not self._open:
+            raise self._bad("unopened group")
+        self._out.append(")" * self._flags_open + ")")
+        self._last, self._flags_open = self._open.pop()
+        self._is_repeated = False
+        self._at += 1
+        self._break()
+
+    def _repeat(self, char: str) -> None:
+        source, length = char, 1
+        if char == "{":
+            found = _REPEAT.match(self._text, self._at)
+            if found is None or not (found[1] or found[3]):
+                raise self._bad("repetition quantifier expects a valid decimal")
+            low, high = found[1] or "0", found[3]
+            if high and int(high) < int(low):
+                raise self._bad("invalid repetition count range, the start must be <= the end")
+            source = f"{{{low},{high or ''}}}" if found[2] else f"{{{low}}}"
+            length = len(found[0])
+        if self._last is None:
+            raise self._bad("repetition operator missing expression")
+        if self._is_repeated:
+            self._out.insert(self._last, "(?:")
+            self._out.append(")")
+        self._at += length
+        if self._text.startswith("?", self._at):
+            source += "?"
+            self._at += 1
+        self._out.append(source)
+        self._is_repeated = True
+        if not self._open and not self._flags_open and self._runs[-1]:
+            # The last character of the run is the one that is repeated, perhaps no times.
+            self._runs[-1] = self._runs[-1][:-1]
+        self._break()
+
+    def _class(self) -> None:
+        at = self._at + 1
+        parts = ["["]
+        if self._text.startswith("^", at):
+            parts.append("^")
+            at += 1
+        if self._text.startswith("]", at):
+            parts.append(r"\]")
+            at += 1
+        while not self._text.startswith("]", at):
+            if at >= len(self._text):
+                raise self._bad("unclosed character class")
+            source, at = self._class_item(at)
+            parts.append(source)
+        self._atom("".join([*parts, "]"]), at + 1 - self._at)
+
+    def _class_item(self, at: int) -> tuple[str, int]:
+        text = self._text
+        if text.startswith("[:", at):
+            end = text.find(":]", at)
+            name = text[at + 2 : end]
+            if end > 0 and name in _CLASSES:
+                return _CLASSES[name], end + 2
+        if text[at] == "[" or text[at : at + 2] in {"&&", "--", "~~"}:
+            raise self._bad("nested character classes are known to ripgrep only, which is missing")
+        if text[at] != "\\":
+            return (text[at] if text[at] in "-^" else re.escape(text[at])), at + 1
+        char = text[at + 1 : at + 2]
+        if char and char in "dDsSwW":
+            return "\\" + char, at + 2
+        if char and char in "xuU":
+            code, length = self._code_point(at + 1)
+            return re.escape(code), at + 1 + length
+        return re.escape(self._simple_escape(char or "\\")), at + 2
+
+    def _bad(self, problem: str) -> BadQuery:
+        shown = self._text if len(self._text) <= 200 else self._text[:200] + "..."
+        place = " " * (self._at + 4) + "^"
+        return BadQuery("pattern", f"regex parse error:\n    {shown}\n{place}\nerror: {problem}")
+
+
+def _flags(flags: str) -> str:
+    """Flags as Python writes them; Unicode and CRLF are on anyway."""
+    return re.sub(r"-\Z", "", re.sub("[uRU]", "", flags))

@@ -1,0 +1,201 @@
+"""The matching lines of one file, in the form ripgrep writes them."""
+
+import os
+import re
+import stat
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+
+from handaxe.contract.ports.search import TextQuery
+from handaxe.host.search.arguments import TOO_LARGE_MIB, Marks
+from handaxe.host.search.rust_regex import translate
+
+CHUNK_BYTES = 32 << 20
+MAX_BYTES = TOO_LARGE_MIB << 20
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WIDE = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+
+
+class NotSearched(Exception):
+    """The file was passed by; the reason is one of the counters of `Skipped`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Scanner:
+    """Looks for one pattern in many files."""
+
+    def __init__(self, query: TextQuery, marks: Marks) -> None:
+        known = translate(query.pattern, multiline=query.multiline)
+        flags = re.MULTILINE | (re.IGNORECASE if query.ignore_case else 0)
+        try:
+            self._regex = re.compile(known.source, flags)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise _unusable(query.pattern, error) from None
+        self._literal = b"" if query.ignore_case else known.literal.encode()
+        self._query = query
+        self._start, self._end = marks.start.decode(), marks.end.decode()
+
+    def count(self, path: str, *, dir_fd: int, first_only: bool) -> int:
+        """How many lines match; with `first_only` 1 as soon as one does."""
+        total = 0
+        for text, _ in self._chunks(path, dir_fd):
+            for _ in self._matching(text):
+                total += 1
+                if first_only:
+                    return 1
+        return total
+
+    def lines(self, path: str, *, dir_fd: int) -> Iterator[bytes]:
+        """The lines to show, each with its number, matches between marks."""
+        for text, first_line in self._chunks(path, dir_fd):
+            spans = list(self._matching(text))
+            if spans:
+                yield self._shown(text, spans, first_line)
+
+    def _chunks(self, path: str, dir_fd: int) -> Iterator[tuple[str, int]]:
+        """The decoded text in pieces of whole lines, with the number of their first line."""
+        fd = os.open(path, _OPEN, dir_fd=dir_fd)
+        try:
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
+                return
+            if info.st_size > MAX_BYTES and (self._query.multiline or not self._query.is_file):
+                raise NotSearched("too_large")
+            yield from self._read(fd)
+        finally:
+            os.close(fd)
+
+    def _read(self, fd: int) -> Iterator[tuple[str, int]]:
+        limit = MAX_BYTES if self._query.multiline else CHUNK_BYTES
+        data = os.read(fd, limit)
+        encoding = _WIDE.get(data[:2])
+        if encoding is not None:
+            while more := os.read(fd, limit):
+                data += more
+            yield data[2:].decode(encoding, "replace"), 1
+            return
+        data = data.removeprefix(b"\xef\xbb\xbf")
+        line = 1
+        while data:
+            if b"\0" in data:
+                raise NotSearched("binary")
+            more = os.read(fd, limit) if len(data) > limit // 2 else b""
+            cut = data.rfind(b"\n") + 1 if more else len(data)
+            whole, data = data[: cut or len(data)], data[cut or len(data) :] + more
+            # Most files do not hold the text every match holds; those need not be decoded.
+            if not self._literal or self._literal in whole:
+                yield whole.decode("utf-8", "surrogateescape"), line
+            line += whole.count(b"\n") if data else 0
+
+    def _matching(self, text: str) -> Iterator[tuple[int, int]]:
+        """From where to where each matching line (or run of lines) goes, without its break.
+
+        A match in the whole text may cross a line break, so each candidate is proved on its own
+        line; and a line that matches alone always has such a candidate.
+        """
+        if self._query.multiline:
+            yield from self._matching_runs(text)
+            return
+        search, at, end = self._regex.search, 0, len(text)
+        while at < end and (found := search(text, at)) is not None:
+            begin = text.rfind("\n", at, found.start()) + 1 or at
+            stop = text.find("\n", max(found.start(), begin))
+            stop = end if stop < 0 else stop
+            if begin >= end:
+                return
+            if search(text, begin, _without_cr(text, begin, stop)) is not None:
+                yield begin, stop
+            at = stop + 1
+
+    def _matching_runs(self, text: str) -> Iterator[tuple[int, int]]:
+        begin = stop = -1
+        for found in self._regex.finditer(text):
+            first = text.rfind("\n", 0, found.start()) + 1
+            if first >= len(text):
+                break
+            last = text.find("\n", max(found.start(), found.end() - 1))
+            last = len(text) if last < 0 else last
+            if first <= stop:
+                stop = max(stop, last)
+                continue
+            if begin >= 0:
+                yield begin, stop
+            begin, stop = first, last
+        if begin >= 0:
+            yield begin, stop
+
+    def _shown(self, text: str, spans: list[tuple[int, int]], first_line: int) -> bytes:
+        starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+        if self._query.only_matching:
+            shown = self._only_matches(text, spans, starts, first_line)
+        else:
+            shown = self._with_context(text, spans, starts, first_line)
+        return "".join(shown).encode("utf-8", "surrogateescape")
+
+    def _with_context(
+        self, text: str, spans: list[tuple[int, int]], starts: list[int], first_line: int
+    ) -> Iterator[str]:
+        before, after = self._query.before, self._query.after
+        total = len(starts) - 1 - (text.endswith("\n"))
+        shown = -1
+        for index, (begin, stop) in enumerate(spans):
+            top = bisect_right(starts, begin) - 1
+            bottom = bisect_right(starts, max(begin, stop - 1)) - 1
+            first = max(top - before, shown + 1)
+            if shown >= 0 and first > shown + 1 and (before or after):
+                yield "--\n"
+            for line in range(first, top):
+                yield f"{first_line + line}-{_line(text, starts, line)}\n"
+            marked = self._marked(text, begin, stop)
+            for line, part in enumerate(marked.split("\n"), first_line + top):
+                yield f"{line}:{part}\n"
+            limit = bisect_right(starts, spans[index + 1][0]) - 1 if spans[index + 1 :] else total
+            shown = min(bottom + after, limit - 1, total - 1)
+            for line in range(bottom + 1, shown + 1):
+                yield f"{first_line + line}-{_line(text, starts, line)}\n"
+            shown = max(shown, bottom)
+
+    def _only_matches(
+        self, text: str, spans: list[tuple[int, int]], starts: list[int], first_line: int
+    ) -> Iterator[str]:
+        for begin, stop in spans:
+            for start, end in self._ranges(text, begin, stop):
+                top = bisect_right(starts, start) - 1
+                column = len(text[starts[top] : start].encode("utf-8", "surrogateescape")) + 1
+                for below, part in enumerate(text[start:end].removesuffix("\n").split("\n")):
+                    at = 1 if below else column
+                    yield f"{first_line + top + below}:{at}:{self._start}{part}{self._end}\n"
+
+    def _marked(self, text: str, begin: int, stop: int) -> str:
+        parts: list[str] = []
+        at = begin
+        for start, end in self._ranges(text, begin, stop):
+            parts.append(text[at:start])
+            lines = text[start:end].split("\n")
+            parts.append("\n".join(self._start + x + self._end if x else x for x in lines))
+            at = end
+        return "".join([*parts, text[at:stop]]) if at < stop else "".join(parts).removesuffix("\n")
+
+    def _ranges(self, text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+        end = stop + 1 if self._query.multiline else _without_cr(text, begin, stop)
+        for found in self._regex.finditer(text, begin, min(end, len(text))):
+            if found.end() > found.start():
+                yield found.span()
+
+
+def _without_cr(text: str, begin: int, stop: int) -> int:
+    return stop - 1 if stop > begin and text[stop - 1] == "\r" else stop
+
+
+def _line(text: str, starts: list[int], line: int) -> str:
+    return text[starts[line] : starts[line + 1] - 1]
+
+
+def _unusable(pattern: str, error: Exception) -> Exception:
+    from handaxe.contract.ports.search import BadQuery
+
+    return BadQuery("pattern", f"regex parse error:\n    {pattern[:200]}\nerror: {error}")

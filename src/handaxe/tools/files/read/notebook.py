@@ -1,0 +1,224 @@
+"""A notebook by cells: sources whole, outputs and pictures within bounds."""
+
+import asyncio
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.content import ImageBlock
+from handaxe.contract.context import ToolContext
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.ports.files import Loaded
+from handaxe.contract.ports.media import Media
+from handaxe.contract.result import ToolResult
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.text.json_spans import BadJson, Span, value_at
+from handaxe.text.notebook import Cell, NotANotebook, Notebook, joined, read_notebook
+from handaxe.text.notebook_outputs import Output, read_outputs
+from handaxe.tools.files.read.image import MAX_BYTES, MAX_SIDE, image_block
+
+MAX_FILE_BYTES = 100 * 1024 * 1024
+SMALL_BYTES = 256 * 1024
+MAX_CHARS = 200_000
+OUTPUT_CHARS = 4_000
+"""Per cell, when several cells are shown; a cell that is asked for alone may fill the page."""
+MAX_PICTURES = 10
+MAX_PICTURE_CHARS = 16 * 1024 * 1024
+
+
+class ShownCell(msgspec.Struct, frozen=True):
+    """One cell with what is shown of its outputs."""
+
+    cell: Cell
+    source: str
+    outputs: list[Output]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether something of it is not shown."""
+        left_out = any(o.left_out_chars or o.image or o.more_forms for o in self.outputs)
+        return left_out or len(self.source) < len(self.cell.source)
+
+
+async def read_cells(
+    path: str, loaded: Loaded, ctx: ToolContext, *, offset: int, limit: int | None
+) -> ToolResult:
+    """The cells from the `offset`-th on; raises `NotANotebook` if there are none to be found."""
+    if len(loaded.data) <= SMALL_BYTES:
+        notebook, shown = _choose(loaded.data, offset, limit)
+    else:
+        notebook, shown = await asyncio.to_thread(_choose, loaded.data, offset, limit)
+    page = _Page(path, notebook, ctx.find(Media))
+    for cell in shown:
+        await page.add(cell)
+    _remember(loaded, notebook, shown, ctx[ReadLedger])
+    return page.result(loaded.version.size_bytes, shown, offset)
+
+
+def _choose(data: bytes, offset: int, limit: int | None) -> tuple[Notebook, list[ShownCell]]:
+    """As many cells from `offset` on as fit on the page."""
+    notebook = read_notebook(data)
+    total = len(notebook.spans)
+    first = max(0, total + offset) if offset < 0 else max(0, offset - 1)
+    last = total if limit is None else min(total, first + limit)
+    left, shown = MAX_CHARS, list[ShownCell]()
+    try:
+        for index in range(first, last):
+            cell = notebook.cell(index)
+            alone = last - first == 1
+            outputs = read_outputs(data, cell.outputs, MAX_CHARS // 2 if alone else OUTPUT_CHARS)
+            left -= len(cell.source) + sum(len(output.text) for output in outputs)
+            if left < 0 and shown:
+                break
+            shown.append(ShownCell(cell, cell.source[:MAX_CHARS], outputs))
+    except BadJson as bad:
+        raise NotANotebook(f"it is not JSON: {bad}") from None
+    return notebook, shown
+
+
+class _Page:
+    """The text and the pictures of the cells that are shown."""
+
+    def __init__(self, path: str, notebook: Notebook, media: Media | None) -> None:
+        self._path = path
+        self._notebook = notebook
+        self._media = media
+        self._parts: list[str] = []
+        self._cells: list[dict[str, Any]] = []
+        self._pictures: list[ImageBlock] = []
+
+    async def add(self, shown: ShownCell) -> None:
+        cell = shown.cell
+        parts = [self._heading(cell), shown.source]
+        if len(shown.source) < len(cell.source):
+            parts.append(
+                f"[The source goes on: {len(cell.source):,} characters. {self._raw(cell)}]"
+            )
+        outputs: list[dict[str, Any]] = []
+        for number, output in enumerate(shown.outputs, 1):
+            note = await self._look(output) if output.image else ""
+            parts.append(self._output_text(cell, number, output, note))
+            outputs.append(_output_data(output, note))
+        self._parts.append("\n".join(part for part in parts if part))
+        self._cells.append(
+            {
+                "index": cell.index,
+                "cell_id": cell.address,
+                "cell_type": cell.cell_type,
+                "source": shown.source,
+                "execution_count": cell.execution_count,
+                "outputs": outputs,
+            }
+        )
+
+    def result(self, size_bytes: int, shown: list[ShownCell], offset: int) -> ToolResult:
+        """The whole answer."""
+        notebook, total = self._notebook, len(self._notebook.spans)
+        head = (
+            f"{self._path}: notebook of {total:,} cell{'s' * (total != 1)} ({notebook.language}, "
+            f"format 4.{notebook.minor}), {size_bytes:,} bytes."
+        )
+        notice = self._notice(shown, total, offset)
+        file = {
+            "filePath": self._path,
+            "cells": self._cells,
+            "totalCells": total,
+            "language": notebook.language,
+        }
+        return ToolResult(
+            "\n\n".join([head, *self._parts, *([f"[{notice}]"] if notice else [])]),
+            data={"type": "notebook", "file": file, "sizeBytes": size_bytes},
+            content=tuple(self._pictures),
+        )
+
+    def _heading(self, cell: Cell) -> str:
+        ran = f", run {cell.execution_count}" if cell.execution_count is not None else ""
+        name = f" id {cell.cell_id}," if cell.cell_id else ""
+        return f"--- cell-{cell.index}:{name} {cell.cell_type}{ran} ---"
+
+    def _output_text(self, cell: Cell, number: int, output: Output, note: str) -> str:
+        forms = f"; also as {', '.join(output.more_forms)}" if output.more_forms else ""
+        lines = [f"[output {number}: {output.kind}{note}{forms}]"]
+        if output.text:
+            lines.append(output.text.rstrip("\n"))
+        if output.left_out_chars:
+            lines.append(
+                f"[More of it: Read(file_path={self._path!r}, offset={cell.index + 1}, limit=1), "
+                f"or {self._raw(cell)}]"
+            )
+        return "\n".join(lines)
+
+    def _raw(self, cell: Cell) -> str:
+        return f"jq '.cells[{cell.index}]' {self._path}"
+
+    def _notice(self, shown: list[ShownCell], total: int, offset: int) -> str:
+        if not total:
+            return "The notebook has no cells."
+        if not shown:
+            return f"The notebook has only {total:,} cells; offset {offset} is past its end."
+        last = shown[-1].cell.index + 1
+        if last < total:
+            first = shown[0].cell.index + 1
+            return (
+                f"Showing cells {first}-{last} of {total:,}, counted from 1. To go on: "
+                f"Read(file_path={self._path!r}, offset={last + 1})"
+            )
+        return ""
+
+    async def _look(self, output: Output) -> str:
+        """Attach the picture of an output, or say why not."""
+        assert output.image is not None
+        media_type, span = output.image
+        if self._media is None:
+            return f" ({media_type}, not shown: nothing here can open pictures)"
+        if len(self._pictures) >= MAX_PICTURES:
+            return f" ({media_type}, not shown: read this cell alone to see it)"
+        try:
+            data = _decoded(self._notebook.data, span)
+            picture = await self._media.fit_image(data, max_side=MAX_SIDE, max_bytes=MAX_BYTES)
+        except (ToolFault, BadJson, NotANotebook, binascii.Error, ValueError) as error:
+            reason = error.code if isinstance(error, ToolFault) else "it is damaged"
+            return f" ({media_type}, not shown: {reason})"
+        self._pictures.append(image_block(picture))
+        size = f"{picture.original_width} x {picture.original_height}"
+        return f" ({media_type}, {size} pixels: attached picture {len(self._pictures)})"
+
+
+def _decoded(data: bytes, span: Span) -> bytes:
+    if span[1] - span[0] > MAX_PICTURE_CHARS:
+        raise NotANotebook("the picture is too large")
+    value = value_at(data, span)
+    return base64.b64decode(joined(value))
+
+
+def _output_data(output: Output, note: str) -> dict[str, Any]:
+    data: dict[str, Any] = {"output_type": output.kind, "text": output.text}
+    if output.image is not None:
+        data["image"] = output.image[0]
+        data["isShown"] = "attached" in note
+    if output.left_out_chars:
+        data["leftOutChars"] = output.left_out_chars
+    return data
+
+
+def _remember(
+    loaded: Loaded, notebook: Notebook, shown: list[ShownCell], ledger: ReadLedger
+) -> None:
+    """Note what was seen, in lines of the file: that is how Write and Edit count."""
+    data, version = loaded.data, loaded.version
+    if len(shown) == len(notebook.spans) and not any(cell.is_cut for cell in shown):
+        ledger.saw(version, content=data)
+        return
+    total = data.count(b"\n") + (not data.endswith(b"\n"))
+    first = last = 0
+    if shown:
+        # Lines that a cell shares with its neighbours were not seen whole.
+        first = data.count(b"\n", 0, shown[0].cell.span[0]) + 2
+        last = data.count(b"\n", 0, shown[-1].cell.span[1])
+    # A notebook on one line has no line that was seen whole; line 0 stands for "a part of it".
+    lines = (first, last) if first <= last else (0, 0)
+    if any(cell.is_cut for cell in shown):
+        lines = (0, 0)
+    ledger.saw(version, content=data, total_lines=total, lines=lines)

@@ -1,0 +1,66 @@
+"""A foreign command put at any token boundary of a harmless one is never allowed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from reference import decision
+
+ORDINARY = (Path(__file__).parent / "ordinary.txt").read_text("utf-8").splitlines()
+COMMANDS = [line for line in ORDINARY if line and not re.search(r"['\"#\\]", line)][::3]
+# Inside $( ) or ` ` a token boundary is also one inside the substitution, which is the point.
+INSERTS = [
+    ";x",
+    ";x;",
+    " $(x) ",
+    " >x ",
+    "\nx\n",
+    "&x ",
+    " `x` ",
+    " | x ",
+    " <(x) ",
+    "|| x ",
+    " && x ",
+]
+
+
+def _mutants(command: str, insert: str):
+    for found in re.finditer(r"^|(?<=\S)(?=\s)|(?<=\s)(?=\S)|$", command):
+        yield command[: found.start()] + insert + command[found.start() :]
+
+
+@pytest.mark.parametrize("insert", INSERTS)
+def test_an_inserted_command_is_never_allowed(insert):
+    allowed = [
+        mutant
+        for command in COMMANDS
+        for mutant in _mutants(command, insert)
+        if decision(mutant).verdict == "allow"
+    ]
+    assert allowed == []
+
+
+@pytest.mark.parametrize(
+    "insert", ["`", "$(", "'", '"', ")", "\0", "\r", "\x1b", "\u200b", "\u202e"]
+)
+def test_an_inserted_opener_or_hidden_character_is_never_allowed(insert):
+    allowed = [
+        mutant
+        for command in COMMANDS[::2]
+        for mutant in _mutants(command, insert)
+        if decision(mutant).verdict == "allow"
+    ]
+    assert allowed == []
+
+
+def test_a_denied_program_is_found_at_every_boundary():
+    missed = [
+        mutant
+        for command in COMMANDS[::2]
+        for insert in (";rm y;", " $(rm y) ", "\nrm y\n", " <(rm y) ", " `rm y` ")
+        for mutant in _mutants(command, insert)
+        if decision(mutant, allow=["Bash"], deny=["Bash(rm:*)"]).verdict == "allow"
+    ]
+    assert missed == []
