@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from handaxe.contract.ports.asker import Asker
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
+from handaxe.contract.undo_faults import NothingToUndo
 from handaxe.host.files import LocalFiles
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.hooks.run import Hooks
@@ -148,6 +150,17 @@ class PastSession:
         """Every call that changed something, oldest first."""
         return self._record.history.calls(diffs=diffs)
 
+    def has_call(self, call_id: str) -> bool:
+        """Whether a call of this id changed something, as far as anybody remembers."""
+        return any(call.call_id == call_id for call in self.calls())
+
+    def last_change_at(self, wanted: Wanted) -> float | None:
+        """When the change was made that would be put back; None if there is none."""
+        try:
+            return self._record.history.last_change_at(wanted)
+        except NothingToUndo:
+            return None
+
     async def undo(self, wanted: Wanted) -> ToolResult:
         """Put back what is wanted."""
         try:
@@ -160,33 +173,34 @@ class PastSession:
         self._log.append(msgspec.structs.replace(event, at=time.time()))
 
 
-def find_past_session(
-    home: Path, *, root: str | os.PathLike[str], session_id: str | None, call_id: str | None = None
-) -> PastSession:
-    """The session named, or the last one that changed something in the project at `root`."""
+def past_sessions(
+    home: Path, *, root: str | os.PathLike[str], session_id: str | None = None
+) -> list[PastSession]:
+    """The sessions that changed something in the project at `root`, or the one named.
+
+    Last used first, and never empty.
+    """
     if session_id is not None:
         journals = journal_files(session_directory(home, session_id))
         if not journals:
             raise SetupError(f"The session {session_id!r} has changed no file, or is not there.")
-        return PastSession(home, session_id, root_of(journals[-1]) or os.path.realpath(root))
+        return [PastSession(home, session_id, root_of(journals[-1]) or os.path.realpath(root))]
     here = os.path.realpath(root)
-    newest: PastSession | None = None
-    for journal, project in _journals_at(home, here):
-        found = PastSession(home, journal.parent.name, project)
-        if call_id is None or any(call.call_id == call_id for call in found.calls()):
-            return found
-        newest = newest or found
-    if newest is None:
-        raise SetupError(f"No session has changed a file in {here} yet.")
-    return newest
-
-
-def _journals_at(home: Path, here: str) -> list[tuple[Path, str]]:
-    """The newest journal file of each session in a project, last used first."""
     newest = [files[-1] for s in sessions_directory(home).glob("*/") if (files := journal_files(s))]
-    found: list[tuple[Path, str]] = []
+    found: list[PastSession] = []
     for journal in sorted(newest, key=lambda path: path.stat().st_mtime, reverse=True):
         project = root_of(journal)
         if project is not None and is_inside(here, project):
-            found.append((journal, project))
+            found.append(PastSession(home, journal.parent.name, project))
+    if not found:
+        raise SetupError(f"No session has changed a file in {here} yet.")
     return found
+
+
+def session_to_undo(sessions: Sequence[PastSession], wanted: Wanted) -> PastSession:
+    """Whose change is meant: the session of the named call, or of the last change that stands."""
+    if wanted.call_id is not None:
+        having = (session for session in sessions if session.has_call(wanted.call_id))
+        return next(having, sessions[0])
+    latest = [(at, session) for session in sessions if (at := session.last_change_at(wanted))]
+    return max(latest, key=lambda item: item[0])[1] if latest else sessions[0]

@@ -107,9 +107,7 @@ async def test_latin_1_bytes_that_windows_does_not_know_are_read(session, projec
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32", "utf-32-be"])
-async def test_byte_order_marks_are_understood_and_not_shown(
-    session, project: Path, encoding: str
-):
+async def test_byte_order_marks_are_understood_and_not_shown(session, project: Path, encoding: str):
     mark = "\ufeff" if encoding.endswith("be") else ""
     (project / "wide.txt").write_bytes((mark + "naïve → 汉字\nzwei\n").encode(encoding))
     result = await session.call("Read", file_path="wide.txt")

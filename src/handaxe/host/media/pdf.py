@@ -14,6 +14,8 @@ from handaxe.contract.ports.media import PageRange, PdfPage, PdfPages, Picture
 
 LIMIT_S = 15
 """How long one call may read and draw, in seconds of the clock and of the processor."""
+MEMORY_BYTES = 1 << 30
+"""How much memory it may take, beside twice the size of the file."""
 MAX_PAGE_CHARS = 50_000
 
 _START = (
@@ -40,6 +42,7 @@ async def read_pdf(
         "max_bytes": max_bytes,
         "max_chars": MAX_PAGE_CHARS,
         "cpu_s": LIMIT_S,
+        "memory_bytes": MEMORY_BYTES,
     }
     answers: list[tuple[dict[str, Any], bytes]] = []
     with contextlib.suppress(TimeoutError):

@@ -16,10 +16,6 @@ from handaxe.text.page_ranges import pick_pages
 # Untyped, and all that is needed of the library: the rest of it takes as long to import again.
 pdfium: Any = import_module("pypdfium2_raw")
 
-MEMORY_BYTES = 1 << 30
-SCANNED_CHARS = 16
-"""A page with less text than this is taken for a picture of text, and drawn."""
-
 _PASSWORD_ERROR = 4
 _BGR = 2
 _WHITE = 0xFFFFFFFF
@@ -30,7 +26,7 @@ def main() -> None:
     """Answer the one request in the arguments."""
     request = json.loads(sys.argv[1])
     data = sys.stdin.buffer.read()
-    _limit(len(data), request["cpu_s"])
+    _limit(request["memory_bytes"] + 2 * len(data), request["cpu_s"])
     out = sys.stdout.buffer
     pdfium.FPDF_InitLibrary()
     document = pdfium.FPDF_LoadMemDocument64(data, len(data), None)
@@ -47,11 +43,10 @@ def main() -> None:
         _send_picture(out, document, number, request)
 
 
-def _limit(data_bytes: int, cpu_s: int) -> None:
+def _limit(memory_bytes: int, cpu_s: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    ceiling = MEMORY_BYTES + 2 * data_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
 
 def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
@@ -62,13 +57,13 @@ def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
 
 
 def _send_text(out: BinaryIO, document: object, number: int, request: dict[str, Any]) -> bool:
-    """Send a page's text; whether there is so little that the page has to be drawn."""
+    """Send a page's text; whether there is none, so that the page has to be drawn."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
     text, is_cut = _text(page, request["max_chars"]) if page else ("", False)
     _send(out, {"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})
     if page:
         pdfium.FPDF_ClosePage(page)
-    return bool(page) and len(text.strip()) < SCANNED_CHARS
+    return bool(page) and not text.strip()
 
 
 def _send_picture(out: BinaryIO, document: object, number: int, request: dict[str, Any]) -> None:

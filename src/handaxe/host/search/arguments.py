@@ -90,14 +90,11 @@ def _output(query: TextQuery, manner: Manner, marks: Marks) -> Iterable[str]:
         yield "--files-with-matches"
         return
     yield "--line-number"
-    if query.multiline:
-        # Marks inside a match of many lines would break the lines; JSON tells them apart.
+    if needs_json(query):
         yield "--json"
     else:
         yield "--heading"
         yield f"--replace={marks.start.decode()}${{0}}{marks.end.decode()}"
-        if query.only_matching:
-            yield from ("--only-matching", "--column")
     if query.has_context:
         yield from (f"--before-context={query.before}", f"--after-context={query.after}")
 
@@ -137,6 +134,11 @@ def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
 def is_told_why(query: TextQuery) -> bool:
     """Whether ripgrep can say what it passed by; with a filter it would list every other file."""
     return query.glob is None and query.file_type is None
+
+
+def needs_json(query: TextQuery) -> bool:
+    """Whether marks would not do: they break matches of many lines and shift columns."""
+    return query.multiline or query.only_matching
 
 
 def inside_root(glob: str, root: str) -> str:

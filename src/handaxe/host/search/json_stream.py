@@ -101,7 +101,8 @@ class JsonStream:
         body: list[bytes] = []
         for match in data.submatches:
             number = data.line_number + lines.count(b"\n", 0, match.start)
-            column = match.start - (lines.rfind(b"\n", 0, match.start) + 1) + 1
+            before = lines[lines.rfind(b"\n", 0, match.start) + 1 : match.start]
+            column = len(before.decode("utf-8", "replace")) + 1
             shown = lines[match.start : match.end].removesuffix(b"\n").split(b"\n")
             for below, line in enumerate(shown):
                 at = column if not below else 1

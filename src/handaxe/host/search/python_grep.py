@@ -1,7 +1,8 @@
 """A query answered without ripgrep: slower, with equal results."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from handaxe.contract.ports.search import Elsewhere, Entry, Skipped, TextFound, TextQuery
 from handaxe.host.search.arguments import Marks
@@ -16,6 +17,7 @@ from handaxe.host.search.walk import Walk
 from handaxe.host.search.watch import Watch
 
 SECOND_LOOK_S = 3.0
+MAX_BINARY_FILES = 1_000
 
 
 class PythonGrep:
@@ -34,6 +36,7 @@ class PythonGrep:
         self._counted = {"binary": 0, "too_large": 0, "unreadable": 0}
         self._walk: Walk | None = None
         self._ignored_files: list[str] = []
+        self._binary_files: list[str] = []
         self._is_complete = True
 
     def answer(self) -> TextFound:
@@ -100,9 +103,9 @@ class PythonGrep:
                 for body in self._scanner.lines(path, dir_fd=self._place.fd)
             )
         except NotSearched as passed_by:
-            self._counted[passed_by.reason] += 1
+            self._note(path, passed_by.reason)
         except OSError:
-            self._counted["unreadable"] += 1
+            self._note(path, "unreadable")
         return False
 
     def _count(self, path: str) -> int:
@@ -110,10 +113,15 @@ class PythonGrep:
         try:
             return self._scanner.count(path, dir_fd=self._place.fd, first_only=first_only)
         except NotSearched as passed_by:
-            self._counted[passed_by.reason] += 1
+            self._note(path, passed_by.reason)
         except OSError:
-            self._counted["unreadable"] += 1
+            self._note(path, "unreadable")
         return 0
+
+    def _note(self, path: str, reason: str) -> None:
+        self._counted[reason] += 1
+        if reason == "binary" and len(self._binary_files) < MAX_BINARY_FILES:
+            self._binary_files.append(path)
 
     def _mtime_ns(self, path: str) -> int:
         try:
@@ -161,15 +169,20 @@ class PythonGrep:
     def _second_look(self, found: TextFound) -> list[Elsewhere]:
         """Where nothing was found: what there is in the files that were passed by."""
         is_empty = not found.shown_lines and not found.entries and not self._query.offset
-        if not is_empty or not self._is_complete or self._query.is_file:
+        if not is_empty or not self._is_complete:
             return []
+        return [*self._look("ignored", self._passed_by()), *self._look("binary", self._binary_files)]
+
+    def _look(self, reason: Literal["ignored", "binary"], paths: Iterable[str]) -> list[Elsewhere]:
         ends_at_s = self._watch.left_s() - SECOND_LOOK_S
         matches, files, example = 0, 0, ""
-        for path in self._passed_by():
+        for path in paths:
             if self._watch.left_s() < ends_at_s:
                 break
             try:
-                count = self._scanner.count(path, dir_fd=self._place.fd, first_only=False)
+                count = self._scanner.count(
+                    path, dir_fd=self._place.fd, first_only=False, in_binary=reason == "binary"
+                )
             except (NotSearched, OSError):
                 continue
             if count:
@@ -177,7 +190,7 @@ class PythonGrep:
                 example = min(example, path) if example else path
         if not files:
             return []
-        return [Elsewhere("ignored", matches, files, self._place.prefix + example)]
+        return [Elsewhere(reason, matches, files, self._place.prefix + example)]
 
     def _passed_by(self) -> Iterator[str]:
         yield from self._ignored_files

@@ -20,7 +20,7 @@ from handaxe.contract.ports.search import (
     TextFound,
     TextQuery,
 )
-from handaxe.host.search.arguments import Manner, Marks, command, is_told_why
+from handaxe.host.search.arguments import Manner, Marks, command, is_told_why, needs_json
 from handaxe.host.search.blocks import CountStream, HeadingStream, PathStream, in_path_order
 from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.lines import LineReader
@@ -158,7 +158,7 @@ class Ripgrep:
     ) -> Run:
         stream = (
             JsonStream(take, self._marks, self._query)
-            if self._query.multiline
+            if needs_json(self._query)
             else HeadingStream(take, self._marks)
         )
         outcome = self._run(stream.feed, manner, ends_at)

@@ -39,10 +39,12 @@ class Scanner:
         self._query = query
         self._start, self._end = marks.start.decode(), marks.end.decode()
 
-    def count(self, path: str, *, dir_fd: int, first_only: bool) -> int:
+    def count(
+        self, path: str, *, dir_fd: int, first_only: bool, in_binary: bool = False
+    ) -> int:
         """How many lines match; with `first_only` 1 as soon as one does."""
         total = 0
-        for text, _ in self._chunks(path, dir_fd):
+        for text, _ in self._chunks(path, dir_fd, in_binary=in_binary):
             for _ in self._matching(text):
                 total += 1
                 if first_only:
@@ -56,7 +58,9 @@ class Scanner:
             if spans:
                 yield self._shown(text, spans, first_line)
 
-    def _chunks(self, path: str, dir_fd: int) -> Iterator[tuple[str, int]]:
+    def _chunks(
+        self, path: str, dir_fd: int, *, in_binary: bool = False
+    ) -> Iterator[tuple[str, int]]:
         """The decoded text in pieces of whole lines, with the number of their first line."""
         fd = os.open(path, _OPEN, dir_fd=dir_fd)
         try:
@@ -65,11 +69,11 @@ class Scanner:
                 return
             if info.st_size > MAX_BYTES and (self._query.multiline or not self._query.is_file):
                 raise NotSearched("too_large")
-            yield from self._read(fd)
+            yield from self._read(fd, in_binary=in_binary)
         finally:
             os.close(fd)
 
-    def _read(self, fd: int) -> Iterator[tuple[str, int]]:
+    def _read(self, fd: int, *, in_binary: bool) -> Iterator[tuple[str, int]]:
         limit = MAX_BYTES if self._query.multiline else CHUNK_BYTES
         data = os.read(fd, limit)
         encoding = _WIDE.get(data[:2])
@@ -81,7 +85,7 @@ class Scanner:
         data = data.removeprefix(b"\xef\xbb\xbf")
         line = 1
         while data:
-            if b"\0" in data:
+            if not in_binary and b"\0" in data:
                 raise NotSearched("binary")
             more = os.read(fd, limit) if len(data) > limit // 2 else b""
             cut = data.rfind(b"\n") + 1 if more else len(data)
@@ -165,7 +169,7 @@ class Scanner:
         for begin, stop in spans:
             for start, end in self._ranges(text, begin, stop):
                 top = bisect_right(starts, start) - 1
-                column = len(text[starts[top] : start].encode("utf-8", "surrogateescape")) + 1
+                column = start - starts[top] + 1
                 for below, part in enumerate(text[start:end].removesuffix("\n").split("\n")):
                     at = 1 if below else column
                     yield f"{first_line + top + below}:{at}:{self._start}{part}{self._end}\n"

@@ -160,6 +160,8 @@ async def _permit(
             parsed.places[spelling] = final
     farther = _judged_paths(parsed, among)
     if farther != judged:
+        # The places themselves are settled; what is left is where they lead.
+        farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         decision = _decide(parsed, farther, tools_word, hooks_word, among)
         decision = await _settle(decision, parsed, among)
     return decision

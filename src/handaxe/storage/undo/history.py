@@ -50,6 +50,10 @@ class JournalHistory(ChangeHistory):
         targets = self._targets(wanted)
         return tuple(step.place for step in steps_back(targets))
 
+    def last_change_at(self, wanted: Wanted) -> float:
+        """When the last of the changes was made that would be put back."""
+        return self._targets(wanted)[-1].at
+
     async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
         """Put it back, as a change made by `call_id`, which has its own record already."""
         targets = self._targets(wanted)

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import sys
 
-from handaxe.app.undoing import find_past_session
+from handaxe.app.undoing import past_sessions, session_to_undo
 from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import Wanted
 from handaxe.contract.result import ToolResult
@@ -46,19 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _undo(arguments: argparse.Namespace) -> ToolResult:
-    session = find_past_session(
-        data_home(),
-        root=arguments.root,
-        session_id=arguments.session_id,
-        call_id=arguments.call_id,
-    )
+    sessions = past_sessions(data_home(), root=arguments.root, session_id=arguments.session_id)
     wanted = Wanted(
         call_id=arguments.call_id,
         only=arguments.only,
         redo=arguments.redo,
         force=arguments.force,
     )
-    return await session.undo(wanted)
+    return await session_to_undo(sessions, wanted).undo(wanted)
 
 
 def _shown(result: ToolResult) -> str:

@@ -98,6 +98,8 @@ class Read(Tool[ReadArgs]):
         try:
             return await read_pdf(path, args.pages, ctx)
         except BadPdf:
+            if path.lower().endswith(".pdf"):
+                raise
             note = "The file begins like a PDF but is none; it is shown as the text that it is."
             return self._page(window, path, args, ctx, note)
 

@@ -1,0 +1,180 @@
+"""Read: notebooks by cells."""
+
+import base64
+import io
+import json
+import random
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+
+def picture(size: tuple[int, int] = (20, 10)) -> str:
+    buffer = io.BytesIO()
+    Image.new("RGB", size, "red").save(buffer, "PNG")
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def stream(text: str, name: str = "stdout") -> dict:
+    return {"output_type": "stream", "name": name, "text": text.splitlines(keepends=True)}
+
+
+def result_of(**forms) -> dict:
+    data = {name.replace("_", "/"): value for name, value in forms.items()}
+    return {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data}
+
+
+async def test_cells_come_with_ids_types_sources_and_outputs(session, project: Path, notebook):
+    trace = ["\x1b[0;31mZeroDivisionError\x1b[0m", "division by zero"]
+    error = {"output_type": "error", "ename": "E", "evalue": "v", "traceback": trace}
+    cells = [
+        notebook.markdown("# Title", "top"),
+        notebook.code("print(1)\n1/0", "calc", [stream("10%\r100%\ndone\n"), error]),
+        notebook.code("x", "show", [result_of(text_plain="<obj>", text_html="<b>obj</b>")]),
+    ]
+    (project / "a.ipynb").write_text(notebook.text(*cells))
+    result = await session.call("Read", file_path="a.ipynb")
+    size = (project / "a.ipynb").stat().st_size
+    assert result.text == (
+        f"{project}/a.ipynb: notebook of 3 cells (python, format 4.5), {size:,} bytes.\n\n"
+        "--- cell-0: id top, markdown ---\n# Title\n\n"
+        "--- cell-1: id calc, code, run 1 ---\nprint(1)\n1/0\n"
+        "[output 1: stdout]\n100%\ndone\n"
+        "[output 2: error]\nZeroDivisionError\ndivision by zero\n\n"
+        "--- cell-2: id show, code, run 1 ---\nx\n"
+        "[output 1: result; also as text/html]\n<obj>"
+    )
+    assert result.data["type"] == "notebook"
+    assert result.data["file"]["totalCells"] == 3
+    assert result.data["file"]["cells"][0] == {
+        "index": 0,
+        "cell_id": "top",
+        "cell_type": "markdown",
+        "source": "# Title",
+        "execution_count": None,
+        "outputs": [],
+    }
+
+
+async def test_pictures_among_the_outputs_are_attached(session, project: Path, notebook):
+    forms = {"image/png": picture(), "text/plain": "<Figure>"}
+    output = {"output_type": "display_data", "metadata": {}, "data": forms}
+    broken = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AAAA"}}
+    text = notebook.text(notebook.code("plot()", "p", [output, broken]))
+    (project / "a.ipynb").write_text(text)
+    result = await session.call("Read", file_path="a.ipynb")
+    assert [block.media_type for block in result.content] == ["image/png"]
+    assert "image/png, 20 x 10 pixels: attached picture 1" in result.text
+    assert "not shown: image.invalid" in result.text
+
+
+async def test_more_pictures_than_a_page_takes_are_named(session, project: Path, notebook):
+    output = {"output_type": "display_data", "metadata": {}, "data": {"image/png": picture()}}
+    text = notebook.text(notebook.code("plot()", "p", [output] * 12))
+    (project / "a.ipynb").write_text(text)
+    result = await session.call("Read", file_path="a.ipynb")
+    assert len(result.content) == 10
+    assert result.text.count("read this cell alone to see it") == 2
+
+
+async def test_long_outputs_are_cut_and_one_cell_alone_shows_more(session, project, notebook):
+    cells = [
+        notebook.code("loop()", "l", [stream("x" * 50_000 + "END\n")]),
+        notebook.code("y", "m"),
+    ]
+    (project / "a.ipynb").write_text(notebook.text(*cells))
+    result = await session.call("Read", file_path="a.ipynb")
+    assert len(result.text) < 6_000
+    assert "46,004 characters left out" in result.text
+    assert "END" in result.text
+    assert f"Read(file_path='{project}/a.ipynb', offset=1, limit=1)" in result.text
+    assert "jq '.cells[0]'" in result.text
+    alone = await session.call("Read", file_path="a.ipynb", offset=1, limit=1)
+    assert "x" * 50_000 + "END" in alone.text
+
+
+async def test_offset_and_limit_count_cells(session, project: Path, notebook):
+    text = notebook.text(*(notebook.markdown(f"cell number {n}", f"c{n}") for n in range(9)))
+    (project / "a.ipynb").write_text(text)
+    shown = await session.call("Read", file_path="a.ipynb", offset=3, limit=2)
+    assert [cell["cell_id"] for cell in shown.data["file"]["cells"]] == ["c2", "c3"]
+    assert "Showing cells 3-4 of 9" in shown.text
+    assert "offset=5)" in shown.text
+    tail = await session.call("Read", file_path="a.ipynb", offset=-2)
+    assert [cell["cell_id"] for cell in tail.data["file"]["cells"]] == ["c7", "c8"]
+    past = await session.call("Read", file_path="a.ipynb", offset=10)
+    assert "only 9 cells; offset 10 is past its end" in past.text
+
+
+async def test_a_long_notebook_stops_where_the_page_is_full(session, project: Path, notebook):
+    text = notebook.text(*(notebook.markdown("z" * 30_000, f"c{n}") for n in range(9)))
+    (project / "a.ipynb").write_text(text)
+    result = await session.call("Read", file_path="a.ipynb")
+    assert len(result.data["file"]["cells"]) == 6
+    assert "Showing cells 1-6 of 9" in result.text
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{\n<<<<<<< HEAD\n}", "not JSON"),
+        ('{"cells": [], "nbformat": 3, "nbformat_minor": 0, "metadata": {}}', "its format is 3"),
+        ('{"worksheets": [], "nbformat": 3}', "its format is 3"),
+        ("[1, 2]", "not JSON"),
+        ("plain words\n", "not JSON"),
+        ('{"a": 1}', "no `nbformat`"),
+        ('{"cells": [' + "[" * 100_000, "not JSON"),
+        ('{"cells":[1],"nbformat":4,"nbformat_minor":5,"metadata":{}}', "not JSON"),
+        ('{"nbformat":4,"nbformat_minor":5,"metadata":' + "[" * 9999 + "]" * 9999 + "}", "deep"),
+    ],
+)
+async def test_a_file_that_is_no_notebook_is_shown_as_text(session, project, content, reason):
+    (project / "a.ipynb").write_text(content)
+    result = await session.call("Read", file_path="a.ipynb")
+    assert result.ok
+    assert result.data["type"] == "text"
+    assert "not a valid notebook" in result.text
+    assert reason in result.text
+
+
+async def test_numbers_that_json_does_not_know_are_tolerated(session, project: Path, notebook):
+    text = notebook.text(notebook.code("x", "a", [result_of(application_json={"y": 1.5})]))
+    (project / "a.ipynb").write_text(text.replace("1.5", "NaN"))
+    result = await session.call("Read", file_path="a.ipynb")
+    assert result.data["type"] == "notebook"
+    assert "NaN" in result.text
+
+
+async def test_write_over_a_notebook_needs_all_of_it_seen(session, project: Path, notebook):
+    text = notebook.text(*(notebook.markdown(f"cell {n}", f"c{n}") for n in range(4)))
+    (project / "a.ipynb").write_text(text)
+    await session.call("Read", file_path="a.ipynb", limit=2)
+    refused = await session.call("Write", file_path="a.ipynb", content="{}")
+    assert refused.code == "file.not_read"
+    await session.call("Read", file_path="a.ipynb")
+    assert (await session.call("Write", file_path="a.ipynb", content="{}")).ok
+
+
+async def test_a_part_of_a_notebook_on_one_line_is_not_all_of_it(session, project, notebook):
+    text = json.dumps(json.loads(notebook.text(notebook.markdown("a"), notebook.markdown("b"))))
+    (project / "a.ipynb").write_text(text)
+    await session.call("Read", file_path="a.ipynb", limit=1)
+    refused = await session.call("Write", file_path="a.ipynb", content="{}")
+    assert refused.code == "file.not_read"
+
+
+async def test_damaged_notebooks_always_give_something_to_read(session, project, notebook):
+    chance = random.Random(3)
+    output = {"output_type": "display_data", "metadata": {}, "data": {"image/png": picture()}}
+    cells = [notebook.markdown("# é → \n", "a"), notebook.code("x = 1\n", "b", [output])]
+    whole = notebook.text(*cells).encode()
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(chance.randrange(1, 6)):
+            data[chance.randrange(len(data))] = chance.choice(b'"\\{}[],:x1 \n')
+        if chance.random() < 0.3:
+            del data[chance.randrange(len(data)) :]
+        (project / "a.ipynb").write_bytes(data)
+        result = await session.call("Read", file_path="a.ipynb")
+        assert result.ok, result.text
