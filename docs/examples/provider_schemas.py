@@ -15,13 +15,7 @@ async def main() -> None:
             print(f"{provider}: {json.dumps(schema)[:60]}...")
         block = A_TOOL_USE_BLOCK
         result = await session.run(ToolCall(str(block["id"]), str(block["name"]), block["input"]))
-        answer = {
-            "type": "tool_result",
-            "tool_use_id": result.id,
-            "content": result.text,
-            "is_error": not result.ok,
-        }
-        print(json.dumps(answer))
+        print(json.dumps(session.tool_result(result, "anthropic")))
 
 
 asyncio.run(main())

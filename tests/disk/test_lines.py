@@ -72,6 +72,19 @@ def test_a_record_is_read_back_at_its_offset(place: Path):
     log.close()
 
 
+def test_several_records_are_written_at_once(place: Path):
+    log = LineLog(place / "log")
+    offsets = [log.append(b"1"), *log.extend([b"22", b"333"]), *log.extend([]), log.append(b"4")]
+
+    assert [log.read_at(offset) for offset in offsets] == [b"1", b"22", b"333", b"4"]
+    with pytest.raises(ValueError, match="one line"):
+        log.extend([b"5", b"6\n"])
+    log.close()
+    whole = scan(place / "log")
+    assert [record.seq for record in whole] == [1, 2, 3, 4]
+    assert whole.is_whole
+
+
 @pytest.mark.parametrize("payload", [b"", b'{"a":\n1}'])
 def test_a_payload_of_no_or_many_lines_is_refused(place: Path, payload: bytes):
     with pytest.raises(ValueError, match="one line"):

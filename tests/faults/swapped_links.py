@@ -5,6 +5,7 @@ uv run python tests/faults/swapped_links.py 20       seconds for each race
 
 # ruff: noqa: T201 (a command of its own speaks to the terminal)
 
+import contextlib
 import ctypes
 import os
 import subprocess
@@ -49,7 +50,7 @@ def race(place: Path, *, seconds: float, swap_directory: bool) -> Counter[str]:
     assert swapper.stdout is not None
     swapper.stdout.readline()
     try:
-        seen = _work(file, seconds)
+        seen = _work(file, seconds, [] if swap_directory else [link, outside / "file"])
     finally:
         swapper.kill()
         swapper.wait()
@@ -59,10 +60,11 @@ def race(place: Path, *, seconds: float, swap_directory: bool) -> Counter[str]:
     return seen
 
 
-def _work(file: Path, seconds: float) -> Counter[str]:
+def _work(file: Path, seconds: float, link: list[Path]) -> Counter[str]:
     seen: Counter[str] = Counter()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
+        _renew(*link)
         try:
             data, _ = read_regular(file)
             assert data == b"ours"
@@ -80,6 +82,14 @@ def _work(file: Path, seconds: float) -> Counter[str]:
             except DiskFault as fault:
                 seen[f"{name} {type(fault).__name__}"] += 1
     return seen
+
+
+def _renew(link: Path | None = None, target: Path | None = None) -> None:
+    """Put a link back that a replacement has removed together with its name."""
+    if link is not None and target is not None and not link.is_symlink():
+        with contextlib.suppress(OSError):
+            link.unlink()
+            link.symlink_to(target)
 
 
 def main(arguments: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Running one change under strace: to see its system calls, or to spoil one of them."""
 
+import functools
 import json
 import os
 import re
@@ -75,6 +76,7 @@ def spoil(change: str, place: Path, call: Call, how: str) -> tuple[int, dict[str
     return run(change, place, "-e", f"inject={call.name}:{how}:when={call.nth}")
 
 
+@functools.cache
 def calls_of(change: str) -> list[Call]:
     """The system calls of a change that goes well, in order, from one thread."""
     with prepared(change) as place:

@@ -201,12 +201,15 @@ def test_spans_agree_with_the_parser(value: Any, indent, ascii: bool):
 )
 def test_what_is_not_json_is_refused_in_no_time(text: str):
     data = text.encode()
+    look = items if data.startswith(b"[") else members
     with pytest.raises(BadJson):
-        span = document(data)
-        (items if data.startswith(b"[") else members)(data, span)
+        look(data, document(data))
 
 
-STYLE = '{"cells": [{"cell_type": "markdown", "metadata": {}, "source": ["a"]}], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}'
+STYLE = (
+    '{"cells": [{"cell_type": "markdown", "metadata": {}, "source": ["a"]}], "metadata": {}, '
+    '"nbformat": 4, "nbformat_minor": 4}'
+)
 
 
 def test_a_notebook_on_one_line_stays_on_one_line():

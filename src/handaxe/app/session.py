@@ -12,7 +12,8 @@ import msgspec
 from handaxe import __version__
 from handaxe.app.asking import CallbackAsker, OnAsk
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
-from handaxe.app.undoing import ChangeRecord, HostUndo
+from handaxe.app.hidden_files import hidden_files
+from handaxe.app.change_record import ChangeRecord
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import (
@@ -27,11 +28,13 @@ from handaxe.contract.events import (
 from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.media import Media
+from handaxe.contract.ports.search import Search
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.disk.faults import DiskFault
 from handaxe.host.media.local import LocalMedia
+from handaxe.host.search.local import LocalSearch
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.hooks.run import Hook, Hooks
@@ -111,7 +114,7 @@ class Session:
             {"allow": allow, "ask": ask, "deny": deny},
             history.mode if history.mode not in {"plan", "bypassPermissions"} else None,
         )
-        policy = CurrentPolicy(self.permissions, self.workdir)
+        self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
         self.warnings: tuple[str, ...] = policy().book.problems
         ledger, edits = ReadLedger(self._emit), AppliedEdits(self._emit)
         self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
@@ -120,10 +123,13 @@ class Session:
         offers = {
             Files: files,
             Media: LocalMedia(),
+            Search: LocalSearch(
+                roots=lambda: self.workdir.roots, hidden=lambda: hidden_files(policy())
+            ),
             Workdir: self.workdir,
             ReadLedger: ledger,
             AppliedEdits: edits,
-            ChangeHistory: self._changes.history,
+            ChangeHistory: self._changes,
             Settings: self.settings,
         }
         names, own = sort_tools(tools)
@@ -145,7 +151,7 @@ class Session:
             emit=self._emit,
             results=results,
             asker=CallbackAsker(on_ask, self.permissions) if on_ask else None,
-            checkpoints=self._changes.checkpoints,
+            checkpoints=self._changes,
         )
         self._pipeline = Pipeline(
             self._collaborators,
@@ -221,6 +227,8 @@ class Session:
         The owner of the session asks, so nobody is asked for permission. `redo` takes the last
         undo back, `force` overrides what somebody else changed since.
         """
+        from handaxe.app.undoing import HostUndo
+
         call = ToolCall(self.new_call_id(), "Undo", {})
         if self._is_closed:
             return self._refused(call)
@@ -229,7 +237,7 @@ class Session:
 
     def history(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call of this session that changed a file, oldest first."""
-        return self._changes.history.calls(diffs=diffs)
+        return self._changes.calls(diffs=diffs)
 
     def cancel(self, call_id: str | None = None) -> int:
         """Stop one running call, or all of them; how many were reached."""

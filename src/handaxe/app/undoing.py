@@ -1,4 +1,4 @@
-"""Undo joined to a session, and to a person at a shell after the session has ended."""
+"""Undo at the owner's wish: by the program that holds a session, or from a shell after it ended."""
 
 import os
 import time
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.app.change_record import ChangeRecord
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.events import Event
@@ -16,7 +17,6 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.undo_faults import NothingToUndo
-from handaxe.host.files import LocalFiles
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.policy import make_policy
@@ -24,66 +24,13 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir, is_inside
-from handaxe.settings.model import UndoOptions
-from handaxe.storage.checkpoints import DiskCheckpoints
 from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import new_session_id, session_directory, sessions_directory
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME
-from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.history import JournalHistory
-from handaxe.storage.undo.in_place import SharedContentGuard, repair_in_place
-from handaxe.storage.undo.journal import UndoJournal, root_of
+from handaxe.storage.undo.journal import root_of
 from handaxe.storage.undo.layout import journal_files
-from handaxe.storage.undo.pruning import prune_if_due
-from handaxe.storage.undo.states import KnownFile
-from handaxe.storage.undo.threads import in_thread
-from handaxe.tools import BUILTIN, loaders
-
-REPLACING = frozenset({"Edit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
-"""The tools that change files through `Files.replace` or its like, and in no other way."""
-
-
-class ChangeRecord:
-    """What one session needs to make its changes reversible."""
-
-    def __init__(self, home: Path, session_id: str, root: str, ledger: ReadLedger) -> None:
-        self._home = home
-        directory = session_directory(home, session_id)
-        store = ContentStore(home)
-        in_place = SharedContentGuard(home, store)
-        self.journal = UndoJournal(directory, store, session_id=session_id, root=root)
-        self.history = JournalHistory(self.journal, store, in_place=in_place)
-        self.files = LocalFiles(journal=in_place, own_links=store.own_links)
-        self.checkpoints = DiskCheckpoints(
-            self.journal,
-            store,
-            known=lambda path: _known(path, ledger),
-            replacing=REPLACING,
-        )
-
-    def repair(self, *, resumed: bool) -> tuple[str, ...]:
-        """Make whole what a crash left; what there is to tell."""
-        if resumed and self.journal.exists:
-            self.journal.entries()
-        return repair_in_place(self._home)
-
-    async def close(self, options: UndoOptions) -> None:
-        """Let go of the journal; once a day take the time to prune."""
-        self.checkpoints.close()
-        if self._home.exists():
-            await in_thread(
-                lambda: prune_if_due(
-                    self._home,
-                    max_bytes=options.max_bytes,
-                    retention_days=options.retention_days,
-                )
-            )
-
-
-def _known(path: str, ledger: ReadLedger) -> KnownFile | None:
-    seen = ledger.find(path)
-    return None if seen is None else KnownFile(seen.version, ledger.content(path))
+from handaxe.tools import loaders
 
 
 class HostUndo:
@@ -129,7 +76,7 @@ class PastSession:
         offers = {
             Files: self._record.files,
             ReadLedger: ledger,
-            ChangeHistory: self._record.history,
+            ChangeHistory: self._record,
         }
         self._undo = HostUndo(
             Collaborators(
@@ -142,13 +89,13 @@ class PastSession:
                 hooks=Hooks(None),
                 emit=self._emit,
                 results=DiskResultStore(directory / "results", retention_days=30),
-                checkpoints=self._record.checkpoints,
+                checkpoints=self._record,
             )
         )
 
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call that changed something, oldest first."""
-        return self._record.history.calls(diffs=diffs)
+        return self._record.calls(diffs=diffs)
 
     def has_call(self, call_id: str) -> bool:
         """Whether a call of this id changed something, as far as anybody remembers."""
@@ -157,7 +104,7 @@ class PastSession:
     def last_change_at(self, wanted: Wanted) -> float | None:
         """When the change was made that would be put back; None if there is none."""
         try:
-            return self._record.history.last_change_at(wanted)
+            return self._record.last_change_at(wanted)
         except NothingToUndo:
             return None
 
@@ -166,7 +113,7 @@ class PastSession:
         try:
             return await self._undo.undo(f"undo_{new_session_id()[:12]}", wanted)
         finally:
-            self._record.checkpoints.close()
+            await self._record.close()
             await self._log.close()
 
     def _emit(self, event: Event) -> None:

@@ -4,7 +4,7 @@ The same values are emitted to listeners, written to the log, streamed to front 
 rendered; there is no second list of events anywhere.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -81,6 +81,33 @@ class CallFinished(_Event, frozen=True, tag="call_finished", kw_only=True):
     result: ToolResult
 
 
+HookOutcome = Literal[
+    "silent", "added", "changed", "allowed", "asked", "denied", "blocked", "stopped", "failed",
+    "timed_out",
+]  # fmt: skip
+
+
+class HookRan(_Event, frozen=True, tag="hook_ran", kw_only=True):
+    """A hook was asked; what it said and changed, and how long it took."""
+
+    event: str
+    """What it was asked about: `PreToolUse`, `SessionStart`, ..."""
+    hook: str
+    matcher: str = ""
+    call_id: str | None = None
+    outcome: HookOutcome
+    reason: str = ""
+    """Why it refused, stopped or failed."""
+    input: dict[str, Any] | None = None
+    """The input that it put in place of the call's own."""
+    messages: tuple[str, ...] = ()
+    """What it added for the model."""
+    told: tuple[str, ...] = ()
+    """What it has to say to the person in front of the screen."""
+    in_background: bool = False
+    duration_ms: float = 0.0
+
+
 class FileSeen(_Event, frozen=True, tag="file_seen", kw_only=True):
     """The session has seen (part of) a version of a file."""
 
@@ -127,6 +154,7 @@ Event = (
     | CallDecided
     | CallProgress
     | CallFinished
+    | HookRan
     | FileSeen
     | FileForgotten
     | EditApplied

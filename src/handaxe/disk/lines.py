@@ -74,6 +74,8 @@ class LineLog:
             LogFailed: the system refused.
             Locked: another process kept the log to itself.
         """
+        if not payloads:
+            return []
         for payload in payloads:
             if not payload or b"\n" in payload:
                 raise ValueError("a payload must be one line, and not empty")
@@ -84,9 +86,8 @@ class LineLog:
                 start = os.lseek(fd, 0, os.SEEK_END)
                 if start != self._end:
                     start = self._catch_up(fd, start)
-                lines = [
-                    format_line(seq, payload) for seq, payload in enumerate(payloads, self._next_seq)
-                ]
+                numbered = enumerate(payloads, self._next_seq)
+                lines = [format_line(seq, payload) for seq, payload in numbered]
                 self._write(fd, b"".join(lines), start)
                 self._end = start + sum(map(len, lines))
                 self._next_seq += len(lines)
@@ -105,8 +106,11 @@ class LineLog:
                 raise self._failure
             if self._fd < 0:
                 return
-            # A descriptor of its own: whoever appends meanwhile need not wait for the disk.
-            fd = os.dup(self._fd)
+            try:
+                # A descriptor of its own: whoever appends meanwhile need not wait for the disk.
+                fd = os.dup(self._fd)
+            except OSError as error:
+                raise _failed("sync the log", error) from error
         try:
             sync_content(fd)
             if self._is_new:
@@ -117,7 +121,7 @@ class LineLog:
             self._failure = LogFailed(reason, error.errno)
             raise self._failure from error
         finally:
-            os.close(fd)
+            close(fd)
 
     def read_at(self, offset: int) -> bytes:
         """The payload of the record that an append put at `offset`.

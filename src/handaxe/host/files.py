@@ -30,7 +30,7 @@ from handaxe.host.hard_links import names_inside
 from handaxe.host.line_scan import SAMPLE_BYTES, WINDOW_BYTES, scan
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import Format, NotText, decode, sniff
-from handaxe.text.windows import split_lines
+from handaxe.text.windows import split_lines, window_of
 
 SMALL_BYTES = 1 << 20
 MAX_LINKS = 40
@@ -259,12 +259,11 @@ def _small_window(data: bytes, version: FileVersion, offset: int, limit: int) ->
         decoded = decode(data)
     except NotText:
         raise faults.Binary(version.path, len(data)) from None
-    lines = split_lines(decoded.text)
-    first = max(1, len(lines) + offset + 1) if offset < 0 else offset
+    lines, first, total = window_of(decoded.text, offset, limit)
     return Window(
-        lines=lines[first - 1 : first - 1 + limit],
+        lines=lines,
         first_line=first,
-        total_lines=len(lines),
+        total_lines=total,
         version=version,
         encoding=decoded.encoding,
         has_bom=bool(decoded.bom),

@@ -1,4 +1,7 @@
-"""Every option of handaxe, with its meaning and its default."""
+"""Every option of handaxe, with its meaning and its default.
+
+Names of the ecosystem's own files are kept as they are, so one file serves both.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -7,8 +10,14 @@ import msgspec
 from handaxe.contract.faults import SetupError
 from handaxe.text.coercion import InputProblems, read_input
 
+ModeName = Literal[
+    "default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions", "manual"
+]
 
-class _Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+
+class _Options(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     pass
 
 
@@ -41,16 +50,67 @@ class UndoOptions(_Options, frozen=True, kw_only=True):
     ] = 30
 
 
+class SearchOptions(_Options, frozen=True, kw_only=True):
+    """What searches look at."""
+
+    respect_ignore: Annotated[
+        bool, "Leave out what ignore files name; how many matches that hid is said."
+    ] = True
+    timeout_s: Annotated[
+        float, msgspec.Meta(gt=0), "After so many seconds a search gives what it has found."
+    ] = 20
+
+
 class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     """What may run without a question."""
 
     allow: Annotated[tuple[str, ...], "Rules for calls that run at once."] = ()
     ask: Annotated[tuple[str, ...], "Rules for calls that always ask."] = ()
     deny: Annotated[tuple[str, ...], "Rules for calls that never run."] = ()
-    default_mode: Annotated[str | None, "The permission mode a session starts in."] = None
+    default_mode: Annotated[
+        ModeName | None, "The permission mode a session starts in; `default` if nothing is set."
+    ] = None
     additional_directories: Annotated[
-        tuple[str, ...], "More directories the session may work in."
+        tuple[str, ...], "More directories the session may work in, relative to the project."
     ] = ()
+    disable_bypass_permissions_mode: Annotated[
+        Literal["disable"] | None, "`disable`: no session may use bypassPermissions mode."
+    ] = None
+    disable_auto_mode: Annotated[
+        Literal["disable"] | None, "`disable`: no session may use auto mode."
+    ] = None
+
+
+class SandboxFileOptions(_Options, frozen=True, kw_only=True, rename="camel"):
+    """Which files a sandboxed command reaches."""
+
+    allow_write: Annotated[tuple[str, ...], "More places a command may write to."] = ()
+    deny_write: Annotated[tuple[str, ...], "Places a command may not write to."] = ()
+    allow_read: Annotated[tuple[str, ...], "Places that may be read inside denied ones."] = ()
+    deny_read: Annotated[tuple[str, ...], "Places a command may not read."] = ()
+    disabled: Annotated[bool, "Leave files out of the sandbox."] = False
+
+
+class SandboxNetworkOptions(_Options, frozen=True, kw_only=True, rename="camel"):
+    """Which hosts a sandboxed command reaches."""
+
+    allowed_domains: Annotated[tuple[str, ...], "Hosts a command may reach; none by default."] = ()
+    denied_domains: Annotated[tuple[str, ...], "Hosts a command may not reach."] = ()
+    strict_allowlist: Annotated[bool, "Refuse other hosts without a question."] = False
+
+
+class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
+    """How commands are confined. Read and kept; used as soon as there is a sandbox."""
+
+    enabled: Annotated[bool, "Run commands inside the operating system's sandbox."] = False
+    fail_if_unavailable: Annotated[bool, "Refuse to start where there is no sandbox."] = False
+    auto_allow_bash_if_sandboxed: Annotated[bool, "Sandboxed commands need no question."] = True
+    allow_unsandboxed_commands: Annotated[bool, "A command may ask to run outside the sandbox."] = (
+        True
+    )
+    excluded_commands: Annotated[tuple[str, ...], "Commands that run outside the sandbox."] = ()
+    filesystem: SandboxFileOptions = SandboxFileOptions()
+    network: SandboxNetworkOptions = SandboxNetworkOptions()
 
 
 class Settings(_Options, frozen=True, kw_only=True):
@@ -58,14 +118,59 @@ class Settings(_Options, frozen=True, kw_only=True):
 
     read: ReadOptions = ReadOptions()
     edit: EditOptions = EditOptions()
+    search: SearchOptions = SearchOptions()
     permissions: PermissionOptions = PermissionOptions()
     undo: UndoOptions = UndoOptions()
+    sandbox: SandboxOptions = SandboxOptions()
     max_parallel_calls: Annotated[
         int, msgspec.Meta(ge=1, le=1000), "How many calls run at once."
     ] = 10
     retention_days: Annotated[
         int, msgspec.Meta(ge=1), "How long stored results are kept after their session."
     ] = 30
+    trusted_folders: Annotated[
+        tuple[str, ...],
+        "Folders whose own settings files may also allow, as after `handaxe trust`.",
+    ] = ()
+    model: Annotated[str | None, "The model an agent uses, as `--model` takes it."] = None
+    env: Annotated[dict[str, str], "Variables for commands, hooks and servers."] = {}
+    hooks: Annotated[
+        dict[str, tuple[dict[str, Any], ...]], "What runs at an event: a list of matchers each."
+    ] = {}
+    disable_all_hooks: Annotated[bool, "No hook runs, except those of managed settings."] = (
+        msgspec.field(default=False, name="disableAllHooks")
+    )
+    allow_managed_hooks_only: Annotated[
+        bool, "Only hooks of managed settings run; counts in managed settings only."
+    ] = msgspec.field(default=False, name="allowManagedHooksOnly")
+    allow_managed_permission_rules_only: Annotated[
+        bool, "Only managed settings may hold allow rules; counts in managed settings only."
+    ] = msgspec.field(default=False, name="allowManagedPermissionRulesOnly")
+    allowed_http_hook_urls: Annotated[
+        tuple[str, ...] | None, "Addresses that hooks may be sent to; unset: any."
+    ] = msgspec.field(default=None, name="allowedHttpHookUrls")
+    http_hook_allowed_env_vars: Annotated[
+        tuple[str, ...] | None, "Variables that headers of hooks may hold; unset: any they name."
+    ] = msgspec.field(default=None, name="httpHookAllowedEnvVars")
+    cleanup_period_days: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        "Stands for `retention_days` where that is not set.",
+    ] = msgspec.field(default=None, name="cleanupPeriodDays")
+    enable_all_project_mcp_servers: Annotated[
+        bool, "Every server of the project's `.mcp.json` may start."
+    ] = msgspec.field(default=False, name="enableAllProjectMcpServers")
+    enabled_mcpjson_servers: Annotated[
+        tuple[str, ...], "Servers of `.mcp.json` that may start."
+    ] = msgspec.field(default=(), name="enabledMcpjsonServers")
+    disabled_mcpjson_servers: Annotated[
+        tuple[str, ...], "Servers of `.mcp.json` that may not start."
+    ] = msgspec.field(default=(), name="disabledMcpjsonServers")
+    allowed_mcp_servers: Annotated[
+        tuple[dict[str, Any], ...] | None, "The only servers that may be used; unset: any."
+    ] = msgspec.field(default=None, name="allowedMcpServers")
+    denied_mcp_servers: Annotated[tuple[dict[str, Any], ...], "Servers that may not be used."] = (
+        msgspec.field(default=(), name="deniedMcpServers")
+    )
 
 
 def read_settings(raw: Settings | dict[str, Any] | None, *, source: str) -> Settings:

@@ -21,6 +21,7 @@ Check = Callable[[list[Field], ProgramTable, State, Setting], list[PathUse]]
 _TEST_UNARY_PATH = frozenset("-" + letter for letter in "abcdefghkprsuwxGLNOS")
 _TEST_BINARY = names("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PRINTF_STORE = re.compile(r"%[-+ #0*.'0-9hlLqjzt]*n")
 _PS_BSD = re.compile(r"[auxwfjlvTH]+")
 _PS_UNIX = re.compile(r"-[AaefFlHjTdNwL]+")
 
@@ -43,6 +44,8 @@ def _printf(
         fields = fields[1:]
     if not fields or fields[0].may_be_option or fields[0].known is None:
         raise Refused("the format of printf is not plain")
+    if _PRINTF_STORE.search(fields[0].value):
+        raise Refused("%n of printf sets a variable")
     return _echo(fields[1:], table, state, setting)
 
 
@@ -162,6 +165,8 @@ def _ps(
             "-fp",
             "-fu",
         ):
+            if "env" in "".join(values[at + 1 : at + 2]):
+                raise Refused("ps would print environments")
             at += 2
             continue
         plain = _PS_UNIX.fullmatch(value) or (at == 0 and _PS_BSD.fullmatch(value))

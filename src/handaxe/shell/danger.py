@@ -111,6 +111,8 @@ class _Finder:
         if fields[0].known is None or "{}" in fields[0].value:
             self._unknown_program(fields, depth, certain=certain)
             return
+        if fields[0].value.startswith("-") and len(fields) > 1:
+            self.command(fields[1:], depth + 1, certain=False)
         for shorter in without_global_options(fields):
             self.danger.candidates.append(Candidate(tuple(shorter), certain))
         self._builtin(fields, depth)

@@ -6,6 +6,7 @@ least ask.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import msgspec
@@ -20,14 +21,16 @@ from handaxe.shell.opinion import count_by_tree_sitter, is_plain
 from handaxe.shell.parse import parse
 from handaxe.shell.places import resolve
 from handaxe.shell.propose import Proposal, propose
-from handaxe.shell.scan import scan
+from handaxe.shell.rules import rule_set
+from handaxe.shell.scan import occurrences, scan
 from handaxe.shell.syntax import Script, Simple
 
 SecondOpinion = Callable[[str], int | None]
 """Counts the commands of a text with another reader; None when that reader cannot read it."""
 
 _PART_LIMIT = 120
-_SCAN_LIMIT = 20_000
+_SCAN_LIMIT = 3_000
+_LOOK_LIMIT = 300
 
 
 class ShellDecision(Struct, frozen=True):
@@ -115,8 +118,17 @@ class _Session:
     def _fresh_danger(self, part: Part) -> Danger:
         danger = find_danger(part, self._assigned, self._cwd, self._home)
         for text in danger.unread:
-            danger.candidates.extend(_scanned(text))
+            danger.candidates.extend(self._scanned(text))
         return danger
+
+    def _scanned(self, text: str) -> list[Candidate]:
+        """Places where a program may stand; every place of a ruled program, however long."""
+        rules = (*self._judge.rules.deny, *self._judge.rules.ask)
+        ruled = rule_set(tuple(rule.specifier for rule in rules)).programs
+        places = itertools.chain(
+            itertools.islice(scan(text), _SCAN_LIMIT), occurrences(text, ruled)
+        )
+        return [Candidate(tuple(fields), certain=True) for fields in places]
 
     def decide(self, part: Part) -> PartDecision:
         danger = self._danger(part)
@@ -147,8 +159,8 @@ class _Session:
         state = State(frozenset({self._cwd}), {})
         node = Simple(script.text, 0, len(script.text))
         part = Part(node, "simple", [state])
-        danger = Danger(_scanned(script.text), unknown=script.problems[0].message)
-        for candidate in list(danger.candidates):
+        danger = Danger(self._scanned(script.text), unknown=script.problems[0].message)
+        for candidate in danger.candidates[:_LOOK_LIMIT]:
             danger.candidates.extend(look_inside(candidate, self._cwd, self._home))
         losses = find_destruction(part, danger, self._cwd, self._home, self._dirs)
         self._losses.extend(losses)
@@ -174,15 +186,6 @@ class _Session:
             proposals=proposals,
             problems=[problem.message for problem in script.problems],
         )
-
-
-def _scanned(text: str) -> list[Candidate]:
-    found: list[Candidate] = []
-    for fields in scan(text):
-        found.append(Candidate(tuple(fields), certain=True))
-        if len(found) >= _SCAN_LIMIT:
-            break
-    return found
 
 
 def _refused(decision: PartDecision) -> PartDecision:

@@ -10,7 +10,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from handaxe.shell.fields import Field, fields_of
+from handaxe.shell.fields import PROCESS, Field, fields_of
 from handaxe.shell.flow import Part, State
 from handaxe.shell.places import Access, PathUse, is_dynamic_device, uses_of
 from handaxe.shell.runners import program_name
@@ -70,7 +70,7 @@ def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
     uses = tuple(use for field in fields for use in uses_of(field, access, state.cwds))
     if len(fields) != 1 or fields[0].kind != "known" or target.has_tilde:
         problem = f"the target of {redirect.text} is not known before the command runs"
-    elif fields[0].value == "/dev/null":
+    elif fields[0].value == "/dev/null" or (fields[0].value == PROCESS and access == "read"):
         return RedirectUse(redirect.text)
     elif any(use.path is None for use in uses):
         problem = f"the target of {redirect.text} depends on where the command runs"

@@ -56,7 +56,8 @@ def fields_of(word: Word, variables: Variables) -> list[Field]:
     expanded = expand_braces(word.pieces)
     if expanded is None:
         return [Field("unknown", "", word.text, single=False)]
-    return [_field(pieces, word.text, variables) for pieces in expanded]
+    # An empty alternative is no word at all, and the next one takes its place.
+    return [_field(pieces, word.text, variables) for pieces in expanded if pieces]
 
 
 def value_field(word: Word, variables: Variables) -> Field:

@@ -61,6 +61,10 @@ def _skip_globals(fields: list[Field], setting: Setting) -> list[Field]:
 
 def _check_form(name: str, arguments: Arguments) -> None:
     words = [field.known or "?" for field in arguments.operands]
+    for option, value in arguments.options:
+        text = value.value if value is not None else ""
+        if option in ("format", "pretty", "sort") and ("%G" in text or "signature" in text):
+            raise Refused("checking signatures runs another program")
     first = words[0] if words else ""
     if name == "remote" and words and not (first == "get-url" and len(words) == 2):
         raise Refused("git remote with operands changes or contacts a remote")

@@ -124,14 +124,15 @@ class Judge(Struct):
     def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
         """The verdict on one part."""
         text = part.text
-        found = self._denied(part, danger, text) or self._path_bound(part, danger, text)
-        if found is not None and found.verdict == "deny":
-            return found
+        bound = (self._denied(part, danger, text), self._path_bound(part, danger, text))
+        for decision in bound:
+            if decision is not None and decision.verdict == "deny":
+                return decision
         asked = self._asked(part, danger, text)
         redirected = self._redirected(part, text)
         if redirected is not None and redirected.verdict == "deny":
             return redirected
-        for decision in (asked, found, _critical(losses, text)):
+        for decision in (asked, *bound, _critical(losses, text)):
             if decision is not None:
                 return decision
         return self._free(part, danger, redirected, text)
@@ -155,8 +156,11 @@ class Judge(Struct):
 
     def denied(self, part: Part, danger: Danger) -> PartDecision | None:
         """Only what denies `part`: the cheap look for parts beyond the limits."""
-        found = self._denied(part, danger, part.text) or self._path_bound(part, danger, part.text)
-        return found if found is not None and found.verdict == "deny" else None
+        for look in (self._denied, self._path_bound):
+            found = look(part, danger, part.text)
+            if found is not None and found.verdict == "deny":
+                return found
+        return None
 
     def _asked(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
         asking = self.rules.ask if self._may_hit(self.rules.ask, part, danger) else ()

@@ -31,6 +31,8 @@ def path_uses(arguments: Arguments, program: str, state: State, _setting: Settin
     uses: list[PathUse] = []
     for kind, field in arguments.typed:
         if kind == "path":
+            if program == "strings" and field.value.startswith("@"):
+                raise Refused("strings reads options from that file")
             uses.extend(checked_path(field, state))
         elif kind == "ref":
             uses.extend(ref_uses(field, state))

@@ -40,8 +40,9 @@ def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
         field = fields[at]
         at += 1
         if field.kind != "known":
-            _check_dynamic(field, table)
-            found.operands.append(field)
+            if not _is_option_glob(field, table):
+                _check_dynamic(field, table)
+                found.operands.append(field)
         elif field.value == "--":
             found.operands.extend(fields[at:])
             break
@@ -58,8 +59,20 @@ def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
     return found
 
 
+def _is_option_glob(field: Field, table: ProgramTable) -> bool:
+    """Whether an unquoted glob stands in the value of a harmless option, as in --include=*.py."""
+    if field.kind != "glob" or table.globs != "any" or not field.single:
+        return False
+    name, equals, _ = field.value.partition("=")
+    option = name.removeprefix("--")
+    plain = not any(char in name for char in "*?[")
+    return bool(equals) and plain and name != option and table.valued.get(option) == "text"
+
+
 def _check_dynamic(field: Field, table: ProgramTable) -> None:
     if field.kind == "glob":
+        if field.value.startswith("-"):
+            raise Refused(f"the glob {field.text} is or becomes an option")
         if table.globs == "none":
             raise Refused(f"the unquoted glob {field.text} may expand to options")
         if table.globs == "anchored" and field.may_be_option:

@@ -19,6 +19,7 @@ _RESERVED = re.compile(
     r"(if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|\[\[|\{|\}|!)"
     r"(?=[ \t\n;&|()<>]|$)"
 )
+_TIME_FLAGS = re.compile(r"(?:-p|--)[ \t]+(?:--[ \t]+)?")
 _CLOSERS = names("then elif else fi do done esac }")
 TEXT_LIMIT = 100_000
 
@@ -204,8 +205,9 @@ class _Grammar(SimpleReader):
             negated = negated or self.reserved() == "!"
             self.pos += len(self.reserved())
             self.skip_space()
-            if self.text.startswith("-p ", self.pos):
-                self.pos += 3
+            flags = _TIME_FLAGS.match(self.text, self.pos)
+            if flags:
+                self.pos = flags.end()
                 self.skip_space()
         commands = [self.read_command()]
         while True:
@@ -221,8 +223,8 @@ class _Grammar(SimpleReader):
         """Whether `time` here is the program: an option other than `-p` follows."""
         if self.reserved() != "time":
             return False
-        rest = self.text[self.pos + 4 :].lstrip(" \t")
-        return rest.startswith("-") and not rest.startswith("-p ")
+        rest = self.text[self.pos + 4 : self.pos + 200].lstrip(" \t")
+        return rest.startswith("-") and not _TIME_FLAGS.match(rest)
 
     def read_command(self) -> Node:
         """One simple or compound command."""

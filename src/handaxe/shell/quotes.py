@@ -76,7 +76,11 @@ def heredoc_lines(
     body: list[str] = []
     size = len(text)
     while at < size:
+        start = at
         line, at = _next_line(text, at, joins=joins)
+        # Where tabs are stripped and lines joined, bash versions differ.
+        if strip_tabs and "\n" in text[start : at - 1]:
+            return None, at
         if strip_tabs:
             line = line.lstrip("\t")
         if line.removesuffix("\n") == delimiter:

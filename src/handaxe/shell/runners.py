@@ -161,6 +161,8 @@ def _evaluating(program: str, args: list[Field], inner: Inner) -> None:
                 inner.texts.append((Field("known", value, field.text), True))
     elif program == "coproc":
         inner.commands.extend([(args, True), (args[1:], False)])
+    elif args and args[0].known == "--":
+        _evaluating(program, args[1:], inner)
     elif args and all(_PLAIN.fullmatch(field.known or "$") for field in args):
         inner.commands.append((args, True))
     elif args:

@@ -5,12 +5,15 @@ Quotes are ignored, so it sees too much; that is the point. Only for deny and as
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
 from handaxe.shell.fields import Field
 
 _SEPARATORS = re.compile(r"[;&|\n(){}`]|\$\(|\r|\0|<\(|>\(")
+_LONG = 8_000
+_MENTIONS = 2_000
 _QUOTING = re.compile(r"\\\n|['\"\\]|\$(?=['\"])")
 _LEAD = re.compile(
     r"(?:[A-Za-z_][A-Za-z0-9_]*\+?=\S*|[!{}]|if|then|elif|else|do|while|until|time|coproc)"
@@ -50,3 +53,14 @@ def _argument_lists(fragment: str) -> Iterator[list[Field]]:
         inner = piece.split()
         if inner:
             yield [Field("known", word.replace("\\", ""), word) for word in inner]
+
+
+def occurrences(text: str, programs: frozenset[str]) -> Iterator[list[Field]]:
+    """Argument lists that start at any mention of one of `programs`; only for very long texts."""
+    plain = [re.escape(name) for name in programs if name and "*" not in name]
+    if len(text) < _LONG or not plain:
+        return
+    bare = _QUOTING.sub("", _INVISIBLE.sub("", text))
+    mention = re.compile(rf"(?<![\w.-])(?:{'|'.join(plain)})(?![\w.-])[^;&|\n]{{0,200}}")
+    for found in itertools.islice(mention.finditer(bare), _MENTIONS):
+        yield [Field("known", word, word) for word in found.group().split()]

@@ -321,6 +321,8 @@ class WordReader:
             self._read_single(inner)
         elif char == '"':
             self._read_double(inner)
+        elif char == "$" and self.text[self.pos + 1 : self.pos + 2] in ("'", '"'):
+            raise self.fail("a quoted string inside an expansion", ambiguous=True)
         elif char in "$`":
             self._read_inside_quotes(inner, escapes="")
         elif char in "<>" and self.text.startswith("(", self.pos + 1):

@@ -7,6 +7,9 @@ from typing import Literal
 LineFormat = Literal["arrow", "tab"]
 PREVIEW_CHARS = 2_000
 
+_SPLIT_CHARS = 1 << 16
+"""Up to here splitting the whole text costs less than looking for a part of it."""
+
 
 def numbered(lines: Sequence[str], first: int, style: LineFormat = "arrow") -> str:
     """The lines with their numbers, as the model sees them."""
@@ -29,6 +32,28 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
+def window_of(text: str, offset: int, limit: int) -> tuple[list[str], int, int]:
+    """Some lines, the number of the first of them, and how many there are in all.
+
+    A negative offset counts from the end. Lines outside the window are counted, not made.
+    """
+    if len(text) <= _SPLIT_CHARS:
+        lines = split_lines(text)
+        first = max(1, len(lines) + offset + 1) if offset < 0 else offset
+        return lines[first - 1 : first - 1 + limit], first, len(lines)
+    line_break = "\r" if "\n" not in text and "\r" in text else "\n"
+    total = text.count(line_break) + (not text.endswith(line_break))
+    first = max(1, total + offset + 1) if offset < 0 else offset
+    begin = _behind(text, line_break, min(first - 1, total))
+    end = _behind(text, line_break, min(first - 1 + limit, total))
+    if begin >= end:
+        return [], first, total
+    lines = text[begin:end].removesuffix(line_break).split(line_break)
+    if line_break == "\n" and "\r" in text:
+        lines = [line.removesuffix("\r") for line in lines]
+    return lines, first, total
+
+
 def two_ended_preview(text: str, path: str) -> str:
     """What stands in for an oversized result: where it is kept, and how it begins and ends."""
     head, tail = text[:PREVIEW_CHARS], text[-PREVIEW_CHARS:]
@@ -44,6 +69,22 @@ def two_ended_preview(text: str, path: str) -> str:
         f"Preview (last {PREVIEW_CHARS:,} characters):\n{tail}\n"
         "</persisted-output>"
     )
+
+
+def _behind(text: str, line_break: str, count: int) -> int:
+    """The position behind the `count`-th line break, or the end where there are fewer."""
+    if not count:
+        return 0
+    low, high = 0, len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = text.count(line_break, low, middle)
+        if found >= count:
+            high = middle
+        else:
+            count -= found
+            low = middle
+    return high
 
 
 # Most windows start at line 1 or at a round place, so the same prefixes come again and again.

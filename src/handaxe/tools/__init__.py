@@ -13,6 +13,8 @@ from handaxe.contract.tool import Tool
 
 BUILTIN: dict[str, str] = {
     "Edit": "handaxe.tools.files.edit",
+    "Glob": "handaxe.tools.search.glob",
+    "Grep": "handaxe.tools.search.grep",
     "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
     "Undo": "handaxe.tools.files.undo",

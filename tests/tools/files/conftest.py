@@ -40,8 +40,8 @@ def _pages(contents: list[bytes], trailer: bytes = b"", box: bytes = b"0 0 612 7
     ]
     for index, content in enumerate(contents):
         objects.append(
-            b"<</Type/Page/Parent 2 0 R/MediaBox[%s]/Contents %d 0 R/Resources<</Font<</F 3 0 R>>>>>>"
-            % (box, 5 + 2 * index)
+            b"<</Type/Page/Parent 2 0 R/MediaBox[%s]/Contents %d 0 R" % (box, 5 + 2 * index)
+            + b"/Resources<</Font<</F 3 0 R>>>>>>"
         )
         objects.append(content)
     return _pdf(objects, trailer)

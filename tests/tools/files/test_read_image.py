@@ -1,6 +1,7 @@
 """Read: pictures, told by their content and made to fit."""
 
 import base64
+import contextlib
 import io
 import random
 import struct
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.media_faults import BadImage, ImageTooLarge
 from handaxe.host.media.local import LocalMedia
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
@@ -110,7 +111,7 @@ async def test_of_a_moving_picture_that_must_be_scaled_the_first_frame_is_shown(
     moving = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
     (project / "moving.gif").write_bytes(moving)
     result = await session.call("Read", file_path="moving.gif")
-    assert "the first of its 3 frames" in result.text
+    assert "the first of its frames" in result.text
     assert looks_like(opened(result), (5, 5), (255, 0, 0))
 
 
@@ -197,9 +198,6 @@ async def test_damaged_pictures_give_a_picture_or_a_fault(seed, flips, cut):
         data[12 + place % (len(data) - 12)] = value
     if cut is not None:
         del data[12 + cut % (len(data) - 12) :]
-    try:
+    with contextlib.suppress(BadImage, ImageTooLarge):
         picture = await LocalMedia().fit_image(bytes(data), **LIMITS)
-    except ToolFault as fault:
-        assert fault.code in {"image.invalid", "image.too_large"}
-    else:
         assert max(picture.width, picture.height) <= 1568

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import io
 import os
 import random
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.media_faults import BadPdf, EncryptedPdf
 from handaxe.host.media import pdf as host_pdf
 from handaxe.host.media.local import LocalMedia
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages, pick_pages
@@ -194,11 +195,8 @@ async def test_damaged_pdfs_give_pages_or_a_fault(pdf):
         for _ in range(chance.randrange(1, 12)):
             data[chance.randrange(len(data))] = chance.randrange(256)
         del data[chance.randrange(len(data) // 2, len(data) + 1) :]
-        try:
+        with contextlib.suppress(BadPdf, EncryptedPdf):
             found = await media.read_pdf(bytes(data), ((1, 2),), max_pages=2, max_drawn=2)
-        except ToolFault as fault:
-            assert fault.code.startswith("pdf.")
-        else:
             assert len(found.pages) == len(found.wanted)
 
 

@@ -23,8 +23,8 @@ class Picture(msgspec.Struct, frozen=True):
     original_height: int
     is_changed: bool = False
     """Whether the bytes are not those that came in."""
-    frames: int = 1
-    """How many frames the original has; a changed picture is the first of them."""
+    is_animated: bool = False
+    """Whether the original has several frames; a changed picture is the first of them."""
 
 
 class PdfPage(msgspec.Struct, frozen=True):

@@ -6,11 +6,14 @@ back are absolute; bytes that are no UTF-8 stand in them as lone surrogates.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
 SearchMode = Literal["content", "files", "count"]
+Hides = Callable[[str], bool]
+"""Whether this absolute path must not appear."""
 QueryPart = Literal["pattern", "glob", "type"]
 
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "call": "run one tool through the whole pipeline",
     "run": "run many calls in one session, JSON lines in and out",
     "tools": "list the tools on offer, or show one tool's schema and prompt",
+    "explain": "say whether a command or call would be allowed, and why",
     "sessions": "list, show, export or delete sessions",
     "undo": "put back what a session changed",
     "history": "list the calls that changed files, and what they changed",

@@ -62,16 +62,16 @@ def _fitted(image: ImageFile, data: bytes, kind: str, max_side: int, max_bytes: 
     turn = _orientation(image, kind)
     width, height = image.size
     original = (height, width) if turn in _SIDEWAYS else (width, height)
-    frames = int(getattr(image, "n_frames", 1))
+    moves = bool(getattr(image, "is_animated", False))
     fits = max(width, height) <= max_side and len(data) <= max_bytes
     if fits and turn == 1 and image.mode != "CMYK":
         # A damaged picture must be found here: in the history it would spoil every later request.
         image.load()
         media_type = f"image/{kind.lower()}"
-        return Picture(media_type, data, *original, *original, frames=frames)
+        return Picture(media_type, data, *original, *original, is_animated=moves)
     small = _turned(_scaled(image, kind, max_side), turn)
     encoded, shown = encode_jpeg(small, max_bytes)
-    return Picture("image/jpeg", encoded, *shown, *original, is_changed=True, frames=frames)
+    return Picture("image/jpeg", encoded, *shown, *original, is_changed=True, is_animated=moves)
 
 
 def _refuse_bomb(image: ImageFile) -> None:
@@ -118,9 +118,9 @@ def _plain(image: Image.Image) -> Image.Image:
     if image.mode == "CMYK":
         return image.convert("RGB")
     if image.mode in {"RGBA", "LA", "PA"} or "transparency" in image.info:
-        layered = image.convert("RGBA")
+        layered = image if image.mode == "RGBA" else image.convert("RGBA")
         white = Image.new("RGB", image.size, "white")
-        white.paste(layered, mask=layered.getchannel("A"))
+        white.paste(layered, mask=layered)
         return white
     return image.convert("RGB")
 

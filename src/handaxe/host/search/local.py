@@ -1,19 +1,14 @@
-"""Search on this machine."""
+"""Search on this machine.
+
+What does the work is imported with the first search, so that a session opens quickly.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from handaxe.contract.ports.search import NameQuery, NamesFound, Search, TextFound, TextQuery
-from handaxe.host.search.arguments import check_arguments
-from handaxe.host.search.file_types import file_types
-from handaxe.host.search.names import NameSearch
-from handaxe.host.search.pages import Hides
-from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.program import find_ripgrep
-from handaxe.host.search.python_grep import PythonGrep
-from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
+from handaxe.contract.ports.search import Hides, NameQuery, NamesFound, Search, TextFound, TextQuery
 from handaxe.host.search.watch import Watch
 
 _log = logging.getLogger("handaxe.search")
@@ -45,12 +40,16 @@ class LocalSearch(Search):
 
     async def find_names(self, query: NameQuery) -> NamesFound:
         """The files whose path fits a pattern."""
+        from handaxe.host.search.names import NameSearch
+
         watch = Watch(query.timeout_s)
         search = NameSearch(query, watch, self._hidden())
         return await _in_thread(search.answer, watch)
 
     async def find_text(self, query: TextQuery) -> TextFound:
         """The lines or files that hold a match."""
+        from handaxe.host.search.arguments import check_arguments
+
         check_arguments(query)
         hides = self._hidden()
         watch = Watch(query.timeout_s)
@@ -58,9 +57,16 @@ class LocalSearch(Search):
 
     def file_types(self) -> dict[str, tuple[str, ...]]:
         """The known names of file types, with their patterns."""
+        from handaxe.host.search.file_types import file_types
+
         return file_types()
 
     def _find_text(self, query: TextQuery, watch: Watch, hides: Hides | None) -> TextFound:
+        from handaxe.host.search.place import SearchPlace
+        from handaxe.host.search.program import find_ripgrep
+        from handaxe.host.search.python_grep import PythonGrep
+        from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
+
         program = find_ripgrep(self._roots()) if self._use_ripgrep else None
         with SearchPlace(
             query.root,

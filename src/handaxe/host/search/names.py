@@ -5,10 +5,10 @@ import stat
 import time
 
 from handaxe.contract.faults import BadPath
-from handaxe.contract.ports.search import BadQuery, NameQuery, NamesFound, Skipped
+from handaxe.contract.ports.search import BadQuery, Hides, NameQuery, NamesFound, Skipped
 from handaxe.host.files import LocalFiles
 from handaxe.host.search.ignores import Ignores, above, is_root_ignored
-from handaxe.host.search.pages import Hides, Least
+from handaxe.host.search.pages import Least
 from handaxe.host.search.walk import Walk
 from handaxe.host.search.watch import Watch
 from handaxe.session.workdir import is_inside

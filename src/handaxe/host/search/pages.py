@@ -12,9 +12,6 @@ from handaxe.host.search.lines import Block
 MAX_PAGE_BYTES = 64 << 20
 SPARE = 20_000
 
-Hides = Callable[[str], bool]
-"""Whether this absolute path must not appear."""
-
 _MESSAGE = re.compile(
     rb"(?m)^(?!\d+[:-])[^\n]*(?:binary file matches|stopped searching binary)[^\n]*\n"
 )

@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from handaxe.contract.ports.search import Elsewhere, Entry, Skipped, TextFound, TextQuery
+from handaxe.contract.ports.search import Elsewhere, Entry, Hides, Skipped, TextFound, TextQuery
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.blocks import in_path_order
 from handaxe.host.search.filters import FileFilter
 from handaxe.host.search.ignores import Ignores, above
 from handaxe.host.search.lines import LineReader
-from handaxe.host.search.pages import Hides, Least, LinePage
+from handaxe.host.search.pages import Least, LinePage
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.text_scan import NotSearched, Scanner
 from handaxe.host.search.walk import Walk
@@ -171,7 +171,10 @@ class PythonGrep:
         is_empty = not found.shown_lines and not found.entries and not self._query.offset
         if not is_empty or not self._is_complete:
             return []
-        return [*self._look("ignored", self._passed_by()), *self._look("binary", self._binary_files)]
+        return [
+            *self._look("ignored", self._passed_by()),
+            *self._look("binary", self._binary_files),
+        ]
 
     def _look(self, reason: Literal["ignored", "binary"], paths: Iterable[str]) -> list[Elsewhere]:
         ends_at_s = self._watch.left_s() - SECOND_LOOK_S

@@ -16,6 +16,7 @@ from handaxe.contract.ports.search import (
     BadQuery,
     Elsewhere,
     Entry,
+    Hides,
     Skipped,
     TextFound,
     TextQuery,
@@ -24,7 +25,7 @@ from handaxe.host.search.arguments import Manner, Marks, command, is_told_why, n
 from handaxe.host.search.blocks import CountStream, HeadingStream, PathStream, in_path_order
 from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.lines import LineReader
-from handaxe.host.search.pages import Hides, Least, LinePage, LinePile
+from handaxe.host.search.pages import Least, LinePage, LinePile
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Feed, Run, run
 from handaxe.host.search.watch import Watch

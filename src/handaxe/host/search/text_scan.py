@@ -39,9 +39,7 @@ class Scanner:
         self._query = query
         self._start, self._end = marks.start.decode(), marks.end.decode()
 
-    def count(
-        self, path: str, *, dir_fd: int, first_only: bool, in_binary: bool = False
-    ) -> int:
+    def count(self, path: str, *, dir_fd: int, first_only: bool, in_binary: bool = False) -> int:
         """How many lines match; with `first_only` 1 as soon as one does."""
         total = 0
         for text, _ in self._chunks(path, dir_fd, in_binary=in_binary):

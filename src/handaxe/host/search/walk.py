@@ -6,10 +6,10 @@ Directories that cannot be read, or vanish meanwhile, are counted and passed by.
 import os
 from collections.abc import Callable, Iterator
 
+from handaxe.contract.ports.search import Hides
 from handaxe.host.search import ignores as ignore_files
 from handaxe.host.search.arguments import VCS_NAMES
 from handaxe.host.search.ignores import Ignores
-from handaxe.host.search.pages import Hides
 from handaxe.host.search.watch import Watch
 
 _NEVER = frozenset(VCS_NAMES)

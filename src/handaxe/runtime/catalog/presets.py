@@ -6,9 +6,9 @@ from handaxe.contract.faults import SetupError
 from handaxe.text.near_names import nearest
 
 PRESETS: dict[str, tuple[str, ...] | None] = {
-    "read-only": ("Read",),
+    "read-only": ("Glob", "Grep", "Read"),
     "simple": ("Read", "Edit"),
-    "edit": ("Read", "Write", "Edit", "NotebookEdit"),
+    "edit": ("Glob", "Grep", "Read", "Write", "Edit", "NotebookEdit"),
     "full": None,
 }
 """A preset's tools by name; None stands for all of them."""

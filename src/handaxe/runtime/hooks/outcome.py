@@ -1,32 +1,62 @@
-"""What hooks answered, merged into one value."""
+"""What hooks answer: one value for one hook, and the same for all of them merged."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from handaxe.contract.decision import Decision
 
 
-class BeforeOutcome(msgspec.Struct, frozen=True):
-    """The joint answer of all hooks before a call."""
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer; what is not said is left as it was."""
 
     blocked: str | None = None
-    """Why the call must not run; None lets it go on."""
+    """Why it must not go on; after a call, a complaint that the model must hear."""
     decision: Decision | None = None
     """A word on permission. An allow beats no rule."""
     input: dict[str, Any] | None = None
     """The input to use instead; it is parsed and judged anew."""
     messages: tuple[str, ...] = ()
-
-
-class AfterOutcome(msgspec.Struct, frozen=True):
-    """The joint answer of all hooks after a call."""
-
-    messages: tuple[str, ...] = ()
+    """For the model."""
     notes: tuple[str, ...] = ()
-    blocked: str | None = None
-    """A complaint the model must hear; the call itself has already run."""
+    """For whoever reads the result."""
+    output: Any = msgspec.UNSET
+    """What the model gets instead of the tool's own output."""
+    stop: str | None = None
+    """Why the agent should stop altogether."""
+    told: tuple[str, ...] = ()
+    """For the person in front of the screen."""
+    extra: dict[str, Any] = {}
+    """What else the answer held, for the owner of the event."""
 
 
-NOTHING_BEFORE = BeforeOutcome()
-NOTHING_AFTER = AfterOutcome()
+BeforeOutcome = AfterOutcome = Outcome
+NOTHING: Final = Outcome()
+
+_STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def merge(first: Outcome, second: Outcome) -> Outcome:
+    """Two answers as one: the strictest word, the later input, everything said in order."""
+    if first is NOTHING:
+        return second
+    if second is NOTHING:
+        return first
+    return Outcome(
+        blocked=first.blocked if first.blocked is not None else second.blocked,
+        decision=strictest(first.decision, second.decision),
+        input=second.input if second.input is not None else first.input,
+        messages=(*first.messages, *second.messages),
+        notes=(*first.notes, *second.notes),
+        output=second.output if second.output is not msgspec.UNSET else first.output,
+        stop=first.stop if first.stop is not None else second.stop,
+        told=(*first.told, *second.told),
+        extra={**first.extra, **second.extra},
+    )
+
+
+def strictest(first: Decision | None, second: Decision | None) -> Decision | None:
+    """The stricter of two words; deny over ask over allow over silence."""
+    if first is None or second is None:
+        return first or second
+    return max(first, second, key=lambda word: _STRICTNESS[word.verdict])

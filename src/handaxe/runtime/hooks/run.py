@@ -1,98 +1,242 @@
-"""Ask the hooks.
+"""Ask the hooks: those that are meant, side by side, each in its time, and merge what they say.
 
-A hook is an async function `(event) -> outcome | None`. The event is plain data, the same that
-a hook outside the process would be sent.
+An event is plain data, the same for a Python function, a program and a server. What comes out
+does not depend on who answers first: the order of the configuration decides.
 """
 
-import inspect
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
-from handaxe.contract.decision import Decision
+from handaxe.contract.events import HookRan
 from handaxe.contract.faults import SetupError
-from handaxe.runtime.hooks.outcome import (
-    NOTHING_AFTER,
-    NOTHING_BEFORE,
-    AfterOutcome,
-    BeforeOutcome,
+from handaxe.contract.ports.hook_programs import HookPrograms, NoAnswer
+from handaxe.runtime.hooks.answers import Unusable, from_value
+from handaxe.runtime.hooks.background import Background
+from handaxe.runtime.hooks.config import (
+    CallableHook,
+    Hook,
+    HookBook,
+    Placed,
+    read_hooks,
 )
+from handaxe.runtime.hooks.occasions import CALLABLE_TIMEOUT_S, OCCASIONS
+from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge, strictest
+from handaxe.runtime.hooks.programs import HookPolicy, Outside
+from handaxe.runtime.hooks.trace import Heard, traced
+from handaxe.runtime.hooks.wording import Keep, presentable
 
-Hook = Callable[[dict[str, Any]], Awaitable[Any]]
-EVENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+__all__ = ["Hook", "Hooks", "strictest"]
+
+Covers = Callable[[str], bool]
+"""Whether a permission rule covers the call that an event is about."""
 
 _log = logging.getLogger("handaxe.hooks")
-_STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
+_MAX_REMEMBERED = 1024
 
 
 class Hooks:
-    """In-process hooks by event name, asked in the order they were given."""
+    """All hooks of one session, whoever makes its calls."""
 
-    def __init__(self, hooks: Mapping[str, Sequence[Hook]] | None = None) -> None:
-        hooks = hooks or {}
-        for name, listed in hooks.items():
-            if name not in EVENTS:
-                raise SetupError(f"{name!r} is not a hook event. Events: {', '.join(EVENTS)}.")
-            for hook in listed:
-                if not inspect.iscoroutinefunction(hook):
-                    raise SetupError(f"The {name} hook {hook!r} is not an async function.")
-        self._before = tuple(hooks.get("PreToolUse", ()))
-        self._after = tuple(hooks.get("PostToolUse", ()))
-        self._after_failure = tuple(hooks.get("PostToolUseFailure", ()))
-        self.watch_before = bool(self._before)
-        self.watch_after = bool(self._after or self._after_failure)
-
-    async def before(self, event: dict[str, Any]) -> BeforeOutcome:
-        """What the PreToolUse hooks say; one that fails blocks the call."""
-        merged = NOTHING_BEFORE
-        for hook in self._before:
-            answer = await _ask(hook, event)
-            if isinstance(answer, BaseException):
-                return BeforeOutcome(blocked=f"A hook failed ({type(answer).__name__}: {answer}).")
-            if answer is None:
-                continue
-            if not isinstance(answer, BeforeOutcome):
-                return BeforeOutcome(blocked=f"A hook answered with {type(answer).__name__}.")
-            merged = _merge_before(merged, answer)
-            if merged.input is not None:
-                event = {**event, "tool_input": merged.input}
-        return merged
-
-    async def after(self, event: dict[str, Any], *, ok: bool) -> AfterOutcome:
-        """What the hooks after a call say; one that fails is only noted."""
-        merged = NOTHING_AFTER
-        for hook in self._after if ok else self._after_failure:
-            answer = await _ask(hook, event)
-            if isinstance(answer, BaseException):
-                answer = AfterOutcome(notes=(f"A hook failed: {answer}",))
-            if isinstance(answer, AfterOutcome):
-                merged = AfterOutcome(
-                    messages=(*merged.messages, *answer.messages),
-                    notes=(*merged.notes, *answer.notes),
-                    blocked=merged.blocked or answer.blocked,
+    def __init__(
+        self,
+        hooks: Mapping[str, Sequence[object]] | HookBook | None = None,
+        *,
+        programs: HookPrograms | None = None,
+        policy: HookPolicy | None = None,
+        emit: Callable[[HookRan], None] | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        if not isinstance(hooks, HookBook):
+            hooks = read_hooks(hooks, source="the session's arguments")
+            if hooks.problems:
+                raise SetupError(
+                    "The hooks are wrong:\n" + "\n".join(f"  {p}" for p in hooks.problems)
                 )
+        self._by_event: dict[str, list[Placed]] = {}
+        for placed in hooks.placed:
+            self._by_event.setdefault(placed.event, []).append(placed)
+        self.watch_before = "PreToolUse" in self._by_event
+        self.watch_after = not self._by_event.keys().isdisjoint(
+            {"PostToolUse", "PostToolUseFailure"}
+        )
+        self._outside = Outside(programs, policy or HookPolicy())
+        self._emit = emit
+        self._keep = keep
+        self._background = Background()
+        self._chosen: dict[object, tuple[Placed, ...]] = {}
+        self.late: list[str] = []
+        """What hooks that nobody waited for had to say to the model, not yet delivered."""
+
+    def watches(self, event: str) -> bool:
+        """Whether anybody wants to hear of this event."""
+        return event in self._by_event
+
+    def take_late(self) -> tuple[str, ...]:
+        """Deliver what came late, once."""
+        said, self.late = tuple(self.late), []
+        return said
+
+    async def fire(
+        self,
+        event: dict[str, Any],
+        *,
+        aliases: tuple[str, ...] = (),
+        covers: Covers | None = None,
+    ) -> Outcome:
+        """What all hooks together say to an event; a hook that fails stops no other."""
+        now: list[Placed] = []
+        for placed in self._meant(event, aliases):
+            if covers is not None and placed.hook.condition and not covers(placed.hook.condition):
+                continue
+            if placed.hook.in_background:
+                self._start(placed, event)
+            else:
+                now.append(placed)
+        if not now:
+            return NOTHING
+        merged = NOTHING
+        for heard in await self._ask_all(now, event):
+            self._trace(heard, event)
+            merged = merge(merged, heard.outcome)
         return merged
 
+    async def close(self) -> None:
+        """End whatever still runs, after a moment for those that nobody waits for."""
+        await self._background.close()
+        await self._outside.close()
 
-async def _ask(hook: Hook, event: dict[str, Any]) -> object:
+    def _meant(self, event: dict[str, Any], aliases: tuple[str, ...]) -> tuple[Placed, ...]:
+        """The hooks for this event, the same one only once."""
+        name = event["hook_event_name"]
+        field = OCCASIONS[name].matched
+        value = str(event.get(field, "")) if field else ""
+        if name == "FileChanged":
+            value = value.rpartition("/")[2]
+        key = (name, value, aliases)
+        meant = self._chosen.get(key)
+        if meant is None:
+            fitting = [p for p in self._by_event.get(name, ()) if p.fits((value, *aliases))]
+            if len(self._chosen) >= _MAX_REMEMBERED:
+                self._chosen.clear()
+            meant = self._chosen[key] = _without_repeats(fitting)
+        return meant
+
+    async def _ask_all(self, hooks: list[Placed], event: dict[str, Any]) -> list[Heard]:
+        if len(hooks) == 1:
+            return [await self._ask(hooks[0], event)]
+        # A group waits for all of them, and takes all of them down with a cancelled call.
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._ask(placed, event)) for placed in hooks]
+        return [task.result() for task in tasks]
+
+    async def _ask(self, placed: Placed, event: dict[str, Any]) -> Heard:
+        """One hook's answer; whatever goes wrong is an answer too."""
+        began = time.perf_counter()
+        hook, name = placed.hook, placed.event
+        problem: str | None = None
+        timed_out = False
+        outcome = NOTHING
+        try:
+            timeout_s = _timeout_s(placed)
+            if isinstance(hook, CallableHook):
+                answer = await _call(hook.call, _copy(event), timeout_s)
+                outcome = from_value(name, answer)
+            else:
+                outcome = await self._outside.ask(hook, event, timeout_s)
+        except NoAnswer as error:
+            problem, timed_out = error.sentence, error.timed_out
+        except Unusable as error:
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 - a bug in a user's hook is an answer, not a crash
+            _log.warning("the hook %s failed", hook.name, exc_info=error)
+            problem = f"{type(error).__name__}: {error}"
+        if problem is not None:
+            outcome = _failure(placed, problem)
+        took_ms = round((time.perf_counter() - began) * 1000, 3)
+        outcome = presentable(outcome, placed, self._keep)
+        return Heard(placed, outcome, took_ms, problem, timed_out)
+
+    def _start(self, placed: Placed, event: dict[str, Any]) -> None:
+        """Run it without anybody waiting; what it decides does not count."""
+        if self._background.is_full:
+            problem = "too many hooks are waiting in the background"
+            self._trace(Heard(placed, NOTHING, 0.0, problem), event)
+            return
+        event = _copy(event)
+
+        async def run() -> None:
+            heard = await self._ask(placed, event)
+            said = heard.outcome.messages
+            if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
+                said = (*said, heard.outcome.blocked)
+            self.late += said
+            self._trace(heard, event)
+
+        self._background.start(run())
+
+    def _trace(self, heard: Heard, event: dict[str, Any]) -> None:
+        if self._emit is not None:
+            self._emit(traced(heard, event))
+
+
+async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
+    """What a Python hook returns; one that will not be stopped is left to itself."""
+    task = asyncio.ensure_future(hook(event))
     try:
-        return await hook(event)
-    except Exception as error:  # noqa: BLE001 - a bug in a user's hook is an answer, not a crash
-        _log.warning("a hook failed", exc_info=error)
-        return error
+        done, _ = await asyncio.wait((task,), timeout=timeout_s)
+    except asyncio.CancelledError:
+        _abandon(task)
+        raise
+    if not done:
+        _abandon(task)
+        sentence = f"it did not end within {timeout_s:g} s and was stopped"
+        raise NoAnswer(sentence, timed_out=True)
+    if task.cancelled():
+        raise NoAnswer("it cancelled itself")
+    return task.result()
 
 
-def _merge_before(first: BeforeOutcome, second: BeforeOutcome) -> BeforeOutcome:
-    return BeforeOutcome(
-        blocked=first.blocked or second.blocked,
-        decision=strictest(first.decision, second.decision),
-        input=second.input if second.input is not None else first.input,
-        messages=(*first.messages, *second.messages),
-    )
+def _abandon(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    # Whatever it still raises is of no interest to anybody.
+    task.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
-def strictest(first: Decision | None, second: Decision | None) -> Decision | None:
-    """The stricter of two words; deny over ask over allow over silence."""
-    if first is None or second is None:
-        return first or second
-    return max(first, second, key=lambda word: _STRICTNESS[word.verdict])
+def _timeout_s(placed: Placed) -> float:
+    occasion, hook = OCCASIONS[placed.event], placed.hook
+    standard = occasion.timeout_s
+    if isinstance(hook, CallableHook):
+        standard = min(standard, CALLABLE_TIMEOUT_S)
+    wanted = hook.timeout if hook.timeout is not None else standard
+    return min(wanted, occasion.max_timeout_s or wanted)
+
+
+def _failure(placed: Placed, problem: str) -> Outcome:
+    """What it means that a hook failed: nothing but a note, or no."""
+    hook, occasion = placed.hook, OCCASIONS[placed.event]
+    by_default = isinstance(hook, CallableHook) and occasion.guards
+    if hook.on_failure == "closed" or (hook.on_failure is None and by_default):
+        return Outcome(blocked=f"The hook {hook.name!r} failed: {problem}.")
+    return Outcome(notes=(f"{placed.event} hook error: {hook.name!r} failed: {problem}.",))
+
+
+def _without_repeats(hooks: list[Placed]) -> tuple[Placed, ...]:
+    kept: list[Placed] = []
+    for placed in hooks:
+        hook = placed.hook
+        may_repeat = hook.in_background or isinstance(hook, CallableHook)
+        if may_repeat or all(earlier.hook != hook for earlier in kept):
+            kept.append(placed)
+    return tuple(kept)
+
+
+def _copy(value: Any) -> Any:  # noqa: ANN401 - any plain data
+    """The same plain data, so that no hook can change what others see."""
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in cast("list[Any]", value)]
+    return value

@@ -2,14 +2,15 @@
 
 from handaxe.contract.ports.undo import ChangeKind
 from handaxe.storage.undo.records import State
-from handaxe.text.diff import unified
-from handaxe.text.encoding import NotText, decode
 
 SHOWN_BYTES = 1 << 20
 
 
 def shown_difference(before: bytes | None, after: bytes | None, path: str) -> str:
     """A unified diff; empty where one of the two is large or not text."""
+    from handaxe.text.diff import unified
+    from handaxe.text.encoding import NotText, decode
+
     if before is None or after is None or max(len(before), len(after)) > SHOWN_BYTES:
         return ""
     try:

@@ -7,7 +7,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import BadInput
-from handaxe.contract.file_faults import CannotEncode, NotFound
+from handaxe.contract.file_faults import NotFound
 from handaxe.contract.ports.files import Files, Loaded
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
@@ -15,7 +15,6 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import LineChange, ReadLedger, Seen
 from handaxe.session.workdir import Workdir
 from handaxe.text import notebook_edit as cells
-from handaxe.text.encoding import has_surrogates
 from handaxe.text.near_names import nearest
 from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook
 from handaxe.tools.files.faults import CellUnchanged, NoCell, NotebookInvalid
@@ -103,9 +102,6 @@ async def _seen(path: str, ctx: ToolContext) -> Seen:
 
 
 def _plan(path: str, data: bytes, args: NotebookEditArgs) -> tuple[Notebook, cells.Change]:
-    if has_surrogates(args.new_source):
-        half = next(letter for letter in args.new_source if "\ud800" <= letter <= "\udfff")
-        raise CannotEncode(path, "utf-8", half)
     try:
         notebook = cells.checked(data)
         return notebook, _change(notebook, args)

@@ -1,4 +1,4 @@
-"""`handaxe history`: the calls of a session that changed files, and what they changed."""
+"""`handaxe history`: the calls in a project that changed files, and what they changed."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from handaxe.app.undoing import find_past_session
+from handaxe.app.undoing import past_sessions
 from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import ChangedCall
 from handaxe.frontends.cli.exits import DONE
@@ -25,16 +25,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List the calls, oldest first."""
-    session = find_past_session(data_home(), root=arguments.root, session_id=arguments.session_id)
-    calls = session.calls(diffs=arguments.diff or arguments.json)
+    sessions = past_sessions(data_home(), root=arguments.root, session_id=arguments.session_id)
+    listed = {
+        session.session_id: session.calls(diffs=arguments.diff) for session in reversed(sessions)
+    }
     if arguments.json:
-        listed = {"session_id": session.session_id, "calls": msgspec.to_builtins(calls)}
-        sys.stdout.write(msgspec.json.encode(listed).decode() + "\n")
+        plain = [
+            {"session_id": session_id, "calls": msgspec.to_builtins(calls)}
+            for session_id, calls in listed.items()
+        ]
+        sys.stdout.write(msgspec.json.encode({"sessions": plain}).decode() + "\n")
         return DONE
     painter = Painter.for_stdout()
-    print(f"session {session.session_id}")
-    for call in calls:
-        for line in _lines(call):
+    for session_id, calls in listed.items():
+        print(f"session {session_id}")
+        for line in (line for call in calls for line in _lines(call)):
             sys.stdout.write(painter.block(Text(line, _tone(line))))
     return DONE
 

@@ -98,6 +98,11 @@ STEPS = (
         (None, None),
     ),
     Step(
+        "Undo it",
+        ("What a file was before is on disk before the file is changed, so every change can go back.",),
+        (("Undo", {}),),
+    ),
+    Step(
         "What needs permission",
         (
             "This session may change project files, and has one deny rule: Read(*.key).",

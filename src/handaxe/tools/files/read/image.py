@@ -54,9 +54,9 @@ def _described(path: str, picture: Picture, size_bytes: int) -> str:
     before = f"{picture.original_width} x {picture.original_height} pixels, {size_bytes:,} bytes"
     if not picture.is_changed:
         kind = picture.media_type.partition("/")[2].upper()
-        frames = f", {picture.frames} frames" if picture.frames > 1 else ""
-        return f"{path}: {kind} picture, {before}{frames}; shown as it is."
-    first = f"the first of its {picture.frames} frames, " if picture.frames > 1 else ""
+        moves = ", animated" if picture.is_animated else ""
+        return f"{path}: {kind} picture, {before}{moves}; shown as it is."
+    first = "the first of its frames, " if picture.is_animated else ""
     text = (
         f"{path}: picture of {before}; shown as {first}JPEG, {picture.width} x {picture.height} "
         f"pixels, {len(picture.data):,} bytes."

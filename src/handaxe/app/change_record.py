@@ -1,0 +1,133 @@
+"""The undo record joined to one session: what its pipeline, its files and its tools need of it.
+
+A session that changes nothing never loads it: everything here waits for the first use.
+"""
+
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.checkpoints import Checkpoints
+from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Undone, Wanted
+from handaxe.host.files import LocalFiles
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.settings.model import UndoOptions
+from handaxe.storage.home import session_directory
+from handaxe.tools import BUILTIN
+
+if TYPE_CHECKING:
+    from handaxe.disk.overwrite import Intent
+    from handaxe.storage.checkpoints import DiskCheckpoints
+    from handaxe.storage.undo.contents import ContentStore
+    from handaxe.storage.undo.history import JournalHistory
+    from handaxe.storage.undo.journal import UndoJournal
+    from handaxe.storage.undo.states import KnownFile
+
+REPLACING = frozenset({"Edit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
+"""The tools that change files through `Files.replace` or its like, and in no other way."""
+
+
+class ChangeRecord(Checkpoints, ChangeHistory):
+    """What makes the changes of one session reversible, and reverses them."""
+
+    def __init__(self, home: Path, session_id: str, root: str, ledger: ReadLedger) -> None:
+        self._home = home
+        self._session_id = session_id
+        self._root = root
+        self._ledger = ledger
+        self._is_used = False
+        self.files = LocalFiles(journal=self._in_place, own_links=self._own_links)
+
+    async def before(self, call_id: str, tool: str, effects: Effects) -> None:
+        """Make durable what the call may change; raising stops the call."""
+        self._is_used = True
+        await self._checkpoints.before(call_id, tool, effects)
+
+    async def after(self, call_id: str) -> None:
+        """The call ended, well or badly: record what it left."""
+        await self._checkpoints.after(call_id)
+
+    def touched(self, wanted: Wanted) -> tuple[str, ...]:
+        """The real paths that putting this back would change; a fault if it cannot be done."""
+        return self._history.touched(wanted)
+
+    async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
+        """Put it back, as a change made by `call_id`, which has its own record already."""
+        return await self._history.put_back(call_id, wanted)
+
+    def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """Every call that changed something, oldest first."""
+        return self._history.calls(diffs=diffs)
+
+    def last_change_at(self, wanted: Wanted) -> float:
+        """When the last of the changes was made that would be put back."""
+        return self._history.last_change_at(wanted)
+
+    def repair(self, *, resumed: bool) -> tuple[str, ...]:
+        """Make whole what a crash left; what there is to tell."""
+        told: tuple[str, ...] = ()
+        if (self._home / "in-place").exists():
+            from handaxe.storage.undo.in_place import repair_in_place
+
+            told = repair_in_place(self._home)
+        if resumed and (session_directory(self._home, self._session_id) / "journal.lock").exists():
+            self._journal.entries()
+        return told
+
+    async def close(self, options: UndoOptions | None = None) -> None:
+        """Let go of the journal; once a day take the time to prune."""
+        if not self._is_used:
+            return
+        from handaxe.storage.undo.pruning import prune_if_due
+        from handaxe.storage.undo.threads import in_thread
+
+        self._checkpoints.close()
+        if options is not None:
+            await in_thread(
+                lambda: prune_if_due(
+                    self._home,
+                    max_bytes=options.max_bytes,
+                    retention_days=options.retention_days,
+                )
+            )
+
+    @cached_property
+    def _store(self) -> "ContentStore":
+        from handaxe.storage.undo.contents import ContentStore
+
+        return ContentStore(self._home)
+
+    @cached_property
+    def _journal(self) -> "UndoJournal":
+        from handaxe.storage.undo.journal import UndoJournal
+
+        directory = session_directory(self._home, self._session_id)
+        return UndoJournal(directory, self._store, session_id=self._session_id, root=self._root)
+
+    @cached_property
+    def _history(self) -> "JournalHistory":
+        from handaxe.storage.undo.history import JournalHistory
+
+        return JournalHistory(self._journal, self._store, in_place=self._in_place)
+
+    @cached_property
+    def _checkpoints(self) -> "DiskCheckpoints":
+        from handaxe.storage.checkpoints import DiskCheckpoints
+
+        return DiskCheckpoints(self._journal, self._store, known=self._known, replacing=REPLACING)
+
+    def _in_place(self, intent: "Intent") -> AbstractContextManager[object]:
+        from handaxe.storage.undo.in_place import SharedContentGuard
+
+        return SharedContentGuard(self._home, self._store)(intent)
+
+    def _own_links(self, dev: int, ino: int) -> int:
+        return self._store.own_links(dev, ino)
+
+    def _known(self, path: str) -> "KnownFile | None":
+        from handaxe.storage.undo.states import KnownFile
+
+        seen = self._ledger.find(path)
+        return None if seen is None else KnownFile(seen.version, self._ledger.content(path))

@@ -1,0 +1,188 @@
+"""Why a call would be allowed, asked about or denied, before anybody makes it.
+
+Nothing is run and no file is read: the paths need not exist.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.decision import Decision
+from handaxe.contract.faults import BadPath
+from handaxe.contract.subjects import PathSubject, TextSubject
+from handaxe.runtime.permission.commands import decide_command
+from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
+from handaxe.runtime.permission.families import COMMAND_TOOLS, Behaviour, canonical_name
+from handaxe.runtime.permission.modes import parse_mode
+from handaxe.runtime.permission.policy import make_policy
+from handaxe.runtime.permission.rules import parse_rule
+from handaxe.session.workdir import Workdir
+from handaxe.shell import SecondOpinion, ShellDecision
+from handaxe.text.coercion import InputProblems, read_input
+from handaxe.tools import loaders
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """Rules of a question, as people write them."""
+
+    allow: list[str] = []
+    ask: list[str] = []
+    deny: list[str] = []
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `handaxe explain --jsonl`."""
+
+    tool: str
+    input: dict[str, Any] = {}
+    mode: str = "default"
+    rules: Rules = Rules()
+    cwd: str | None = None
+    home: str = "/home/dev"
+    working_dirs: list[str] = []
+    git_clean: bool = True
+    id: Any = None
+
+
+def explain_question(question: Question, second_opinion: SecondOpinion | None) -> dict[str, Any]:
+    """The answer to a question that brings its own rules and places."""
+    mode = parse_mode(question.mode)
+    if mode is None:
+        return _unreadable(f"{question.mode!r} is not a permission mode")
+    roots = question.working_dirs or [question.cwd or "/"]
+    if not all(place.startswith("/") for place in (*roots, question.home)):
+        return _unreadable("cwd, home and working_dirs have to be absolute paths")
+    policy = make_policy(
+        _parsed(question.rules),
+        mode=mode,
+        roots=roots,
+        home=question.home,
+        cwd=question.cwd or roots[0],
+    )
+    workdir = Workdir(policy.roots, home=question.home)
+    workdir.current = policy.cwd
+    return explain(
+        question.tool,
+        question.input,
+        policy,
+        workdir,
+        git_clean=question.git_clean,
+        second_opinion=second_opinion,
+    )
+
+
+def explain(  # noqa: PLR0913 - a question and everything its answer depends on
+    tool: str,
+    call_input: dict[str, Any],
+    policy: Policy,
+    workdir: Workdir,
+    *,
+    git_clean: bool = True,
+    second_opinion: SecondOpinion | None = None,
+) -> dict[str, Any]:
+    """The verdict on a call with its parts and reasons."""
+    if canonical_name(tool) in COMMAND_TOOLS and isinstance(call_input.get("command"), str):
+        command: str = call_input["command"]
+        forbidden = decide(Request(tool=tool, texts=(), input=call_input), policy)
+        shell = decide_command(
+            command,
+            policy,
+            cwd=workdir.current,
+            git_clean=git_clean,
+            second_opinion=second_opinion,
+        )
+        return _of_command(shell, forbidden)
+    return _of_call(tool, call_input, policy, workdir)
+
+
+def _of_command(shell: ShellDecision, whole: Decision) -> dict[str, Any]:
+    answer = {
+        "verdict": shell.verdict,
+        "by": shell.by,
+        "rule": shell.rule,
+        "source": shell.source,
+        "reason": shell.reason,
+        "parts": msgspec.to_builtins(shell.parts),
+        "destructive": msgspec.to_builtins(shell.destruction),
+        "proposals": msgspec.to_builtins(shell.proposals),
+    }
+    # A rule about a parameter (`Bash(run_in_background:true)`) speaks of the call, not its text.
+    is_stricter = whole.rule is not None and (whole.verdict, shell.verdict) in {
+        ("deny", "allow"),
+        ("deny", "ask"),
+        ("ask", "allow"),
+    }
+    return {**answer, **whole.to_json()} if is_stricter else answer
+
+
+def _of_call(
+    tool: str, call_input: dict[str, Any], policy: Policy, workdir: Workdir
+) -> dict[str, Any]:
+    try:
+        request = _request(tool, call_input, workdir)
+    except (InputProblems, BadPath) as problem:
+        return _unreadable(str(problem))
+    decision = decide(request, policy)
+    shown = [path.path for path in request.paths] or list(request.texts) or [tool]
+    parts = [
+        {
+            "text": text,
+            "verdict": decision.verdict,
+            "rule": decision.rule,
+            "source": decision.source,
+            "reason": decision.reason,
+        }
+        for text in shown
+    ]
+    return {**decision.to_json(), "parts": parts}
+
+
+def _request(name: str, call_input: dict[str, Any], workdir: Workdir) -> Request:
+    load = loaders().get(canonical_name(name))
+    if load is None:
+        text = msgspec.json.encode(call_input, enc_hook=str).decode()
+        return Request(tool=name, texts=(text,), input=call_input, confined=False)
+    tool = load()
+    args, _ = read_input(tool.args_type, call_input)
+    subjects, effects = tool.subjects(args), tool.effects_of(args)
+    paths: list[JudgedPath] = []
+    for subject in subjects:
+        if isinstance(subject, PathSubject):
+            place = workdir.resolve(subject.path)
+            paths.append(JudgedPath(place, place, subject.access, subject.field))
+    return Request(
+        tool=tool.name,
+        aliases=tool.aliases,
+        read_only=effects.is_read_only,
+        paths=tuple(paths),
+        texts=tuple(s.text for s in subjects if isinstance(s, TextSubject)),
+        input=call_input,
+        confined=not effects.writes_everything,
+    )
+
+
+def _parsed(rules: Rules) -> list[Any]:
+    listed: dict[Behaviour, Iterable[str]] = {
+        "allow": rules.allow,
+        "ask": rules.ask,
+        "deny": rules.deny,
+    }
+    return [
+        parse_rule(text, behaviour, source="flags")
+        for behaviour, texts in listed.items()
+        for text in texts
+    ]
+
+
+def _unreadable(problem: str) -> dict[str, Any]:
+    """What cannot be read is never allowed."""
+    return {
+        "verdict": "ask",
+        "by": "builtin",
+        "rule": None,
+        "source": None,
+        "reason": f"The request cannot be read: {problem}.",
+        "parts": [],
+        "code": "call.bad_line",
+    }

@@ -1,0 +1,105 @@
+"""`handaxe explain COMMAND`: the permission decision with its reasons; nothing is run."""
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from handaxe.app.explaining import Question, explain, explain_question
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.wire import decode_line
+from handaxe.host.shfmt import count_commands
+from handaxe.text.visible import visible
+from handaxe.text.wellformed import scrub
+
+_MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("shell_command", nargs="?", metavar="COMMAND", help="a shell command")
+    parser.add_argument("--tool", metavar="T", help="another tool than Bash")
+    parser.add_argument("--input", metavar="JSON", help="that tool's input")
+    parser.add_argument("--json", action="store_true", help="print the decision as JSON")
+    parser.add_argument(
+        "--jsonl", action="store_true", help="decide one request per line of standard input"
+    )
+    add_session_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Decide and explain."""
+    if arguments.jsonl:
+        for line in sys.stdin.buffer:
+            _print_json(_answer(line))
+        return DONE
+    tool, call_input = _asked(arguments)
+    session = open_session(arguments)
+    answer = explain(
+        tool, call_input, session.policy(), session.workdir, second_opinion=count_commands
+    )
+    if arguments.json:
+        _print_json(answer)
+    else:
+        sys.stdout.write(_shown(answer))
+    return DONE
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    if arguments.shell_command is not None and arguments.tool is None:
+        return "Bash", {"command": arguments.shell_command}
+    if arguments.tool is None or arguments.input is None:
+        raise SetupError("Give a shell command, or --tool and --input.")
+    try:
+        call_input = decode_line(arguments.input.encode(errors="surrogateescape"))
+    except ValueError as error:
+        raise SetupError(f"--input is not JSON: {error}") from None
+    if not isinstance(call_input, dict):
+        raise SetupError("--input wants a JSON object.")
+    return arguments.tool, call_input
+
+
+def _answer(line: bytes) -> dict[str, Any]:
+    asked: Any = None
+    try:
+        asked = decode_line(line)
+        question = msgspec.convert(asked, Question)
+    except (ValueError, msgspec.ValidationError) as error:
+        answer: dict[str, Any] = {
+            "verdict": "ask",
+            "parts": [],
+            "reason": f"The request cannot be read: {error}.",
+            "code": "call.bad_line",
+        }
+    else:
+        answer = explain_question(question, count_commands)
+    if isinstance(asked, dict) and "id" in asked:
+        return {"id": asked["id"], **answer}
+    return answer
+
+
+def _print_json(answer: dict[str, Any]) -> None:
+    try:
+        text = msgspec.json.encode(answer)
+    except (UnicodeEncodeError, ValueError):
+        text = msgspec.json.encode(scrub(answer))
+    sys.stdout.write(text.decode() + "\n")
+    sys.stdout.flush()
+
+
+def _shown(answer: dict[str, Any]) -> str:
+    lines = [f"{_MARKS[answer['verdict']]} {visible(answer['reason'])}"]
+    for part in answer["parts"]:
+        rule = f"  [{part['rule']} from {part['source']}]" if part.get("rule") else ""
+        lines.append(f"  {_MARKS[part['verdict']]} {visible(part['text'])}")
+        lines.append(f"        {visible(part['reason'])}{rule}")
+    for loss in answer.get("destructive", []):
+        lines.append(f"  destructive: {visible(loss['reason'])}")
+    for proposal in answer.get("proposals", []):
+        lines.append(f"  would be allowed by the rule {proposal['rule']}")
+        lines.append(f"        matches      {', '.join(proposal['would_match'])}")
+        lines.append(f"        not          {', '.join(proposal['would_not_match'])}")
+    return "".join(f"{line}\n" for line in lines)

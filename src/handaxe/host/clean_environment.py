@@ -1,0 +1,24 @@
+"""The environment of programs that handaxe starts on somebody's behalf.
+
+A list of what goes in, not of what stays out: a secret whose name nobody thought of is not
+handed on either.
+"""
+
+from collections.abc import Mapping
+
+PASSED_ON = frozenset(
+    {
+        "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR",
+        "TZ", "USER",
+    }
+)  # fmt: skip
+
+
+def clean_environment(inherited: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """The harmless part of `inherited`, and on top what was named on purpose."""
+    kept = {
+        name: value
+        for name, value in inherited.items()
+        if name in PASSED_ON or name.startswith("LC_")
+    }
+    return {**kept, **more}

@@ -1,0 +1,195 @@
+"""What a program, a server or a function answered, in the ecosystem's words, as an `Outcome`."""
+
+from typing import Any, Literal, TypeVar, cast
+
+import msgspec
+
+from handaxe.contract.decision import Allow, Ask, Decision, Deny
+from handaxe.contract.ports.hook_programs import CommandEnd, Reply
+from handaxe.runtime.hooks.occasions import OCCASIONS
+from handaxe.runtime.hooks.outcome import NOTHING, Outcome
+from handaxe.text.wellformed import scrub
+
+_BLOCK_CODE = 2
+_COMPLAINT_CHARS = 300
+_NO_REASON = "A hook blocked this without giving a reason."
+
+
+class Unusable(Exception):
+    """An answer that cannot be used; the sentence says why."""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    is_going_on: bool = msgspec.field(name="continue", default=True)
+    stop_reason: str | None = msgspec.field(name="stopReason", default=None)
+    suppress_output: bool = msgspec.field(name="suppressOutput", default=False)
+    system_message: str | None = msgspec.field(name="systemMessage", default=None)
+    decision: Literal["approve", "block"] | None = None
+    reason: str | None = None
+    specific: dict[str, Any] | None = msgspec.field(name="hookSpecificOutput", default=None)
+
+
+class _Permission(msgspec.Struct, frozen=True, rename="camel"):
+    permission_decision: Literal["allow", "deny", "ask", "defer"] | None = None
+    permission_decision_reason: str | None = None
+    updated_input: dict[str, Any] | None = None
+
+
+class _Said(msgspec.Struct, frozen=True, rename="camel"):
+    hook_event_name: str | None = None
+    additional_context: str | None = None
+
+
+class _Behaviour(msgspec.Struct, frozen=True, rename="camel"):
+    behavior: Literal["allow", "deny"]
+    updated_input: dict[str, Any] | None = None
+    updated_permissions: list[Any] | None = None
+    message: str | None = None
+    interrupt: bool = False
+
+
+_Typed = TypeVar("_Typed")
+
+
+def from_command(event: str, end: CommandEnd) -> Outcome:
+    """What the exit code and the two outputs of a program mean.
+
+    Raises:
+        Unusable: the program failed without blocking.
+    """
+    said = end.stdout.decode(errors="replace").strip()
+    complaint = end.stderr.decode(errors="replace").strip()
+    blocks = end.exit_code == _BLOCK_CODE and OCCASIONS[event].blocks
+    outcome = NOTHING
+    try:
+        if said.startswith("{"):
+            outcome = from_json(event, _decoded(said))
+    except Unusable:
+        if not blocks:
+            raise
+    if blocks:
+        reason = outcome.blocked or _denial(outcome) or complaint or _NO_REASON
+        return msgspec.structs.replace(outcome, blocked=reason)
+    if said.startswith("{"):
+        return outcome
+    if end.exit_code != 0:
+        first = complaint.partition("\n")[0][:_COMPLAINT_CHARS]
+        raise Unusable(f"it ended with exit code {end.exit_code}" + (f": {first}" if first else ""))
+    if said and OCCASIONS[event].adds_stdout:
+        return Outcome(messages=(said,))
+    return NOTHING
+
+
+def from_reply(event: str, reply: Reply) -> Outcome:
+    """What a server's answer means.
+
+    Raises:
+        Unusable: it is not a success, or not a JSON object.
+    """
+    if not 200 <= reply.status < 300:
+        raise Unusable(f"it answered with HTTP status {reply.status}")
+    said = reply.body.decode(errors="replace").strip()
+    return from_json(event, _decoded(said)) if said else NOTHING
+
+
+def from_value(event: str, value: object) -> Outcome:
+    """What a Python hook returned.
+
+    Raises:
+        Unusable: it is not an answer.
+    """
+    if value is None:
+        return NOTHING
+    if isinstance(value, Outcome):
+        return value
+    if isinstance(value, dict):
+        return from_json(event, cast("dict[str, Any]", value))
+    raise Unusable(f"it answered with {type(value).__name__}")
+
+
+def from_json(event: str, raw: dict[str, Any]) -> Outcome:
+    """What an answer in the ecosystem's shape means at this event.
+
+    Raises:
+        Unusable: it has not that shape.
+    """
+    answer = _typed(raw, _Answer)
+    specific = answer.specific or {}
+    said = _typed(specific, _Said)
+    if said.hook_event_name not in {None, event}:
+        raise Unusable(f"it answered for {said.hook_event_name!r}, not for {event!r}")
+    outcome = Outcome(
+        messages=(said.additional_context,) if said.additional_context else (),
+        stop=None if answer.is_going_on else answer.stop_reason or "A hook asked to stop.",
+        told=(answer.system_message,) if answer.system_message else (),
+    )
+    if event == "PreToolUse":
+        return _with_permission(outcome, answer, _typed(specific, _Permission))
+    if event == "PermissionRequest":
+        return _with_behaviour(outcome, specific.get("decision"))
+    if answer.decision == "block" and OCCASIONS[event].blocks:
+        outcome = msgspec.structs.replace(outcome, blocked=answer.reason or _NO_REASON)
+    return _with_rest(outcome, specific)
+
+
+def _with_permission(outcome: Outcome, answer: _Answer, word: _Permission) -> Outcome:
+    reason = word.permission_decision_reason or answer.reason or ""
+    decision: Decision | None = None
+    match word.permission_decision or answer.decision:
+        case "allow" | "approve":
+            decision = Allow(reason, by="hook")
+        case "ask":
+            decision = Ask(reason or "A hook wants a person to decide.", by="hook")
+        case "defer":
+            # Whoever can put a call off until later will do so; until then a person decides.
+            decision = Ask(reason or "A hook put this call off.", by="hook")
+        case "deny" | "block":
+            decision = Deny(reason or _NO_REASON, by="hook")
+        case None:
+            pass
+    return msgspec.structs.replace(outcome, decision=decision, input=word.updated_input)
+
+
+def _with_behaviour(outcome: Outcome, raw: object) -> Outcome:
+    if raw is None:
+        return outcome
+    word = _typed(raw, _Behaviour)
+    if word.behavior == "deny":
+        deny = Deny(word.message or "A hook refused it.", by="hook")
+        stop = outcome.stop or (deny.reason if word.interrupt else None)
+        return msgspec.structs.replace(outcome, decision=deny, stop=stop)
+    notes = outcome.notes
+    if word.updated_permissions:
+        notes = (*notes, "A hook offered new permission rules; hooks cannot make rules.")
+    allow = Allow(word.message or "", by="hook")
+    return msgspec.structs.replace(outcome, decision=allow, input=word.updated_input, notes=notes)
+
+
+def _with_rest(outcome: Outcome, specific: dict[str, Any]) -> Outcome:
+    known = {"hookEventName", "additionalContext", "updatedToolOutput", "updatedMCPToolOutput"}
+    output = specific.get(
+        "updatedToolOutput", specific.get("updatedMCPToolOutput", cast("Any", msgspec.UNSET))
+    )
+    extra = {key: value for key, value in specific.items() if key not in known}
+    return msgspec.structs.replace(outcome, output=output, extra=extra)
+
+
+def _denial(outcome: Outcome) -> str | None:
+    return outcome.decision.reason if isinstance(outcome.decision, Deny) else None
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    try:
+        value: object = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"its answer is not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise Unusable("its answer is not a JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def _typed(raw: object, kind: type[_Typed]) -> _Typed:
+    try:
+        return msgspec.convert(scrub(raw), kind)
+    except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
+        raise Unusable(f"its answer has another shape than expected ({error})") from None

@@ -1,0 +1,67 @@
+"""The events that hooks can be told about, and what each of them allows.
+
+All names of the ecosystem are here; who owns an occasion fires it when it arrives.
+"""
+
+import msgspec
+
+COMMAND_TIMEOUT_S = 600.0
+CALLABLE_TIMEOUT_S = 60.0
+
+
+class Occasion(msgspec.Struct, frozen=True):
+    """What a hook can do at one event."""
+
+    matched: str | None = None
+    """The field a matcher looks at; None: matchers mean nothing here."""
+    blocks: bool = False
+    """Whether exit code 2 and `decision: block` count."""
+    guards: bool = False
+    """Whether a Python hook that fails stops what it guards, unless told otherwise."""
+    adds_stdout: bool = False
+    """Whether plain output is context for the model."""
+    literal: bool = False
+    """Whether a matcher is always a list of names, never a pattern."""
+    timeout_s: float = COMMAND_TIMEOUT_S
+    max_timeout_s: float | None = None
+
+
+_TOOL = Occasion("tool_name", blocks=True)
+_OBSERVED = Occasion()
+
+OCCASIONS: dict[str, Occasion] = {
+    "SessionStart": Occasion("source", adds_stdout=True),
+    "SessionEnd": Occasion("reason", timeout_s=1.5, max_timeout_s=60.0),
+    "Setup": Occasion("trigger"),
+    "InstructionsLoaded": Occasion("load_reason"),
+    "UserPromptSubmit": Occasion(blocks=True, guards=True, adds_stdout=True, timeout_s=30.0),
+    "UserPromptExpansion": Occasion("command_name", blocks=True, adds_stdout=True),
+    "MessageDisplay": Occasion(timeout_s=10.0),
+    "PreToolUse": Occasion("tool_name", blocks=True, guards=True),
+    "PermissionRequest": Occasion("tool_name"),
+    "PermissionDenied": Occasion("tool_name"),
+    "PostToolUse": _TOOL,
+    "PostToolUseFailure": _TOOL,
+    "PostToolBatch": Occasion(blocks=True),
+    "Notification": Occasion("notification_type"),
+    "SubagentStart": Occasion("agent_type"),
+    "SubagentStop": Occasion("agent_type", blocks=True),
+    "TaskCreated": Occasion(blocks=True),
+    "TaskCompleted": Occasion(blocks=True),
+    "Stop": Occasion(blocks=True),
+    "StopFailure": Occasion("error", literal=True),
+    "TeammateIdle": Occasion(blocks=True),
+    "ConfigChange": Occasion("source", blocks=True),
+    "CwdChanged": _OBSERVED,
+    "DirectoryAdded": Occasion("source"),
+    "FileChanged": Occasion("file_path", literal=True),
+    "WorktreeCreate": Occasion(blocks=True),
+    "WorktreeRemove": _OBSERVED,
+    "PreCompact": Occasion("trigger", blocks=True),
+    "PostCompact": Occasion("trigger"),
+    "Elicitation": Occasion("mcp_server_name", blocks=True),
+    "ElicitationResult": Occasion("mcp_server_name", blocks=True),
+}
+
+TOOL_EVENTS = frozenset(name for name, o in OCCASIONS.items() if o.matched == "tool_name")
+EVENTS = tuple(OCCASIONS)

@@ -1,0 +1,95 @@
+"""Hooks outside this process: what a program or a server is sent, and what it answers."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.ports.hook_programs import (
+    HookCommand,
+    HookPrograms,
+    HookRequest,
+    NoAnswer,
+)
+from handaxe.runtime.hooks.answers import from_command, from_reply
+from handaxe.runtime.hooks.config import AnyHook, CommandHook, HttpHook
+from handaxe.runtime.hooks.outcome import Outcome
+from handaxe.text.wellformed import scrub
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+_PLACEHOLDER = re.compile(r"\$\{(CLAUDE_\w+|HANDAXE_\w+)\}")
+
+
+class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What programs and servers get, and which of them may be used."""
+
+    env: Mapping[str, str] = {}
+    """Put into the environment of every program."""
+    http_urls: tuple[str, ...] | None = None
+    """Addresses that may be used, with `*` for any text; None: all."""
+    http_env_names: tuple[str, ...] | None = None
+    """Variables that may stand in headers at all; None: those that a hook names itself."""
+
+
+class Outside:
+    """The way out of the process."""
+
+    def __init__(self, programs: HookPrograms | None, policy: HookPolicy) -> None:
+        self._programs = programs
+        self._policy = policy
+
+    async def ask(self, hook: AnyHook, event: dict[str, Any], timeout_s: float) -> Outcome:
+        """Send the event, wait, and read the answer; raises `NoAnswer` or `Unusable`."""
+        if self._programs is None:
+            raise NoAnswer("nothing outside this process can be reached here")
+        name = event["hook_event_name"]
+        if isinstance(hook, CommandHook):
+            command = self._command(hook, event, timeout_s)
+            return from_command(name, await self._programs.run(command, encoded(event)))
+        if isinstance(hook, HttpHook):
+            request = self._request(hook, timeout_s)
+            return from_reply(name, await self._programs.post(request, encoded(event)))
+        raise NoAnswer("hooks of this type cannot be run here yet")
+
+    async def close(self) -> None:
+        """End whatever still runs."""
+        if self._programs is not None:
+            await self._programs.close()
+
+    def _command(self, hook: CommandHook, event: dict[str, Any], timeout_s: float) -> HookCommand:
+        env = {**self._policy.env, "CLAUDE_CODE_SESSION_ID": str(event.get("session_id", ""))}
+
+        def filled(text: str) -> str:
+            return _PLACEHOLDER.sub(lambda found: env.get(found[1], found[0]), text)
+
+        # A shell fills in its variables itself, and quoting stays what its author wrote.
+        args = None if hook.args is None else tuple(filled(arg) for arg in hook.args)
+        return HookCommand(
+            command=hook.command if args is None else filled(hook.command),
+            args=args,
+            shell=hook.shell or "sh",
+            cwd=str(event.get("cwd", "/")),
+            env=env,
+            timeout_s=timeout_s,
+        )
+
+    def _request(self, hook: HttpHook, timeout_s: float) -> HookRequest:
+        allowed, names = self._policy.http_urls, hook.allowed_env_vars
+        if allowed is not None and not any(_covers(pattern, hook.url) for pattern in allowed):
+            raise NoAnswer("the settings do not allow this address")
+        if self._policy.http_env_names is not None:
+            names = tuple(name for name in names if name in self._policy.http_env_names)
+        return HookRequest(url=hook.url, headers=hook.headers, env_names=names, timeout_s=timeout_s)
+
+
+def encoded(event: dict[str, Any]) -> bytes:
+    """The event as JSON, whatever values a host program put into it."""
+    try:
+        return _encoder.encode(event)
+    except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
+        return _encoder.encode(scrub(msgspec.to_builtins(scrub(event), enc_hook=str)))
+
+
+def _covers(pattern: str, url: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), url, re.DOTALL) is not None

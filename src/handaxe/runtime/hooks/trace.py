@@ -1,0 +1,56 @@
+"""Who was asked and what came of it, as an event."""
+
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.events import HookOutcome, HookRan
+from handaxe.runtime.hooks.config import Placed
+from handaxe.runtime.hooks.outcome import Outcome
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """One hook's answer and what it took."""
+
+    placed: Placed
+    outcome: Outcome
+    took_ms: float
+    problem: str | None = None
+    timed_out: bool = False
+
+
+def traced(heard: Heard, event: dict[str, Any]) -> HookRan:
+    """The event that tells of it."""
+    placed, outcome = heard.placed, heard.outcome
+    reason = heard.problem or outcome.blocked or outcome.stop
+    if reason is None and outcome.decision is not None:
+        reason = outcome.decision.reason
+    return HookRan(
+        event=placed.event,
+        hook=placed.hook.name,
+        matcher=placed.matcher,
+        call_id=event.get("tool_use_id"),
+        outcome=_word(heard),
+        reason=reason or "",
+        input=outcome.input,
+        messages=outcome.messages,
+        told=outcome.told,
+        in_background=placed.hook.in_background,
+        duration_ms=heard.took_ms,
+    )
+
+
+def _word(heard: Heard) -> HookOutcome:
+    outcome = heard.outcome
+    if heard.problem is not None:
+        return "timed_out" if heard.timed_out else "failed"
+    if outcome.blocked is not None:
+        return "blocked"
+    if outcome.stop is not None:
+        return "stopped"
+    if outcome.decision is not None:
+        verdict = outcome.decision.verdict
+        return "denied" if verdict == "deny" else "asked" if verdict == "ask" else "allowed"
+    if outcome.input is not None or outcome.output is not msgspec.UNSET:
+        return "changed"
+    return "added" if outcome.messages or outcome.told else "silent"

@@ -1,0 +1,51 @@
+"""What hooks say, made fit to be shown: well-formed, not too long, and with a name on it."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from handaxe.runtime.hooks.config import Placed
+from handaxe.runtime.hooks.outcome import NOTHING, Outcome
+from handaxe.text.wellformed import well_formed
+from handaxe.text.windows import two_ended_preview
+
+MAX_CHARS = 10_000
+
+Keep = Callable[[str], str]
+"""Stores a text that is too long to be shown; where it can be read."""
+
+
+def presentable(outcome: Outcome, placed: Placed, keep: Keep | None) -> Outcome:
+    """The same answer with every text in it fit for the model."""
+    if outcome is NOTHING:
+        return outcome
+
+    def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(fitting(text, keep) for text in texts)
+
+    decision = outcome.decision
+    if decision is not None:
+        decision = msgspec.structs.replace(
+            decision,
+            reason=fitting(decision.reason, keep),
+            source=decision.source or placed.hook.name,
+        )
+    return msgspec.structs.replace(
+        outcome,
+        blocked=None if outcome.blocked is None else fitting(outcome.blocked, keep),
+        stop=None if outcome.stop is None else fitting(outcome.stop, keep),
+        decision=decision,
+        messages=shown(outcome.messages),
+        notes=shown(outcome.notes),
+        told=shown(outcome.told),
+    )
+
+
+def fitting(text: str, keep: Keep | None) -> str:
+    """The text itself, or its two ends and where the whole of it is."""
+    text = well_formed(text)
+    if len(text) <= MAX_CHARS:
+        return text
+    if keep is None:
+        return f"{text[:MAX_CHARS]}\n[... {len(text) - MAX_CHARS:,} characters left out ...]"
+    return two_ended_preview(text, keep(text))

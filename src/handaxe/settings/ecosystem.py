@@ -1,0 +1,67 @@
+"""What the ecosystem's own settings files may hold beside the options of `model`.
+
+Such a key is accepted without a word and not used here. This is data, kept as lists of names.
+"""
+
+_TOP = """
+    $schema advisorModel agent agentPushNotifEnabled allowAllClaudeAiMcps allowManagedMcpServersOnly
+    allowedChannelPlugins alwaysThinkingEnabled apiKeyHelper askUserQuestionTimeout attribution
+    autoCompactEnabled autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
+    autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
+    awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces
+    browserExternalPageTools channelsEnabled claudeMd claudeMdExcludes companyAnnouncements
+    crossSessionInbound defaultShell dialogExpiry diffTool disableAgentView disableArtifact
+    disableAutoMode disableBrowserExternalNavigation disableBundledSkills
+    disableClaudeAiConnectors disableCommandPluginSources disableDeepLinkRegistration
+    disableMobileSimulatorTools disableRemoteControl disableSideloadFlags
+    disableSkillShellExecution disableWorkflows editorMode effortLevel emojiCompletionEnabled
+    enableArtifact enableWorkflows enabledPlugins enforceAvailableModels externalEditorContext
+    extraKnownMarketplaces fallbackModel fastMode fastModePerSessionOptIn feedbackSurveyRate
+    fileCheckpointingEnabled fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod
+    forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh includeCoAuthoredBy
+    includeGitInstructions inputNeededNotifEnabled isolatePeerMachines keybindingFlavor language
+    minimumVersion modelOverrides otelHeadersHelper outputStyle parentSettingsBehavior
+    permissionExplainerEnabled plansDirectory pluginConfigs pluginSuggestionMarketplaces
+    pluginTrustMessage policyHelper prUrlTemplate preferredNotifChannel prefersReducedMotion
+    processWrapper promptSuggestionEnabled remote remoteControlAtStartup requiredMaximumVersion
+    requiredMinimumVersion respectGitignore respondToBashCommands showClearContextOnPlanAccept
+    showThinkingSummaries showTurnDuration skillListingBudgetFraction skillListingMaxDescChars
+    skillOverrides skipAutoPermissionPrompt skipDangerousModePermissionPrompt
+    skipWebFetchPreflight spellcheck spinnerTipsEnabled spinnerTipsOverride spinnerVerbs sshConfigs
+    sshHostAllowlist statusLine strictKnownMarketplaces strictPluginOnlyCustomization
+    subagentStatusLine switchModelsOnFlag syncClaudeAiSkills syntaxHighlightingDisabled
+    teammateDefaultModel teammateMode terminalProgressBarEnabled terminalTitleFromRename theme
+    todoFeatureEnabled tui ultracode useAutoModeDuringPlan verbose viewMode vimInsertModeRemaps
+    voice voiceEnabled wheelScrollAccelerationEnabled workflowKeywordTriggerEnabled
+    workflowSizeGuideline worktree wslInheritsWindowsSettings
+"""
+_SANDBOX = """
+    allowAppleEvents credentials enableWeakerNestedSandbox enableWeakerNetworkIsolation
+    ignoreViolations bwrapPath socatPath ripgrep
+"""
+_SANDBOX_FILES = "allowManagedReadPathsOnly"
+_SANDBOX_NETWORK = """
+    allowAllUnixSockets allowLocalBinding allowMachLookup allowManagedDomainsOnly allowUnixSockets
+    httpProxyPort socksProxyPort tlsTerminate
+"""
+
+UNUSED: dict[tuple[str, ...], frozenset[str]] = {
+    (): frozenset(_TOP.split()),
+    ("sandbox",): frozenset(_SANDBOX.split()),
+    ("sandbox", "filesystem"): frozenset(_SANDBOX_FILES.split()),
+    ("sandbox", "network"): frozenset(_SANDBOX_NETWORK.split()),
+}
+"""Names that are known and not used, by the group they stand in."""
+
+_TOOLS = """
+    Agent Artifact AskUserQuestion Bash BashOutput Brief Cd Config CronCreate CronDelete CronList
+    Edit EndConversation EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree Glob Grep KillShell
+    LS LSP ListAgents ListMcpResourcesTool MCPSearch Monitor MultiEdit NotebookEdit NotebookRead
+    PowerShell Projects PushNotification REPL Read ReadMcpResourceDirTool ReadMcpResourceTool
+    RefreshMcpTools RemoteTrigger ReportFindings ScheduleWakeup SendMessage SendUserFile
+    ShareOnboardingGuide ShowOnboardingRolePicker Skill SlashCommand Sleep StructuredOutput Task
+    TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoWrite ToolSearch Undo
+    WaitForMcpServers WebFetch WebSearch Workflow Write
+"""
+TOOL_NAMES = frozenset(_TOOLS.split())
+"""Tools that a rule may name whether or not this session offers them."""

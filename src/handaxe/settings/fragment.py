@@ -1,0 +1,235 @@
+"""What one source of settings says, read value by value.
+
+A wrong value is left out and named; everything beside it counts. Nothing is merged here.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import msgspec
+
+from handaxe.settings.keys import (
+    Key,
+    KeyPath,
+    choices,
+    find_key,
+    groups,
+    is_unused,
+    nearest_key,
+    split_key,
+)
+from handaxe.settings.located_json import BadJson, LocatedJson
+from handaxe.settings.located_json import Path as JsonPath
+from handaxe.text.near_names import nearest
+
+Source = Literal["user", "project", "local", "flags", "policy"]
+Json = Any
+
+RULES: tuple[KeyPath, ...] = (
+    ("permissions", "deny"),
+    ("permissions", "ask"),
+    ("permissions", "allow"),
+)
+PROTECTING = RULES[:2]
+_PLAIN_NAMES = {
+    "str": "a text",
+    "int": "a whole number",
+    "bool": "true or false",
+    "object": "an object",
+}
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a value was written."""
+
+    source: Source
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return self.source
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One value, or one item of a list."""
+
+    path: KeyPath
+    value: Json
+    origin: Origin
+    kind: Literal["value", "item", "empty", "unused"] = "value"
+    """`empty` is a list without items, `unused` a key that only others use."""
+
+    @property
+    def name(self) -> str:
+        """The key as people write it."""
+        return ".".join(self.path)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A mistake, and where it stands."""
+
+    origin: Origin
+    text: str
+    is_value: bool = False
+    """Whether a key that counts has a value that cannot; not just an unknown key."""
+
+    def __str__(self) -> str:
+        return f"{self.origin}: {self.text}"
+
+
+class Fragment(msgspec.Struct, frozen=True):
+    """Everything one file, or the arguments of a session, says."""
+
+    source: Source
+    file: str | None = None
+    entries: tuple[Entry, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def read_text(text: str, *, source: Source, file: str | None = None) -> Fragment:
+    """The settings in a JSON text; raises `BadJson` if it is none."""
+    found = LocatedJson(text)
+    value: object = found.value
+    if not isinstance(value, dict):
+        raise BadJson(1, "settings are an object: { ... }")
+    reader = _Reader(source, file, found.lines)
+    for path in found.repeated:
+        reader.complain(path, f"{_dotted(path)} stands twice; both count")
+    return reader.read(cast("dict[str, Json]", value))
+
+
+def read_data(data: Mapping[str, Json], *, source: Source = "flags") -> Fragment:
+    """The settings in plain data."""
+    return _Reader(source, None, {}).read(data)
+
+
+class _Reader:
+    """One walk through one source."""
+
+    def __init__(self, source: Source, file: str | None, lines: Mapping[JsonPath, int]) -> None:
+        self._source: Source = source
+        self._file = file
+        self._lines = lines
+        self._entries: list[Entry] = []
+        self._problems: list[Problem] = []
+
+    def read(self, data: Mapping[str, Json]) -> Fragment:
+        """All of it."""
+        self._group((), (), data)
+        return Fragment(self._source, self._file, tuple(self._entries), tuple(self._problems))
+
+    def complain(self, place: JsonPath, text: str, *, is_value: bool = False) -> None:
+        """Note a mistake."""
+        self._problems.append(Problem(self._origin(place), text, is_value))
+
+    def _group(self, path: KeyPath, place: JsonPath, data: Mapping[str, Json]) -> None:
+        for name, value in data.items():
+            # A dotted key stands for nested ones, at the top only.
+            below = (*path, str(name)) if path else split_key(str(name))
+            self._member(below, (*place, name), value)
+
+    def _member(self, path: KeyPath, place: JsonPath, value: Json) -> None:
+        if path in groups():
+            if isinstance(value, Mapping):
+                self._group(path, place, cast("Mapping[str, Json]", value))
+            elif value is not None:
+                self._wrong(path, place, f"must be an object, not {_shown(value)}")
+            return
+        found = find_key(path)
+        if found is None:
+            self._unknown(path, place, value)
+        elif value is not None:
+            self._option(found[0], path, place, value)
+
+    def _unknown(self, path: KeyPath, place: JsonPath, value: Json) -> None:
+        if is_unused(path):
+            self._entries.append(Entry(path, value, self._origin(place), "unused"))
+            return
+        near = nearest_key(path)
+        hint = f"; did you mean `{near}`?" if near else ""
+        self.complain(place, f"there is no setting {_dotted(path)}{hint}")
+
+    def _option(self, key: Key, path: KeyPath, place: JsonPath, value: Json) -> None:
+        is_name = path != key.path
+        if key.kind == "table" and not is_name:
+            if not isinstance(value, Mapping):
+                self._wrong(path, place, f"must be an object, not {_shown(value)}")
+                return
+            for name, item in cast("Mapping[str, Json]", value).items():
+                self._option(key, (*path, str(name)), (*place, name), item)
+        elif key.kind == "list" or (is_name and key.has_lists):
+            self._list(key, path, place, value)
+        else:
+            self._value(key, path, place, value)
+
+    def _value(self, key: Key, path: KeyPath, place: JsonPath, value: Json) -> None:
+        if key.kind == "table" and isinstance(value, bool | int | float):
+            # Variables are texts, but people write "PORT": 80.
+            value = json.dumps(value)
+        if self._fits(path, place, value, key.type):
+            self._entries.append(Entry(path, value, self._origin(place)))
+
+    def _list(self, key: Key, path: KeyPath, place: JsonPath, value: Json) -> None:
+        if isinstance(value, str) and path in PROTECTING:
+            # What was meant to forbid must not be lost for want of two brackets.
+            self.complain(place, f"{_dotted(path)} must be a list; its one text is taken as a rule")
+            value = [value]
+        if not isinstance(value, list | tuple):
+            self._wrong(path, place, f"must be a list, not {_shown(value)}")
+            return
+        items = cast("list[Json]", value)
+        kind = key.type.__args__[0] if key.has_lists else key.type
+        for at, item in enumerate(items):
+            if self._fits(path, (*place, at), item, kind, item_number=at + 1):
+                self._entries.append(Entry(path, item, self._origin((*place, at)), "item"))
+        if not items:
+            self._entries.append(Entry(path, [], self._origin(place), "empty"))
+
+    def _fits(
+        self, path: KeyPath, place: JsonPath, value: Json, kind: Json, item_number: int = 0
+    ) -> bool:
+        try:
+            msgspec.convert(value, kind)
+        except (msgspec.ValidationError, UnicodeError) as error:
+            which = f"item {item_number} " if item_number else ""
+            self._wrong(path, place, f"{which}{_reason(value, kind, error)}")
+            return False
+        return True
+
+    def _wrong(self, path: KeyPath, place: JsonPath, text: str) -> None:
+        self.complain(place, f"{_dotted(path)} {text}", is_value=True)
+
+    def _origin(self, place: JsonPath) -> Origin:
+        while place and place not in self._lines:
+            place = place[:-1]
+        return Origin(self._source, self._file, self._lines.get(place))
+
+
+def _reason(value: Json, kind: Json, error: Exception) -> str:
+    words = choices(kind)
+    if words:
+        near = nearest(value, words) if isinstance(value, str) else None
+        hint = f"; did you mean `{near}`?" if near else ""
+        listed = " or ".join(f"`{word}`" for word in words)
+        return f"must be {listed}, not {_shown(value)}{hint}"
+    # msgspec says "Expected `int`, got `str`"; people want to see what they wrote.
+    expected = str(error).partition("`")[2].partition(" - at")[0]
+    expected = expected.replace("`", "").replace(" | null", "").partition(", got")[0]
+    name, _, limit = expected.partition(" ")
+    return f"must be {_PLAIN_NAMES.get(name, name)}{limit and ' '}{limit}, not {_shown(value)}"
+
+
+def _dotted(path: JsonPath) -> str:
+    name = ".".join(str(part) for part in path)
+    return f"`{name if len(name) <= 120 else name[:120] + '...'}`"
+
+
+def _shown(value: Json) -> str:
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -1,0 +1,114 @@
+"""The layers of settings, joined: user < project < local < flags < policy.
+
+Of single values the highest wins; lists are put together; hooks and variables are joined by name.
+Every value keeps its origin.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from handaxe.settings.fragment import RULES, Entry, Fragment, Origin
+from handaxe.settings.keys import KeyPath
+from handaxe.settings.model import Settings
+from handaxe.settings.narrowing import Refusal, refusal
+
+_ALLOW = RULES[2]
+
+
+class Ignored(msgspec.Struct, frozen=True):
+    """A value that does not count, and why."""
+
+    entry: Entry
+    why: Refusal
+
+
+class HookGroup(msgspec.Struct, frozen=True):
+    """One matcher with its handlers, as it was written, and where."""
+
+    event: str
+    group: dict[str, Any]
+    origin: Origin
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """The settings in force, and where each comes from."""
+
+    settings: Settings
+    entries: dict[KeyPath, tuple[Entry, ...]]
+    """By key: the one value that won, or all items of a list, lowest layer first."""
+    ignored: tuple[Ignored, ...] = ()
+
+    @property
+    def hooks(self) -> tuple[HookGroup, ...]:
+        """The hooks that may run, lowest layer first."""
+        return tuple(
+            HookGroup(path[1], entry.value, entry.origin)
+            for path, entries in self.entries.items()
+            if path[0] == "hooks"
+            for entry in entries
+            if entry.kind == "item" and self._may_run(entry)
+        )
+
+    def _may_run(self, hook: Entry) -> bool:
+        options = self.settings
+        if hook.origin.source == "policy":
+            disabling = self.entries.get(("disableAllHooks",))
+            is_own = disabling is not None and disabling[0].origin.source == "policy"
+            return not (options.disable_all_hooks and is_own)
+        return not (options.disable_all_hooks or options.allow_managed_hooks_only)
+
+
+def merge(
+    fragments: Iterable[Fragment], *, is_trusted: bool = True, hooks_are_trusted: bool = True
+) -> Merged:
+    """Join fragments, lowest layer first."""
+    values: dict[KeyPath, Entry] = {}
+    items: dict[KeyPath, list[Entry]] = {}
+    ignored: list[Ignored] = []
+    for fragment in fragments:
+        for entry in fragment.entries:
+            why = refusal(entry, values, is_trusted=is_trusted, hooks_are_trusted=hooks_are_trusted)
+            if why is not None:
+                ignored.append(Ignored(entry, why))
+            elif entry.kind in {"item", "empty"}:
+                items.setdefault(entry.path, []).append(entry)
+            else:
+                values[entry.path] = entry
+    only_managed = values.get(("allowManagedPermissionRulesOnly",))
+    if only_managed is not None and only_managed.value:
+        _drop_unmanaged(items, ignored)
+    entries = {path: (entry,) for path, entry in values.items()}
+    entries |= {path: tuple(found) for path, found in items.items()}
+    return Merged(_settings(values, items), entries, tuple(ignored))
+
+
+def _drop_unmanaged(items: dict[KeyPath, list[Entry]], ignored: list[Ignored]) -> None:
+    found = items.pop(_ALLOW, [])
+    managed = [entry for entry in found if entry.origin.source == "policy"]
+    ignored.extend(Ignored(entry, "never") for entry in found if entry not in managed)
+    if managed:
+        items[_ALLOW] = managed
+
+
+def _settings(values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]]) -> Settings:
+    plain: dict[str, Any] = {}
+    for path, entry in values.items():
+        if entry.kind != "unused":
+            _put(plain, path, entry.value)
+    for path, entries in items.items():
+        listed: list[Any] = []
+        for entry in entries:
+            if entry.kind == "item" and entry.value not in listed:
+                listed.append(entry.value)
+        _put(plain, path, listed)
+    if "cleanupPeriodDays" in plain:
+        plain.setdefault("retention_days", plain["cleanupPeriodDays"])
+    return msgspec.convert(plain, Settings)
+
+
+def _put(plain: dict[str, Any], path: KeyPath, value: object) -> None:
+    for name in path[:-1]:
+        plain = plain.setdefault(name, {})
+    plain[path[-1]] = value

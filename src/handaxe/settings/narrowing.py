@@ -1,0 +1,129 @@
+"""What a project's own files may say: they can narrow, and widen only as far as they are trusted.
+
+Whoever wrote the project wrote these files, the local one included, so until the user trusts the
+folder they may only forbid. Some things they may never do: choose a looser mode for good, pick
+programs or endpoints of the runtime, or touch what belongs to all projects of a user.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from handaxe.settings.fragment import Entry, Source
+from handaxe.settings.keys import KeyPath
+
+FROM_THE_PROJECT: frozenset[Source] = frozenset({"project", "local"})
+MODE: KeyPath = ("permissions", "defaultMode")
+
+Refusal = Literal["untrusted", "never"]
+
+_STRICTNESS = {
+    "bypassPermissions": 0,
+    "auto": 1,
+    "acceptEdits": 2,
+    "default": 3,
+    "manual": 3,
+    "plan": 4,
+    "dontAsk": 4,
+}
+_NARROWING: frozenset[KeyPath] = frozenset(
+    {
+        ("permissions", "deny"),
+        ("permissions", "ask"),
+        ("permissions", "disableBypassPermissionsMode"),
+        ("permissions", "disableAutoMode"),
+        ("sandbox", "filesystem", "denyRead"),
+        ("sandbox", "filesystem", "denyWrite"),
+        ("sandbox", "network", "deniedDomains"),
+        ("deniedMcpServers",),
+        ("disabledMcpjsonServers",),
+    }
+)
+_NARROWING_IF: dict[KeyPath, bool] = {
+    ("sandbox", "failIfUnavailable"): True,
+    ("sandbox", "autoAllowBashIfSandboxed"): False,
+    ("sandbox", "allowUnsandboxedCommands"): False,
+    ("sandbox", "network", "strictAllowlist"): True,
+}
+"""Switches that only forbid when set this way. `sandbox.enabled` is none of them: sandboxed
+commands may run without a question."""
+_NEVER_IF: dict[KeyPath, bool] = {
+    ("sandbox", "enabled"): False,
+    ("sandbox", "failIfUnavailable"): False,
+    ("sandbox", "filesystem", "disabled"): True,
+}
+_NEVER: frozenset[KeyPath] = frozenset(
+    {
+        ("trusted_folders",),
+        ("retention_days",),
+        ("cleanupPeriodDays",),
+        ("undo", "max_bytes"),
+        ("undo", "retention_days"),
+        ("disableAllHooks",),
+        ("allowedHttpHookUrls",),
+        ("httpHookAllowedEnvVars",),
+        ("allowedMcpServers",),
+    }
+)
+_NEVER_SHARED: frozenset[KeyPath] = frozenset(
+    {("enableAllProjectMcpServers",), ("enabledMcpjsonServers",)}
+)
+"""A repository may not approve its own servers; the local file records what its user approved."""
+_POLICY_ONLY: frozenset[KeyPath] = frozenset(
+    {("allowManagedHooksOnly",), ("allowManagedPermissionRulesOnly",)}
+)
+_STEERING_VARIABLE = re.compile(
+    r"PATH|HOME|SHELL|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|TMPDIR"
+    r"|(LD|DYLD|GIT|SSH|HANDAXE|ANTHROPIC|OPENAI|CLAUDE|AWS|GOOGLE|GCLOUD|AZURE)_.*"
+    r"|(PYTHON|NODE|PERL|RUBY|JAVA|_JAVA|JDK_JAVA|NPM_CONFIG|PIP|UV|CARGO|RUSTC)_?.*"
+    r"|(.*_)?(PROXY|BASE_URL|API_BASE|ENDPOINT|API_KEY|AUTH_TOKEN|PRELOAD|OPTIONS|OPTS)"
+    r"|(.*_)?(PAGER|EDITOR|BROWSER|VISUAL|ASKPASS)|RIPGREP_CONFIG_PATH|LESSOPEN|LESSCLOSE",
+    re.IGNORECASE,
+)
+"""Variables that choose what runs, or where requests go."""
+
+
+def refusal(
+    entry: Entry, below: Mapping[KeyPath, Entry], *, is_trusted: bool, hooks_are_trusted: bool
+) -> Refusal | None:
+    """Why a value does not count, given what the layers below it say; None if it counts."""
+    source = entry.origin.source
+    if entry.path in _POLICY_ONLY:
+        return None if source == "policy" else "never"
+    if source not in FROM_THE_PROJECT or entry.kind == "unused":
+        return None
+    if _is_never(entry):
+        return "never"
+    if entry.path == MODE:
+        return _mode_refusal(entry, below, is_trusted=is_trusted)
+    counts = hooks_are_trusted if entry.path[0] == "hooks" else is_trusted
+    return None if counts or _only_forbids(entry) else "untrusted"
+
+
+def _only_forbids(entry: Entry) -> bool:
+    return entry.path in _NARROWING or entry.value is _NARROWING_IF.get(entry.path, _NARROWING)
+
+
+def _is_never(entry: Entry) -> bool:
+    path = entry.path
+    if path in _NEVER or entry.value is _NEVER_IF.get(path, _NEVER):
+        return True
+    if path in _NEVER_SHARED:
+        return entry.origin.source == "project"
+    if path[0] == "env":
+        return _STEERING_VARIABLE.fullmatch(path[1]) is not None
+    # A bare name asks the vendor the user has chosen; anything else chooses another one.
+    return path == ("model",) and any(char in str(entry.value) for char in "/:")
+
+
+def _mode_refusal(
+    entry: Entry, below: Mapping[KeyPath, Entry], *, is_trusted: bool
+) -> Refusal | None:
+    strictness = _STRICTNESS[entry.value]
+    if strictness < _STRICTNESS["acceptEdits"]:
+        return "never"
+    earlier = below[MODE].value if MODE in below else "default"
+    # The mode that is in force anyway needs no trust, and no warning.
+    if is_trusted or entry.value == earlier or strictness > _STRICTNESS[earlier]:
+        return None
+    return "untrusted"

@@ -1,0 +1,96 @@
+"""Where settings files lie, lowest layer first.
+
+Of two files of one level, handaxe's own is the higher one. `HANDAXE_CONFIG_HOME` moves
+`~/.handaxe` and `CLAUDE_CONFIG_DIR` moves `~/.claude`; nothing moves managed settings, since who
+may set a variable may not lift them.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.faults import SetupError
+from handaxe.settings.fragment import Source
+from handaxe.text.near_names import nearest
+
+Scope = Literal["user", "project", "local"]
+SCOPES: tuple[Scope, ...] = ("user", "project", "local")
+OWN = ".handaxe"
+SHARED = ".claude"
+
+MANAGED_DIRECTORIES: tuple[str, ...] = (
+    ("/Library/Application Support/ClaudeCode", "/Library/Application Support/handaxe")
+    if sys.platform == "darwin"
+    else ("/etc/claude-code", "/etc/handaxe")
+)
+_NAMES: dict[Scope, str] = {
+    "user": "settings.json",
+    "project": "settings.json",
+    "local": "settings.local.json",
+}
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A settings file, there or not; or a directory of them."""
+
+    path: str
+    source: Source
+    is_directory: bool = False
+
+
+def all_places(root: str, sources: Sequence[Scope]) -> tuple[Place, ...]:
+    """Every file that may hold settings for a project, lowest first; managed ones always."""
+    found: list[Place] = []
+    for scope in SCOPES:
+        if scope in sources:
+            found += [Place(path, scope) for path in _files(root, scope)]
+    # In the home directory itself both levels are one file, and it is the user's.
+    users = {os.path.realpath(path.rpartition("/")[0]) for path in _files(root, "user")}
+    found = [place for place in found if place.source == "user" or _directory(place) not in users]
+    for directory in MANAGED_DIRECTORIES:
+        found.append(Place(f"{directory}/managed-settings.json", "policy"))
+        found.append(Place(f"{directory}/managed-settings.d", "policy", is_directory=True))
+    return tuple(found)
+
+
+def own_file(root: str, scope: Scope) -> str:
+    """The file that a change of this scope is written to."""
+    return _files(root, scope)[1]
+
+
+def read_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
+    """The layers that `--setting-sources` names; None stands for all, nothing for none."""
+    if given is None:
+        return SCOPES
+    names = given.replace(",", " ").split() if isinstance(given, str) else given
+    for name in names:
+        if name not in SCOPES:
+            near = nearest(name, SCOPES)
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise SetupError(
+                f"{name!r} is not a source of settings.{hint} Sources: {', '.join(SCOPES)}."
+            )
+    return tuple(scope for scope in SCOPES if scope in names)
+
+
+def _files(root: str, scope: Scope) -> tuple[str, str]:
+    """The ecosystem's file and handaxe's own."""
+    if scope == "user":
+        shared = os.environ.get("CLAUDE_CONFIG_DIR") or f"~/{SHARED}"
+        own = os.environ.get("HANDAXE_CONFIG_HOME") or f"~/{OWN}"
+        directories = (_absolute(shared), _absolute(own))
+    else:
+        directories = (f"{root}/{SHARED}", f"{root}/{OWN}")
+    shared_file, own_path = (f"{directory}/{_NAMES[scope]}" for directory in directories)
+    return shared_file, own_path
+
+
+def _directory(place: Place) -> str:
+    return place.path.rpartition("/")[0]
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH111 - cheaper than a Path

@@ -1,0 +1,84 @@
+"""Which folders the user trusts, by real path; kept in the data directory, outside any project.
+
+Trust goes with the hooks the folder had when it was given: other hooks need it given again.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.faults import SetupError
+from handaxe.disk import atomic
+
+FILE_NAME = "trust.json"
+_MAX_BYTES = 16 << 20
+
+
+class TrustedFolder(msgspec.Struct, frozen=True):
+    """A folder whose settings files may also allow."""
+
+    path: str
+    at: float
+    hooks: str = ""
+    """Digest of the hooks that were there; empty if there were none."""
+
+
+class _Record(msgspec.Struct, frozen=True):
+    folders: dict[str, TrustedFolder] = {}
+
+
+class TrustRecord:
+    """The user's word on folders."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = os.path.realpath(home / FILE_NAME)
+
+    def find(self, folder: str) -> TrustedFolder | None:
+        """What was said about this very folder; one above or below it does not count."""
+        return self._read()[0].folders.get(os.path.realpath(folder))
+
+    def folders(self) -> list[TrustedFolder]:
+        """All trusted folders, by path."""
+        return sorted(self._read()[0].folders.values(), key=lambda folder: folder.path)
+
+    def trust(self, folder: str, *, hooks: str = "") -> TrustedFolder:
+        """Trust a folder, with the hooks it has now."""
+        real = os.path.realpath(folder)
+        if not Path(real).is_dir():
+            raise SetupError(f"{folder} is not a directory. Name the project's directory.")
+        trusted = TrustedFolder(real, time.time(), hooks)
+        record, version = self._read()
+        self._write({**record.folders, real: trusted}, version)
+        return trusted
+
+    def revoke(self, folder: str) -> bool:
+        """Trust a folder no longer, there or not; whether it was trusted."""
+        record, version = self._read()
+        names = {folder, os.path.realpath(folder)} & record.folders.keys()
+        if names:
+            kept = {path: told for path, told in record.folders.items() if path not in names}
+            self._write(kept, version)
+        return bool(names)
+
+    def _read(self) -> tuple[_Record, atomic.Version | atomic.Absent]:
+        try:
+            data, version = atomic.read_regular(self.path, max_bytes=_MAX_BYTES)
+        except FileNotFoundError:
+            return _Record(), atomic.ABSENT
+        except (atomic.DiskFault, OSError) as error:
+            raise SetupError(f"{self.path} cannot be read: {error}.") from None
+        try:
+            return msgspec.json.decode(data, type=_Record), version
+        except msgspec.DecodeError as error:
+            raise SetupError(f"{self.path} is damaged ({error}). Remove it and trust again.") from None
+
+    def _write(
+        self, folders: dict[str, TrustedFolder], version: atomic.Version | atomic.Absent
+    ) -> None:
+        data = msgspec.json.format(msgspec.json.encode(_Record(folders)), indent=2) + b"\n"
+        try:
+            atomic.replace(self.path, [data], expect=version, mode=0o600, make_parents=True)
+        except atomic.DiskFault as error:
+            raise SetupError(f"{self.path} cannot be written: {error}.") from None

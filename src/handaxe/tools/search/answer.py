@@ -1,0 +1,194 @@
+"""What Grep answers: text for the model, data for the host, from what was found."""
+
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.ports.search import Elsewhere, Line, SearchMode, TextFound
+from handaxe.contract.result import ToolResult
+from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
+from handaxe.tools.search.spelling import clean, counted, shown
+
+_MODE_NAMES = {"content": "content", "files": "files_with_matches", "count": "count"}
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer, and how it was asked for."""
+
+    found: TextFound
+    mode: SearchMode
+    offset: int
+    limit: int
+    numbered: bool
+    cwd: str
+    timeout_s: float
+    glob: str | None
+
+    def result(self) -> ToolResult:
+        """The result of the call."""
+        found = self.found
+        content = self._content() if self.mode != "files" else None
+        body = content if content is not None else self._paths()
+        notes = self._notes()
+        text = "\n\n".join(filter(None, (body or self._nothing(), bracketed(notes))))
+        data: dict[str, Any] = {
+            "mode": _MODE_NAMES[self.mode],
+            **self._files(),
+            **({"content": content} if content is not None else {}),
+            **self._numbers(),
+            **({"appliedLimit": self.limit} if found.has_more and self.limit else {}),
+            **({"appliedOffset": self.offset} if self.offset else {}),
+            "truncated": found.has_more or not found.is_complete,
+            "isComplete": found.is_complete,
+            "skipped": skipped_data(found.skipped),
+            "elsewhere": [_elsewhere_data(look) for look in found.elsewhere],
+            "engine": found.engine,
+            "notes": notes,
+        }
+        return ToolResult(text, data=data)
+
+    def _paths(self) -> str:
+        return "\n".join(shown(entry.path, self.cwd) for entry in self.found.entries)
+
+    def _content(self) -> str:
+        if self.mode == "count":
+            return "\n".join(
+                f"{shown(entry.path, self.cwd)}:{entry.count}" for entry in self.found.entries
+            )
+        rows: list[str] = []
+        path = name = ""
+        for line in self.found.lines:
+            if line.path != path:
+                path, name = line.path, shown(line.path, self.cwd)
+            rows.append(_row(line, name, numbered=self.numbered))
+        rows += [
+            _rows(more.text, shown(more.path, self.cwd), numbered=self.numbered)
+            for more in self.found.more_lines
+        ]
+        return "\n".join(rows)
+
+    def _files(self) -> dict[str, Any]:
+        found = self.found
+        paths = [entry.path for entry in found.entries]
+        if self.mode == "content":
+            both = (*found.lines, *found.more_lines)
+            paths = list(dict.fromkeys(item.path for item in both))
+        return {"filenames": [clean(path) for path in paths], "numFiles": len(paths)}
+
+    def _numbers(self) -> dict[str, Any]:
+        found = self.found
+        numbers: dict[str, Any] = {}
+        if self.mode == "content":
+            shown_matches = sum(line.is_match and line.line > 0 for line in found.lines)
+            more = sum(more.text.count("\n") for more in found.more_lines)
+            numbers = {"numLines": found.shown_lines, "numMatches": shown_matches + more}
+            numbers["matches"] = [_match_data(line) for line in found.lines if line.line]
+        elif self.mode == "count":
+            numbers = {"numMatches": found.total_matches}
+            numbers["counts"] = [
+                {"file": clean(entry.path), "count": entry.count} for entry in found.entries
+            ]
+        totals = {"totalFiles": found.total_files, "totalLines": found.total_lines}
+        return {**numbers, **{name: n for name, n in totals.items() if n is not None}}
+
+    def _nothing(self) -> str:
+        if self.offset:
+            return "No entries at this offset"
+        return "No files found" if self.mode == "files" else "No matches found"
+
+    def _notes(self) -> list[str]:
+        found = self.found
+        notes: list[str] = []
+        if self.mode == "count" and found.total_matches is not None and found.total_files:
+            lines = counted(found.total_matches, "matching line")
+            notes.append(f"{lines} in {counted(found.total_files, 'file')} in all.")
+        if found.has_more:
+            notes.append(self._going_on())
+        if not found.is_complete:
+            notes.append(out_of_time(self.timeout_s, found.unvisited, self.cwd))
+        cut = sum(line.is_cut for line in found.lines)
+        if cut:
+            notes.append(f"{counted(cut, 'long line')} cut to what is around the match.")
+        is_empty = not found.entries and not found.shown_lines and not self.offset
+        return notes + (self._why_nothing() if is_empty else []) + self._left_out(is_empty=is_empty)
+
+    def _going_on(self) -> str:
+        found = self.found
+        things = "lines" if self.mode == "content" else "files"
+        number = found.shown_lines if self.mode == "content" else len(found.entries)
+        total = found.total_files if self.mode != "content" else None
+        of_all = f" of {total:,}" if total is not None else ""
+        last = self.offset + number
+        return f"Showing {things} {self.offset + 1}-{last}{of_all}. To go on: offset={last}"
+
+    def _why_nothing(self) -> list[str]:
+        notes = [self._second_look(look) for look in self.found.elsewhere]
+        if self.glob and "," in self.glob and "{" not in self.glob:
+            notes.append(f"Several globs are written as one: glob='{{{self.glob}}}'")
+        return notes
+
+    def _second_look(self, look: Elsewhere) -> str:
+        least = "" if look.is_complete else "at least "
+        example = shown(look.example, self.cwd)
+        if look.reason == "binary":
+            files = counted(look.files, "binary file")
+            return f"0 matches in text; {least}{files} with a match, e.g. {example}."
+        matches, files = counted(look.matches, "match"), counted(look.files, "ignored file")
+        return (
+            f"0 matches; {least}{matches} in {files}. To include them, give the file or its "
+            f"directory as path, e.g. path={example!r}."
+        )
+
+    def _left_out(self, *, is_empty: bool) -> list[str]:
+        skipped = self.found.skipped
+        notes: list[str] = []
+        if skipped.ignored and not (is_empty and self.found.elsewhere):
+            what = counted(skipped.ignored, "ignored entry")
+            notes.append(f"{what} (files or whole directories) not searched.")
+        if skipped.binary and is_empty:
+            notes.append(f"{counted(skipped.binary, 'binary file')} not searched as text.")
+        return notes + skipped_notes(skipped, verb="searched")
+
+
+def _row(line: Line, name: str, *, numbered: bool) -> str:
+    if not line.line:
+        return "--"
+    sign = ":" if line.is_match else "-"
+    number = f"{line.line}{sign}" if numbered else ""
+    return f"{name}{sign}{number}{line.text}"
+
+
+def _rows(text: str, name: str, *, numbered: bool) -> str:
+    """Many lines at once, each `12:text` or `12-text` so far."""
+    text = text.removesuffix("\n")
+    if "\n--" not in text and not text.startswith("--") and numbered and "-" not in text:
+        return f"{name}:" + text.replace("\n", f"\n{name}:")
+    rows: list[str] = []
+    for row in text.split("\n"):
+        digits = len(row) - len(row.lstrip("0123456789"))
+        if not digits:
+            rows.append("--")
+            continue
+        rows.append(f"{name}{row[digits]}{row if numbered else row[digits + 1 :]}")
+    return "\n".join(rows)
+
+
+def _match_data(line: Line) -> dict[str, Any]:
+    return {
+        "file": clean(line.path),
+        "line": line.line,
+        "column": line.column,
+        "text": line.text,
+        "ranges": [list(pair) for pair in line.ranges],
+        "isMatch": line.is_match,
+    }
+
+
+def _elsewhere_data(look: Elsewhere) -> dict[str, Any]:
+    return {
+        "reason": look.reason,
+        "matches": look.matches,
+        "files": look.files,
+        "example": clean(look.example),
+        "isComplete": look.is_complete,
+    }

@@ -1,0 +1,153 @@
+"""Glob: files by name, newest first."""
+
+from typing import Annotated, Any
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Display, Items, Text
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.search import BadQuery, NameQuery, NamesFound, Search
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.workdir import Workdir
+from handaxe.settings.model import Settings
+from handaxe.text import patterns
+from handaxe.text.patterns import GlobPattern
+from handaxe.tools.search.faults import BadPattern, NoDirectory
+from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
+from handaxe.tools.search.place import searched_place
+from handaxe.tools.search.spelling import clean, counted, shown
+
+
+class GlobArgs(ToolArgs, kw_only=True):
+    pattern: Annotated[str, "The pattern that the paths have to fit, such as `**/*.py`."]
+    path: Annotated[
+        str | None, "The directory to search in; the working directory if left out."
+    ] = None
+
+
+class Glob(Tool[GlobArgs]):
+    """Paths that fit a pattern."""
+
+    search_hint = "find files by name or extension, list directory, fd, ls"
+    uses = (Search, Files, Workdir, Settings)
+    max_files = 100
+
+    def effects_of(self, args: GlobArgs) -> Effects:
+        return Effects.reading(*_places(args))
+
+    def subjects(self, args: GlobArgs) -> tuple[Subject, ...]:
+        given, *literal = _places(args)
+        field = "path" if args.path is not None else None
+        return (
+            PathSubject(given, "read", field),
+            *(PathSubject(path, "read") for path in literal),
+        )
+
+    async def validate(self, args: GlobArgs, ctx: ToolContext) -> None:
+        try:
+            pattern = GlobPattern(args.pattern)
+        except patterns.BadPattern as bad:
+            raise BadPattern("pattern", args.pattern, bad.sentence, None) from None
+        if pattern.only_dirs:
+            better = args.pattern.rstrip("/") + "/**"
+            problem = "it ends in '/' and so names directories, not files."
+            raise BadPattern("pattern", args.pattern, problem, f"Try pattern={better!r}")
+
+    async def call(self, args: GlobArgs, ctx: ToolContext) -> ToolResult:
+        options, root = ctx[Settings].search, ctx[Workdir].resolve(_places(args)[0])
+        info = await searched_place(root, ctx)
+        if info.kind != "directory":
+            raise NoDirectory(root)
+        query = NameQuery(
+            pattern=_followed(args, root, info.path),
+            root=info.path,
+            limit=self.max_files,
+            respect_ignore=options.respect_ignore,
+            is_named=args.path is not None,
+            timeout_s=options.timeout_s,
+        )
+        try:
+            found = await ctx[Search].find_names(query)
+        except BadQuery as bad:
+            raise BadPattern("pattern", args.pattern, bad.diagnostic, None) from None
+        return _result(found, ctx[Workdir].current, options.timeout_s)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        where = f" in {partial_input['path']}" if partial_input.get("path") else ""
+        return f"Glob({partial_input.get('pattern', '')}{where})"
+
+    def show(self, args: GlobArgs, result: ToolResult) -> Display | None:
+        if not result.ok:
+            return None
+        _, _, notes = result.text.partition("\n\n")
+        items = Items(tuple(result.data["filenames"]))
+        return (items, Text(notes, "muted")) if notes else (items,)
+
+    def summary(self, args: GlobArgs, result: ToolResult) -> str:
+        if not result.ok:
+            return super().summary(args, result)
+        return f"Found {counted(result.data['totalMatches'], 'file')}"
+
+
+def _places(args: GlobArgs) -> tuple[str, ...]:
+    """Where the call looks: the given directory, and where an absolute pattern begins."""
+    given = args.path if args.path is not None else "."
+    if not args.pattern.startswith("/"):
+        return (given,)
+    try:
+        literal = GlobPattern(args.pattern).literal_directory
+    except patterns.BadPattern:
+        return (given,)
+    return (literal,) if args.path is None else (given, literal)
+
+
+def _followed(args: GlobArgs, root: str, real: str) -> str:
+    """The pattern; if it is absolute and begins with links, with the place they lead to."""
+    if args.path is None and root != real and args.pattern.startswith(root):
+        return patterns.escape(real) + args.pattern[len(root) :]
+    return args.pattern
+
+
+def _result(found: NamesFound, cwd: str, timeout_s: float) -> ToolResult:
+    notes: list[str] = []
+    is_cut = len(found.paths) < found.total
+    if is_cut:
+        notes.append(
+            f"The newest {len(found.paths)} of {found.total:,} files are shown. For others, narrow "
+            "the pattern or give a path further down."
+        )
+    if not found.is_complete:
+        notes.append(out_of_time(timeout_s, found.unvisited, cwd))
+    notes += _left_out(found)
+    text = "\n".join(shown(path, cwd) for path in found.paths) or "No files found"
+    if notes:
+        text += "\n\n" + bracketed(notes)
+    return ToolResult(
+        text,
+        data={
+            "filenames": [clean(path) for path in found.paths],
+            "numFiles": len(found.paths),
+            "truncated": is_cut or not found.is_complete,
+            "totalMatches": found.total,
+            "countIsComplete": found.is_complete,
+            "ignoredMatches": found.ignored_matches,
+            "skipped": skipped_data(found.skipped),
+        },
+    )
+
+
+def _left_out(found: NamesFound) -> list[str]:
+    notes: list[str] = []
+    if found.ignored_matches:
+        least = "" if found.is_ignored_count_complete else "at least "
+        files = counted(found.ignored_matches, "matching file")
+        notes.append(
+            f"{least}{files} not shown because of ignore files (such as .gitignore). To see them, "
+            "give their directory as path."
+        )
+    if found.skipped.links:
+        links = counted(found.skipped.links, "link")
+        notes.append(f"{links} leading elsewhere not followed.")
+    return notes + skipped_notes(found.skipped, verb="listed")

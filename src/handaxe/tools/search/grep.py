@@ -1,0 +1,165 @@
+"""Grep: text in files, as paths, lines or counts."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Display, Items, Table, Text
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.files import FileInfo, Files
+from handaxe.contract.ports.search import BadQuery, Search, SearchMode, TextQuery
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.workdir import Workdir
+from handaxe.settings.model import SearchOptions, Settings
+from handaxe.tools.search.advice import better_glob, better_pattern, better_type
+from handaxe.tools.search.answer import Answer
+from handaxe.tools.search.faults import BadPattern
+from handaxe.tools.search.place import searched_place
+from handaxe.tools.search.spelling import counted
+
+_MODES: dict[str, SearchMode] = {
+    "content": "content",
+    "files_with_matches": "files",
+    "count": "count",
+}
+Lines = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class GrepArgs(ToolArgs, kw_only=True):
+    pattern: Annotated[str, "The regular expression to search for."]
+    path: Annotated[
+        str | None, "The file or directory to search in; the working directory if left out."
+    ] = None
+    glob: Annotated[str | None, "Search only files that fit, such as `*.{ts,tsx}`."] = None
+    file_type: Annotated[str | None, "Search only files of this type, such as `py`."] = (
+        msgspec.field(default=None, name="type")
+    )
+    output_mode: Annotated[
+        Literal["content", "files_with_matches", "count"],
+        "Matching lines, paths of files that match, or matching lines counted per file.",
+    ] = "files_with_matches"
+    after: Annotated[Lines | None, "Lines to show after each match."] = msgspec.field(
+        default=None, name="-A"
+    )
+    before: Annotated[Lines | None, "Lines to show before each match."] = msgspec.field(
+        default=None, name="-B"
+    )
+    around: Annotated[Lines | None, "Lines to show before and after each match."] = msgspec.field(
+        default=None, name="-C"
+    )
+    context: Annotated[Lines | None, "The same as -C."] = None
+    ignore_case: Annotated[bool, "Ignore case."] = msgspec.field(default=False, name="-i")
+    line_numbers: Annotated[bool, "Show line numbers."] = msgspec.field(default=True, name="-n")
+    only_matching: Annotated[bool, "Show only the matching part of a line."] = msgspec.field(
+        default=False, name="-o"
+    )
+    multiline: Annotated[bool, "Let a match go across lines; `.` matches line breaks too."] = False
+    head_limit: Annotated[int, msgspec.Meta(ge=0), "How many lines or entries; 0 = all."] = 250
+    offset: Annotated[int, msgspec.Meta(ge=0), "How many lines or entries to skip first."] = 0
+
+
+class Grep(Tool[GrepArgs]):
+    """Text that fits a regular expression."""
+
+    search_hint = "search file contents, regex, ripgrep, find text usages"
+    uses = (Search, Files, Workdir, Settings)
+    default_limit = 250
+
+    def effects_of(self, args: GrepArgs) -> Effects:
+        return Effects.reading(_place(args))
+
+    def subjects(self, args: GrepArgs) -> tuple[Subject, ...]:
+        return (PathSubject(_place(args), "read", "path" if args.path is not None else None),)
+
+    async def call(self, args: GrepArgs, ctx: ToolContext) -> ToolResult:
+        options = ctx[Settings].search
+        path = ctx[Workdir].resolve(_place(args))
+        info = await searched_place(path, ctx)
+        try:
+            found = await ctx[Search].find_text(_query(args, info, options))
+        except BadQuery as bad:
+            raise _told(bad, args, ctx[Search]) from None
+        answer = Answer(
+            found=found,
+            mode=_MODES[args.output_mode],
+            offset=args.offset,
+            limit=args.head_limit,
+            numbered=args.line_numbers,
+            cwd=ctx[Workdir].current,
+            timeout_s=options.timeout_s,
+            glob=args.glob,
+        )
+        return answer.result()
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        where = f" in {partial_input['path']}" if partial_input.get("path") else ""
+        return f"Grep({partial_input.get('pattern', '')}{where})"
+
+    def show(self, args: GrepArgs, result: ToolResult) -> Display | None:
+        if not result.ok:
+            return None
+        data = result.data
+        notes = Text("\n".join(data["notes"]), "muted")
+        if data["mode"] == "content":
+            return (*_by_file(data["matches"]), notes)
+        if data["mode"] == "count":
+            rows = tuple((file["file"], str(file["count"])) for file in data["counts"])
+            return Table(("file", "matching lines"), rows), notes
+        return Items(tuple(data["filenames"])), notes
+
+    def summary(self, args: GrepArgs, result: ToolResult) -> str:
+        if not result.ok:
+            return super().summary(args, result)
+        data = result.data
+        if data["mode"] == "content":
+            return f"Found {counted(data['numLines'], 'line')}"
+        return f"Found {counted(data['totalFiles'], 'file')}"
+
+
+def _place(args: GrepArgs) -> str:
+    return args.path if args.path is not None else "."
+
+
+def _query(args: GrepArgs, info: FileInfo, options: SearchOptions) -> TextQuery:
+    around = args.around if args.around is not None else args.context or 0
+    return TextQuery(
+        pattern=args.pattern,
+        root=info.path,
+        is_file=info.kind == "file",
+        is_named=args.path is not None,
+        mode=_MODES[args.output_mode],
+        glob=args.glob or None,
+        file_type=args.file_type or None,
+        ignore_case=args.ignore_case,
+        only_matching=args.only_matching,
+        multiline=args.multiline,
+        before=args.before if args.before is not None else around,
+        after=args.after if args.after is not None else around,
+        offset=args.offset,
+        limit=args.head_limit or None,
+        respect_ignore=options.respect_ignore,
+        timeout_s=options.timeout_s,
+    )
+
+
+def _told(bad: BadQuery, args: GrepArgs, search: Search) -> BadPattern:
+    if bad.part == "glob":
+        glob = args.glob or ""
+        return BadPattern("glob", glob, bad.diagnostic, better_glob(glob, bad.diagnostic))
+    if bad.part == "type":
+        kind = args.file_type or ""
+        return BadPattern("type", kind, bad.diagnostic, better_type(kind, search.file_types()))
+    advice = better_pattern(args.pattern, bad.diagnostic)
+    return BadPattern("pattern", args.pattern, bad.diagnostic, advice)
+
+
+def _by_file(matches: list[dict[str, Any]]) -> Display:
+    groups: dict[str, list[str]] = {}
+    for line in matches:
+        groups.setdefault(line["file"], []).append(f"{line['line']}: {line['text']}")
+    return tuple(
+        block for file, lines in groups.items() for block in (Text(file), Items(tuple(lines)))
+    )

@@ -1,0 +1,51 @@
+"""What a search did not look at, in sentences."""
+
+from typing import Any
+
+from handaxe.contract.ports.search import Skipped
+from handaxe.tools.search.spelling import counted, shown
+
+MAX_NAMED = 5
+
+
+def skipped_notes(skipped: Skipped, *, verb: str) -> list[str]:
+    """One sentence per reason; nothing about what was not left out."""
+    notes: list[str] = []
+    if skipped.too_large:
+        notes.append(
+            f"{counted(skipped.too_large, 'file')} of more than 256 MiB not {verb}; name such a "
+            "file as path to search it."
+        )
+    if skipped.unreadable:
+        notes.append(f"{counted(skipped.unreadable, 'file or directory')} could not be read.")
+    if skipped.denied:
+        notes.append("Files that a Read rule denies are left out.")
+    return notes
+
+
+def skipped_data(skipped: Skipped) -> dict[str, Any]:
+    """The same as data, with the reasons that were counted."""
+    counts = {
+        "ignored": skipped.ignored,
+        "binary": skipped.binary,
+        "tooLarge": skipped.too_large,
+        "unreadable": skipped.unreadable,
+        "links": skipped.links,
+    }
+    known: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
+    return {**known, "denied": skipped.denied}
+
+
+def out_of_time(timeout_s: float, unvisited: list[str], cwd: str) -> str:
+    """That the time was up, and where to go on."""
+    stopped = f"Stopped after {timeout_s:g} s; this is what was found until then."
+    if not unvisited:
+        return f"{stopped} Narrow the search with path, glob or type."
+    named = ", ".join(shown(path, cwd) for path in unvisited[:MAX_NAMED])
+    more = f" and {len(unvisited) - MAX_NAMED:,} more" if len(unvisited) > MAX_NAMED else ""
+    return f"{stopped} To go on, search these with path: {named}{more}."
+
+
+def bracketed(notes: list[str]) -> str:
+    """Sentences about an answer, told apart from the answer."""
+    return "\n".join(f"[{note}]" for note in notes)

@@ -1,0 +1,41 @@
+"""How a path that was found is written down.
+
+In text it is relative to the working directory where it lies inside, absolute elsewhere; data
+holds absolute paths. What no text can show is escaped in both.
+"""
+
+import re
+
+from handaxe.session.workdir import is_inside
+
+_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+_NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def shown(path: str, directory: str) -> str:
+    """A path as text shows it to whoever works in `directory`."""
+    if path != directory and is_inside(path, directory):
+        path = path[len(directory.rstrip("/")) + 1 :]
+    return clean(path)
+
+
+def clean(path: str) -> str:
+    """A path with line breaks, controls and bytes that are no UTF-8 spelled out."""
+    if _UNSHOWABLE.search(path) is None:
+        return path
+    return _UNSHOWABLE.sub(_escape, path)
+
+
+def _escape(found: re.Match[str]) -> str:
+    char = found[0]
+    if char in _NAMED:
+        return _NAMED[char]
+    code = ord(char)
+    return f"\\x{code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code:02x}"
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 file`, `2,000 files`, `3 matches`."""
+    plural = "es" if thing.endswith("ch") else "ies" if thing.endswith("y") else "s"
+    stem = thing[:-1] if plural == "ies" else thing
+    return f"{number:,} {thing if number == 1 else stem + plural}"

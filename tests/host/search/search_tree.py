@@ -1,0 +1,51 @@
+"""A small tree to search, and the two engines that have to agree on it."""
+
+import os
+from pathlib import Path
+
+from handaxe.contract.ports.search import NameQuery, TextQuery
+from handaxe.host.search.local import LocalSearch
+
+ENGINES = ("ripgrep", "python")
+
+
+def engine(name: str, **options) -> LocalSearch:
+    return LocalSearch(use_ripgrep=name == "ripgrep", **options)
+
+
+def plant(root: Path, files: dict[str, str | bytes]) -> Path:
+    """Write files, each a second older than the one before."""
+    for age, (name, content) in enumerate(files.items()):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
+    return root
+
+
+async def grep(search: LocalSearch, root: Path, pattern: str, **query):
+    return await search.find_text(TextQuery(pattern=pattern, root=str(root), **query))
+
+
+async def glob(search: LocalSearch, root: Path, pattern: str, **query):
+    return await search.find_names(NameQuery(pattern=pattern, root=str(root), **query))
+
+
+def names(found, root: Path) -> list[str]:
+    """The paths of an answer, relative to the root."""
+    paths = found.paths if hasattr(found, "paths") else [entry.path for entry in found.entries]
+    return [path.removeprefix(f"{root}/") for path in paths]
+
+
+def counts(found, root: Path) -> dict[str, int]:
+    return {entry.path.removeprefix(f"{root}/"): entry.count for entry in found.entries}
+
+
+def lines(found, root: Path) -> list[str]:
+    """The lines of an answer, as `path:12:text`."""
+    shown = []
+    for line in found.lines:
+        sign = ":" if line.is_match else "-"
+        path = line.path.removeprefix(f"{root}/")
+        shown.append(f"{path}{sign}{line.line}{sign}{line.text}" if line.line else "--")
+    return shown

@@ -1,0 +1,31 @@
+"""Windows of lines: the same whether the text is split or searched."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handaxe.text import windows
+
+texts = st.lists(st.sampled_from(["a", "bc", "", "é", "x\ry"]), max_size=12).flatmap(
+    lambda words: st.sampled_from(["\n", "\r\n", "\r"]).flatmap(
+        lambda end: st.sampled_from(["", end]).map(lambda last: end.join(words) + last)
+    )
+)
+
+
+@settings(max_examples=500)
+@given(text=texts, offset=st.integers(-15, 15).filter(bool), limit=st.integers(1, 15))
+def test_searching_for_a_window_finds_what_splitting_finds(text: str, offset: int, limit: int):
+    split = windows.window_of(text, offset, limit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "_SPLIT_CHARS", 0)
+        searched = windows.window_of(text, offset, limit)
+    assert searched == split
+
+
+def test_a_window_deep_in_a_text_is_found():
+    text = "".join(f"line {number}\n" for number in range(1, 100_001))
+    assert windows.window_of(text, 70_000, 2) == (["line 70000", "line 70001"], 70_000, 100_000)
+    assert windows.window_of(text, -1, 5) == (["line 100000"], 100_000, 100_000)
+    assert windows.window_of(text, 100_001, 5) == ([], 100_001, 100_000)
+    assert windows.window_of(text, 2**62, 2**62) == ([], 2**62, 100_000)
