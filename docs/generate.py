@@ -206,23 +206,35 @@ def settings_page() -> Iterator[str]:
     yield "JSON object or the name of a file that holds one. Keys may be nested or dotted:"
     yield '`{"read": {"line_format": "tab"}}` and `{"read.line_format": "tab"}` are the same.'
     yield "A wrong key or value is an error that names the nearest valid key.\n"
-    yield from _table(("key", "type", "default", "meaning"), list(_settings(Settings, "")))
+    yield from _options(Settings, "")
 
 
-def _settings(options: type[Any], prefix: str) -> Iterator[tuple[str, ...]]:
+def _options(options: type[Any], prefix: str) -> Iterator[str]:
+    """A table of the options of one group, then a section for each group inside it."""
     hints = get_type_hints(options, include_extras=True)
+    rows: list[tuple[str, ...]] = []
+    groups: list[tuple[str, type[Any]]] = []
     for field in msgspec.structs.fields(options):
-        key = f"{prefix}{field.encode_name}"
         kind, text = _kind_and_text(hints[field.name])
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            yield from _settings(kind, f"{key}.")
+            groups.append((f"{prefix}{field.encode_name}", kind))
             continue
-        default = field.default
-        if default is msgspec.NODEFAULT:
-            made = field.default_factory
-            default = made() if callable(made) else None
+        default = _default_of(field)
         shown = "" if default is None else f"`{msgspec.json.encode(default).decode()}`"
-        yield f"`{key}`", _type_of(msgspec.json.schema(kind)), shown, text
+        schema = msgspec.json.schema(kind)
+        rows.append((f"`{prefix}{field.encode_name}`", _type_of(schema), shown, text))
+    if rows:
+        yield from _table(("key", "type", "default", "meaning"), rows)
+    for name, group in groups:
+        yield f"\n## {name}\n"
+        yield f"{_first(group.__doc__)}\n"
+        yield from _options(group, f"{name}.")
+
+
+def _default_of(field: msgspec.structs.FieldInfo) -> object:
+    if field.default is not msgspec.NODEFAULT:
+        return field.default
+    return field.default_factory() if callable(field.default_factory) else None
 
 
 def _kind_and_text(hint: object) -> tuple[Any, str]:

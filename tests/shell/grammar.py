@@ -4,7 +4,26 @@ from __future__ import annotations
 
 import random
 
-LOOKING = "ls cat head wc grep sort cut tr stat file du nl uniq seq which echo printf true".split()
+LOOKING = [
+    "ls",
+    "cat",
+    "head",
+    "wc",
+    "grep",
+    "sort",
+    "cut",
+    "tr",
+    "stat",
+    "file",
+    "du",
+    "nl",
+    "uniq",
+    "seq",
+    "which",
+    "echo",
+    "printf",
+    "true",
+]
 CHANGING = ["rm", "tee", "touch", "evil", "curl", "npm"]
 FILES = [
     "a.txt",
@@ -18,7 +37,7 @@ FILES = [
     "-l",
     "-n",
 ]
-SPECIAL = list(" \t\n;&|()<>$`'\"\\{}[]*?#!=~") + ["$(", "))", "&&", "||", "<<E\n", "\\\n"]
+SPECIAL = [*" \t\n;&|()<>$`'\"\\{}[]*?#!=~", "$(", "))", "&&", "||", "<<E\n", "\\\n"]
 
 
 class Maker:
@@ -157,10 +176,33 @@ class Maker:
             )
         if depth <= 0 or self.random.random() < 0.6:
             return self.pick(
-                self.random.choice(FILES), self.random.choice(FILES), "$x", '"$x"', "${x}", "'a;b'",
-                '"a && b"', "a#b", "\\;", "\\$x", "{a,b}", "{1..3}", "~", "$((1+2))", "$'a\\tb'", "${#x}",
-                "${x:-a.txt}", '"a\\"b"', "[ab].txt", "=", "!", "$?", "a\\ b", "''", "?.txt", "%s",
-            )  # fmt: skip
+                self.random.choice(FILES),
+                self.random.choice(FILES),
+                "$x",
+                '"$x"',
+                "${x}",
+                "'a;b'",
+                '"a && b"',
+                "a#b",
+                "\\;",
+                "\\$x",
+                "{a,b}",
+                "{1..3}",
+                "~",
+                "$((1+2))",
+                "$'a\\tb'",
+                "${#x}",
+                "${x:-a.txt}",
+                '"a\\"b"',
+                "[ab].txt",
+                "=",
+                "!",
+                "$?",
+                "a\\ b",
+                "''",
+                "?.txt",
+                "%s",
+            )
         inner = self.statement(depth - 1) if self.random.random() < 0.3 else self.simple(depth - 1)
         return self.pick(
             f"$({inner})",
@@ -176,7 +218,23 @@ class Maker:
 
     def redirect(self, depth: int) -> str:
         return self.pick(
-            "2>&1", ">/dev/null", "2>/dev/null", "&>/dev/null", "< a.txt", "> out", ">> out", ">| out",
-            "2> err", "&> out", "<> out", ">& out", "3>&1", ">&2", f"< {self.word(depth)}",
-            f"<<< {self.word(depth)}", f"> {self.word(depth)}", "{fd}> out", ">out <a.txt",
-        )  # fmt: skip
+            "2>&1",
+            ">/dev/null",
+            "2>/dev/null",
+            "&>/dev/null",
+            "< a.txt",
+            "> out",
+            ">> out",
+            ">| out",
+            "2> err",
+            "&> out",
+            "<> out",
+            ">& out",
+            "3>&1",
+            ">&2",
+            f"< {self.word(depth)}",
+            f"<<< {self.word(depth)}",
+            f"> {self.word(depth)}",
+            "{fd}> out",
+            ">out <a.txt",
+        )

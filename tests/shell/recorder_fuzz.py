@@ -6,6 +6,7 @@ By hand: `uv run python tests/shell/recorder_fuzz.py --commands 50000`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ from grammar import CHANGING, LOOKING, Maker
 from reference import decision
 
 BASH = "/bin/bash"
-REAL = "bash sh env timeout nice nohup xargs setsid stdbuf".split()
+REAL = ["bash", "sh", "env", "timeout", "nice", "nohup", "xargs", "setsid", "stdbuf"]
 RECORDED = [*LOOKING, *CHANGING, "sed", "find", "git", "id", "date"]
 SOURCE = r"""
 #include <fcntl.h>
@@ -103,12 +104,10 @@ class Recorder:
         try:
             process.wait(timeout=1)
         except subprocess.TimeoutExpired:
-            pass
+            pass  # The whole group is ended below either way.
         finally:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
-            except ProcessLookupError:
-                pass
             process.wait()
         if "&" in command or "(" in command or "`" in command:
             time.sleep(0.005)
@@ -128,7 +127,7 @@ def fuzz(commands: int, seed: int, *, verbose: bool = False) -> tuple[Counter[st
             counts["commands"] += 1
             _check(command, recorder, counts, broken)
             if verbose and number % 2000 == 1999:
-                print(number + 1, dict(counts), f"{len(broken)} broken", flush=True)
+                _say(f"{number + 1} {dict(counts)} {len(broken)} broken")
     return counts, broken
 
 
@@ -153,6 +152,11 @@ def _check(command: str, recorder: Recorder, counts: Counter[str], broken: list[
         broken.append(f"DENIED rm ran: {command!r}")
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--commands", type=int, default=20_000)
@@ -161,8 +165,8 @@ def main() -> int:
     start = time.perf_counter()
     counts, broken = fuzz(options.commands, options.seed, verbose=True)
     for line in broken[:50]:
-        print(line)
-    print(dict(counts), f"{len(broken)} broken, {time.perf_counter() - start:.0f} s")
+        _say(line)
+    _say(f"{dict(counts)} {len(broken)} broken, {time.perf_counter() - start:.0f} s")
     return 1 if broken else 0
 
 

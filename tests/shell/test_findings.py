@@ -13,11 +13,33 @@ from handaxe.shell import count_from_shfmt
 
 @pytest.mark.parametrize(
     "command",
-    ["git reset --hard", "git clean -fdx", "git checkout -- .", "git restore a", "git stash drop", "git branch -D a",
-     "git push --force", "git -C x push -f", "rm -rf a", "rm -fr a", "dd if=a of=b", "mkfs.ext4 /dev/sda", "shred a",
-     "truncate -s 0 a", "find . -delete", "chmod -R 777 .", "chown -R a b", "kubectl delete pod a", "sudo rm -rf a",
-     "bash -c 'git reset --hard'", "echo x > a", "xargs rm -rf", "kubectl -n x delete pod a", "git push --forc"],
-)  # fmt: skip
+    [
+        "git reset --hard",
+        "git clean -fdx",
+        "git checkout -- .",
+        "git restore a",
+        "git stash drop",
+        "git branch -D a",
+        "git push --force",
+        "git -C x push -f",
+        "rm -rf a",
+        "rm -fr a",
+        "dd if=a of=b",
+        "mkfs.ext4 /dev/sda",
+        "shred a",
+        "truncate -s 0 a",
+        "find . -delete",
+        "chmod -R 777 .",
+        "chown -R a b",
+        "kubectl delete pod a",
+        "sudo rm -rf a",
+        "bash -c 'git reset --hard'",
+        "echo x > a",
+        "xargs rm -rf",
+        "kubectl -n x delete pod a",
+        "git push --forc",
+    ],
+)
 def test_destructive_forms_are_named_with_a_reason(command):
     found = decision(command).destruction
     assert found

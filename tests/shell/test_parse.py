@@ -73,9 +73,21 @@ def test_a_word_has_a_literal_value_only_if_the_text_says_it(word, literal):
 
 @pytest.mark.parametrize(
     "command",
-    ["$[1]", 'echo $"a"', "echo ${ ls; }", "echo $((ls) | x)", "t\\\nime ls", "cat <<E", "a <<E $(\n)\nE\n",
-     "echo \"${x:-'}\"", "x <<$y\n$y\n", "[[ a ]]] b", "[[ -n# a ]]", "ls $'\\0'",
-     "echo $(( $(case a in a) ls;; esac) + 1 ))"],
-)  # fmt: skip
+    [
+        "$[1]",
+        'echo $"a"',
+        "echo ${ ls; }",
+        "echo $((ls) | x)",
+        "t\\\nime ls",
+        "cat <<E",
+        "a <<E $(\n)\nE\n",
+        'echo "${x:-\'}"',
+        "x <<$y\n$y\n",
+        "[[ a ]]] b",
+        "[[ -n# a ]]",
+        "ls $'\\0'",
+        "echo $(( $(case a in a) ls;; esac) + 1 ))",
+    ],
+)
 def test_what_can_be_read_in_two_ways_is_a_problem(command):
     assert parse(command).problems

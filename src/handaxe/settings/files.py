@@ -91,6 +91,8 @@ class SettingsFiles:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
+        self.also: tuple[str, ...] = ()
+        """More files whose change matters to whoever reads these."""
         self._files: dict[str, SettingsFile] = {}
         self._stamps: dict[str, Stamp | None] = {}
         self._is_unsure = False
@@ -120,8 +122,9 @@ class SettingsFiles:
     def _read(self) -> tuple[str, ...]:
         # Stamps are taken first: a change while we read shows at the next look.
         expanded = list(self._expanded())
-        self._watch(place.path for place in (*self._places, *expanded))
-        changed: list[str] = []
+        before = self._stamps
+        self._watch([*(place.path for place in (*self._places, *expanded)), *self.also])
+        changed = [path for path in self.also if self._stamps.get(path) != before.get(path)]
         files: dict[str, SettingsFile] = {}
         for place in expanded:
             file = self._files.get(place.path) or SettingsFile(place.path, place.source)

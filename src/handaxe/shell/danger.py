@@ -127,8 +127,8 @@ class _Finder:
     def _too_deep(self, fields: list[Field]) -> None:
         """Beyond the limits every word counts as a program that certainly runs."""
         self.danger.unknown = self.danger.unknown or "commands are nested too deeply"
-        for at in range(len(fields)):
-            self.danger.candidates.append(Candidate(tuple(fields[at : at + _HEAD]), certain=True))
+        heads = dict.fromkeys(tuple(fields[at : at + _HEAD]) for at in range(len(fields)))
+        self.danger.candidates.extend(Candidate(head, certain=True) for head in heads)
 
     def _unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         self.danger.unknown = f"the program {fields[0].text} is not known before it runs"

@@ -16,7 +16,6 @@ from msgspec import Struct
 from handaxe.shell.fields import Field
 from handaxe.shell.tables import load_toml, names
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
 _SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
@@ -77,7 +76,7 @@ def _runner(entry: dict[str, Any]) -> Runner:
 def is_wrapper(program: str | None) -> bool:
     """Whether `program` only runs the command it is given."""
     runner = runners().get(program or "")
-    return runner is not None and not runner.loose
+    return program == "eval" or (runner is not None and not runner.loose)
 
 
 def program_name(field: Field) -> str | None:
@@ -225,7 +224,7 @@ def _skip_options(runner: Runner, args: list[Field], inner: Inner) -> tuple[int,
         value = args[at].known
         if value is None:
             break
-        if runner.assigns and _ASSIGNMENT.match(value):
+        if runner.assigns and "=" in value and not value.startswith("-"):
             at += 1
             continue
         if not value.startswith("-") or value == "-":
@@ -237,7 +236,7 @@ def _skip_options(runner: Runner, args: list[Field], inner: Inner) -> tuple[int,
         at += step
         certain = certain and known
     if runner.assigns:
-        while at < len(args) and _ASSIGNMENT.match(args[at].value):
+        while at < len(args) and "=" in args[at].value:
             at += 1
     return at, certain
 

@@ -65,9 +65,12 @@ class SimpleReader(CompoundReader):
         return simple
 
     def _check_keyword(self, word: Word) -> None:
-        """Stop at a keyword that is spelled with a continued line; bash joins it first."""
-        if "\\\n" in word.text and word.text.replace("\\\n", "") in _KEYWORDS:
-            raise self.fail("a keyword is split over two lines", ambiguous=True)
+        """Stop at a keyword or assignment spelled over two lines; bash joins them first."""
+        if "\\\n" not in word.text:
+            return
+        joined = word.text.replace("\\\n", "")
+        if joined in _KEYWORDS or "=" in joined:
+            raise self.fail("a keyword or assignment is split over two lines", ambiguous=True)
 
     def _is_function(self, simple: Simple) -> bool:
         if len(simple.words) != 1 or simple.assignments or simple.redirects:

@@ -72,7 +72,9 @@ class TrustRecord:
         try:
             return msgspec.json.decode(data, type=_Record), version
         except msgspec.DecodeError as error:
-            raise SetupError(f"{self.path} is damaged ({error}). Remove it and trust again.") from None
+            raise SetupError(
+                f"{self.path} is damaged ({error}). Remove it and trust again."
+            ) from None
 
     def _write(
         self, folders: dict[str, TrustedFolder], version: atomic.Version | atomic.Absent

@@ -11,8 +11,6 @@ from collections.abc import Callable
 
 from handaxe.host.search.arguments import Marks
 
-END_OF_FILE = b"\n\r\n"
-"""With `--crlf` ripgrep's own line breaks, unlike those of the files, are CRLF."""
 LONG_LINE_BYTES = 1 << 20
 KEPT_OF_LONG_LINE = 1 << 13
 
@@ -20,6 +18,8 @@ Take = Callable[[bytes, bytes], bool]
 """Takes a path and whole lines of that file; True means that no more is wanted."""
 
 _IS_BINARY = re.compile(rb"(?:\r\n)?[^\n]*: binary file matches \(found [^\n]*\n")
+# With `--crlf` ripgrep's own line breaks are CRLF, but not those between two threads' files.
+_END_OF_FILE = re.compile(rb"\n\r?\n")
 _COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
 _NUMBER = re.compile(rb"\d+[:-](?:\d+:)?")
 
@@ -47,12 +47,12 @@ class HeadingStream:
                     break
                 self._path = self._named(data[at:nul])
                 at = nul + 1
-            end = data.find(END_OF_FILE, at)
-            if end < 0:
+            end = _END_OF_FILE.search(data, at)
+            if end is None:
                 break
-            if self._take(self._path, data[at : end + 1]):
+            if self._take(self._path, data[at : end.start() + 1]):
                 return True
-            self._path, at = None, end + len(END_OF_FILE)
+            self._path, at = None, end.end()
         return self._hand_on(data, at)
 
     def finish(self) -> bool:

@@ -1,7 +1,7 @@
 """Ignore files as ripgrep reads them: `.rgignore` before `.ignore` before `.gitignore`.
 
 Within one kind the file nearest to an entry speaks first. A `.gitignore` holds in a repository
-and outside of one, but not across the border of a repository into the one around it.
+and outside of one, and in the repositories inside it too.
 """
 
 import os
@@ -19,13 +19,12 @@ _ANY_NAME = "\x01"
 class Layer:
     """The ignore files of one directory."""
 
-    __slots__ = ("base", "files", "has_git")
+    __slots__ = ("base", "files")
 
-    def __init__(self, base: str, files: dict[str, IgnoreFile], *, has_git: bool) -> None:
+    def __init__(self, base: str, files: dict[str, IgnoreFile]) -> None:
         self.base = base
         """The directory, absolute and with a slash at its end."""
         self.files = files
-        self.has_git = has_git
 
 
 class Ignores:
@@ -76,7 +75,6 @@ class Ignores:
     def verdict(self, path: str, *, is_dir: bool) -> bool:
         """Whether this very entry is ignored; the directories above it are not asked."""
         for kind in NAMES:
-            is_git = kind == ".gitignore"
             for layer in self._layers:
                 file = layer.files.get(kind)
                 word = (
@@ -84,8 +82,6 @@ class Ignores:
                 )
                 if word is not None:
                     return word
-                if is_git and layer.has_git:
-                    break
         return False
 
     def _index(self, base: str, patterns: Iterable[IgnorePattern]) -> Iterable[str]:
@@ -102,14 +98,14 @@ class Ignores:
                 yield last.source
 
 
-def layer_of(directory: str, names: Iterable[str], *, has_git: bool) -> Layer | None:
-    """The layer of a directory whose ignore files have these names; None if it adds nothing."""
+def layer_of(directory: str, names: Iterable[str]) -> Layer | None:
+    """The layer of a directory whose ignore files have these names; None if they are empty."""
     files: dict[str, IgnoreFile] = {}
     for name in names:
         file = _read(directory + name)
         if file is not None:
             files[name] = file
-    return Layer(directory, files, has_git=has_git) if files or has_git else None
+    return Layer(directory, files) if files else None
 
 
 def above(root: str) -> Ignores:
@@ -119,7 +115,7 @@ def above(root: str) -> Ignores:
     while here not in {"/", ""}:
         here = here.rpartition("/")[0]
         base = here + "/"
-        layer = layer_of(base, NAMES, has_git=os.path.lexists(base + ".git"))
+        layer = layer_of(base, NAMES)
         if layer is not None:
             layers.append(layer)
     return Ignores(tuple(layers))

@@ -73,10 +73,10 @@ class LineReader:
             self._is_inside = False
             return raw.decode("utf-8", "replace"), [], False
         ranges: list[tuple[int, int]] = []
-        text, has_gap = "", False
+        text, has_gap = b"", False
         at, start = 0, 0 if self._is_inside else None
         for found in self._either.finditer(raw):
-            text += raw[at : found.start()].decode("utf-8", "replace")
+            text += raw[at : found.start()]
             at = found.end()
             if found[0] == self._marks.gap:
                 has_gap = True
@@ -85,11 +85,14 @@ class LineReader:
             elif start is not None:
                 ranges.append((start, len(text)))
                 start = None
-        text += raw[at:].decode("utf-8", "replace")
+        text += raw[at:]
         if start is not None:
             ranges.append((start, len(text)))
         self._is_inside = start is not None
-        return text, [pair for pair in ranges if pair[0] < pair[1]], has_gap
+        ranges = [pair for pair in ranges if pair[0] < pair[1]]
+        # A mark may stand inside a character, so the bytes are joined before they are decoded.
+        shown = text.decode("utf-8", "replace")
+        return shown, ranges if text.isascii() else _in_characters(ranges, text), has_gap
 
 
 def window(text: str, ranges: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
@@ -105,6 +108,13 @@ def window(text: str, ranges: list[tuple[int, int]]) -> tuple[str, list[tuple[in
         if start < end and stop > begin
     ]
     return head + text[begin:end] + tail, inside
+
+
+def _in_characters(ranges: list[tuple[int, int]], text: bytes) -> list[tuple[int, int]]:
+    def characters(offset: int) -> int:
+        return len(text[:offset].decode("utf-8", "replace"))
+
+    return [(characters(start), characters(end)) for start, end in ranges]
 
 
 def _plain(line: Line) -> str:

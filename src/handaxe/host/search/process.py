@@ -77,7 +77,7 @@ class Run:
         if not line.startswith(b"rg: DEBUG|"):
             if line and sum(map(len, self.complaints)) < MAX_COMPLAINT_BYTES:
                 self.complaints.append(line)
-        elif b"IgnoreMatch(Gitignore(" in line:
+        elif b": Ignore(IgnoreMatch(Gitignore(" in line:
             self.ignored += 1
         elif b": found binary data at offset" in line:
             self.binary += 1

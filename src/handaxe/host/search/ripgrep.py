@@ -21,7 +21,7 @@ from handaxe.contract.ports.search import (
     TextFound,
     TextQuery,
 )
-from handaxe.host.search.arguments import Manner, Marks, command, is_told_why, needs_json
+from handaxe.host.search.arguments import VCS_NAMES, Manner, Marks, command, is_told_why, needs_json
 from handaxe.host.search.blocks import CountStream, HeadingStream, PathStream, in_path_order
 from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.lines import LineReader
@@ -73,11 +73,12 @@ class Ripgrep:
             else self._counts()
         )
         is_empty = not found.shown_lines and not found.entries and not self._query.offset
-        if is_empty and found.is_complete:
+        if is_empty and self._is_complete:
             found = msgspec.structs.replace(found, elsewhere=self._second_look())
         return msgspec.structs.replace(
             found,
-            is_complete=self._is_complete and found.is_complete,
+            is_complete=self._is_complete,
+            unvisited=[] if self._is_complete else self._branches(),
             skipped=self._skipped(found),
             engine="ripgrep",
         )
@@ -181,6 +182,19 @@ class Ripgrep:
             total_files=page.files if is_whole else None,
             has_more=page.has_more,
         )
+
+    def _branches(self) -> list[str]:
+        """The directories right below the root: what to search one by one if all is too much."""
+        if self._query.is_file:
+            return []
+        with os.scandir(self._place.directory) as entries:
+            names = sorted(
+                entry.name
+                for entry in entries
+                if entry.name not in VCS_NAMES and entry.is_dir(follow_symlinks=False)
+            )
+        paths = [self._place.prefix + name for name in names]
+        return [path for path in paths if self._hides is None or not self._hides(path)]
 
     def _second_look(self) -> list[Elsewhere]:
         """Where nothing was found: what there is in the files that were passed by."""

@@ -64,11 +64,9 @@ class Walk:
             directory, ignores = self._waiting.pop()
             listing = self._list(self._opened + directory)
             if listing is not None:
-                files, directories, own_ignores, has_git = listing
-                if ignores is not None and (own_ignores or has_git):
-                    layer = ignore_files.layer_of(
-                        self._base + directory, own_ignores, has_git=has_git
-                    )
+                files, directories, own_ignores = listing
+                if ignores is not None and own_ignores:
+                    layer = ignore_files.layer_of(self._base + directory, own_ignores)
                     ignores = ignores.below(layer)
                 left_out = self._ignored_files(directory, files, ignores)
                 self._go_on(directory, directories, ignores)
@@ -78,18 +76,17 @@ class Walk:
         """Directories the walk did not get to, the topmost ones of each branch."""
         return [self._base + directory.rstrip("/") for directory, _ in self._waiting]
 
-    def _list(self, path: str) -> tuple[list[os.DirEntry[str]], list[str], list[str], bool] | None:
+    def _list(self, path: str) -> tuple[list[os.DirEntry[str]], list[str], list[str]] | None:
         files: list[os.DirEntry[str]] = []
         directories: list[str] = []
         own_ignores: list[str] = []
-        has_git = False
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
                     name = entry.name
                     if name in _NEVER:
-                        has_git = has_git or name == ".git"
-                    elif entry.is_dir(follow_symlinks=False):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
                         directories.append(name)
                     else:
                         files.append(entry)
@@ -100,7 +97,7 @@ class Walk:
         except OSError:
             self.unreadable += 1
             return None
-        return files, directories, own_ignores, has_git
+        return files, directories, own_ignores
 
     def _ignored_files(
         self, directory: str, files: list[os.DirEntry[str]], ignores: Ignores | None

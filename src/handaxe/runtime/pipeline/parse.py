@@ -45,20 +45,29 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
         raise BadInput(tool.name, problems.problems) from None
     notes = (*((renamed,) if renamed else ()), *coerced)
     effects = tool.effects_of(args)
-    parsed = Parsed(call, tool, args, effects, (), {}, notes)
-    return with_touched(parsed, effects, tool.subjects(args), among)
-
-
-def with_touched(
-    parsed: Parsed, effects: Effects, subjects: tuple[Subject, ...], among: Collaborators
-) -> Parsed:
-    """The call with these effects and subjects, their paths resolved."""
+    subjects = tool.subjects(args)
     places: dict[str, Located] = {}
     for subject in subjects:
         if isinstance(subject, PathSubject):
             _locate(subject.path, places, among)
     effects = _resolved(effects, places, among)
+    return Parsed(call, tool, args, effects, subjects, places, notes)
+
+
+def situated(parsed: Parsed, effects: Effects, subjects: tuple[Subject, ...]) -> Parsed:
+    """The call with what it touches by the session's state: places that stand for themselves."""
+    places = {
+        subject.path: Located(subject.path, subject.path, is_final=True)
+        for subject in subjects
+        if isinstance(subject, PathSubject)
+    }
     return msgspec.structs.replace(parsed, effects=effects, subjects=subjects, places=places)
+
+
+def followed(parsed: Parsed, among: Collaborators) -> Parsed:
+    """The call with its effects at the ends of its paths, after those were followed farther."""
+    effects = _resolved(parsed.tool.effects_of(parsed.args), parsed.places, among)
+    return msgspec.structs.replace(parsed, effects=effects)
 
 
 def _locate(path: str, places: dict[str, Located], among: Collaborators) -> Located:
@@ -70,17 +79,21 @@ def _locate(path: str, places: dict[str, Located], among: Collaborators) -> Loca
 
 
 def _resolved(effects: Effects, places: dict[str, Located], among: Collaborators) -> Effects:
-    """The same effects with every path followed to the file it means."""
+    """The same effects with every path followed to the file it means; a link counts as well."""
     if not effects.reads and not effects.writes:
         return effects
 
     def follow(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
-        return tuple(
-            Resource("path", _locate(resource.name, places, among).real)
-            if resource.kind == "path"
-            else resource
-            for resource in resources
-        )
+        found: list[Resource] = []
+        for resource in resources:
+            if resource.kind != "path":
+                found.append(resource)
+                continue
+            place = _locate(resource.name, places, among)
+            found.append(Resource("path", place.real))
+            if place.path != place.real:
+                found.append(Resource("path", place.path))
+        return tuple(found)
 
     reads = follow(effects.reads)
     writes = reads if effects.writes == effects.reads else follow(effects.writes)

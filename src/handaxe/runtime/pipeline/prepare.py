@@ -18,7 +18,7 @@ from handaxe.contract.subjects import Access, PathSubject, TextSubject
 from handaxe.runtime.hooks.run import strictest
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_binding
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.parse import Parsed, parse, with_touched
+from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -87,7 +87,10 @@ async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
             parsed = parse(ToolCall(parsed.call.id, parsed.call.tool, outcome.input), among)
             parsed, grants, ctx = await _situated(parsed, among)
             validated = await _validates(parsed, ctx)
+    has_more_to_follow = any(not place.is_final for place in parsed.places.values())
     decision = await _permit(parsed, ctx, hooks_word, among)
+    if has_more_to_follow:
+        parsed = followed(parsed, among)
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
@@ -118,7 +121,7 @@ async def _situated(
     found = await parsed.tool.situate(parsed.args, ctx)
     if found is None:
         return parsed, grants, ctx
-    parsed = with_touched(parsed, *found, among)
+    parsed = situated(parsed, *found)
     return (parsed, *_context(parsed, among))
 
 

@@ -39,6 +39,8 @@ class Step(msgspec.Struct):
 
     def is_done(self, now: State) -> bool:
         """Whether the path is already as it was before."""
+        if self.expected.has_more_parents(self.target) and now.has_more_parents(self.target):
+            return False
         return now.is_same(self.target) and self.mode in (None, now.mode)
 
     def objection(self, now: State) -> str:

@@ -66,6 +66,11 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.digest == other.digest
         return self.is_same_inode(other)
 
+    def has_more_parents(self, other: "State") -> bool:
+        """Whether both are nothing, but directories were made on the way to this one."""
+        is_nothing = self.kind == other.kind == "absent"
+        return is_nothing and self.missing_parents < other.missing_parents
+
     def is_same_inode(self, other: "State") -> bool:
         """Whether both are one file that nobody wrote to in between."""
         return (self.dev, self.ino, self.size_bytes, self.mtime_ns) == (

@@ -6,7 +6,6 @@ somebody makes right now is never overwritten unseen.
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from handaxe.disk.directories import locked_directory
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import explained
 from handaxe.disk.places import open_regular_at
-from handaxe.storage.undo.layout import sync_names
 from handaxe.storage.undo.records import State
 
 OwnLinks = Callable[[int, int], int]
@@ -98,24 +96,26 @@ def _dress(place: str, target: State) -> None:
 def _remove(place: str, now: State) -> None:
     if now.kind == "file":
         atomic.delete(place, expect=_version(now))
-    elif now.kind == "directory":
-        with explained("remove the directory"):
-            Path(place).rmdir()
-            sync_names(Path(place).parent)
-    elif now.kind == "link":
-        parent, name = os.path.split(place)
-        with locked_directory(parent) as directory, explained("remove the link"):
+        return
+    if now.kind == "absent":
+        return
+    parent, name = os.path.split(place)
+    with locked_directory(parent) as directory, explained(f"remove the {now.kind}"):
+        if now.kind == "link":
             _refuse_other_link(name, directory.fd, now.target)
             os.unlink(name, dir_fd=directory.fd)
-            directory.sync()
+        else:
+            os.rmdir(name, dir_fd=directory.fd)
+        directory.sync()
 
 
 def _remove_empty_parents(place: str, count: int) -> None:
     """Take the directories away that the call had made, unless somebody uses them."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, atomic.DiskFault):
         for parent in list(Path(place).parents)[:count]:
-            parent.rmdir()
-            sync_names(parent.parent)
+            with locked_directory(str(parent.parent)) as directory:
+                os.rmdir(parent.name, dir_fd=directory.fd)
+                directory.sync()
 
 
 def _put_link(place: str, target: bytes, now: State) -> None:
@@ -132,12 +132,10 @@ def _put_link(place: str, target: bytes, now: State) -> None:
 def _put_directory(place: str, mode: int, now: State) -> None:
     if now.kind in {"file", "link"}:
         _remove(place, now)
-    with explained("make the directory again"):
-        directory = Path(place)
-        directory.mkdir(parents=True, exist_ok=True)
-        if stat.S_IMODE(directory.lstat().st_mode) != mode:
-            directory.chmod(mode)
-        sync_names(directory.parent)
+    # Opening it with its parents refuses any link on the way, as for files.
+    with locked_directory(place, make=True) as directory, explained("make the directory again"):
+        os.fchmod(directory.fd, mode)
+        directory.sync()
 
 
 def _refuse_other_link(name: str, directory_fd: int, target: bytes) -> None:

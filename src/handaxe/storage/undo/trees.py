@@ -48,7 +48,7 @@ def changes(
     skipped = frozenset(left_out)
     for place, before in found.items():
         now = look_at(place, before)
-        if not now.is_same(before) or (now.mode != before.mode and now.kind != "absent"):
+        if not now.is_same(before) or now.mode != before.mode or now.has_more_parents(before):
             changed.append(now)
         if now.kind == "directory" and now.path not in skipped:
             places |= dict.fromkeys(_all_below(place))

@@ -99,7 +99,10 @@ STEPS = (
     ),
     Step(
         "Undo it",
-        ("What a file was before is on disk before the file is changed, so every change can go back.",),
+        (
+            "What a file was is kept on disk before the file is changed, so every change can be put",
+            "back: by the model, or by you with `handaxe undo`.",
+        ),
         (("Undo", {}),),
     ),
     Step(
@@ -145,7 +148,9 @@ class _Tour:
     async def walk(self) -> bool:
         """Show every step and then the log; whether all calls ended as foretold."""
         went_well = True
-        self._line(f"A throw-away project, {len(STEPS)} messages of a model that we play ourselves.")
+        self._line(
+            f"A throw-away project, {len(STEPS)} messages of a model that we play ourselves."
+        )
         async with Session(
             self._project, permission_mode="acceptEdits", deny=["Read(*.key)"], home=self._home
         ) as session:

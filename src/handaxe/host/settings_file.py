@@ -1,0 +1,153 @@
+"""The settings of a session, and the files of this machine that they are written to."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.file_faults import Missing
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
+from handaxe.contract.setting_faults import BadSetting, SettingNotWritten, UnknownSetting
+from handaxe.settings.editing import edited, problems_with
+from handaxe.settings.files import MAX_BYTES
+from handaxe.settings.fragment import Entry
+from handaxe.settings.keys import (
+    Key,
+    KeyPath,
+    find_key,
+    groups,
+    is_unused,
+    keys,
+    nearest_key,
+    split_key,
+)
+from handaxe.settings.layers import Merged
+from handaxe.settings.located_json import BadJson
+
+Complaints = Callable[[KeyPath, object], list[str]]
+"""What else is wrong with a value: whether a rule is a rule is not known here."""
+
+
+class SettingFiles(SettingsStore):
+    """Settings that stand in files."""
+
+    def __init__(
+        self,
+        files: Files,
+        own_files: Mapping[Scope, str],
+        *,
+        view: Callable[[], Merged],
+        changed: Callable[[], object],
+        complaints: Complaints = lambda _path, _value: [],
+    ) -> None:
+        """`view` gives what is in force, and `changed` is called when a file was written."""
+        self._files = files
+        self._own_files = own_files
+        self._view = view
+        self._changed = changed
+        self._complaints = complaints
+
+    def listed(self) -> list[Setting]:
+        """Every setting that somebody set, by key."""
+        found = self._view().entries
+        return [_setting(path, found[path]) for path in sorted(found)]
+
+    def find(self, key: str) -> Setting:
+        """One setting, or a group of them as one object."""
+        path = split_key(key)
+        merged = self._view()
+        if path in merged.entries:
+            return _setting(path, merged.entries[path])
+        option = find_key(path)
+        inside = {
+            found: entries for found, entries in merged.entries.items() if _holds(path, found)
+        }
+        if option is None and path not in groups() and not is_unused(path):
+            raise _unknown(path)
+        if inside or path in groups():
+            plain = msgspec.to_builtins(merged.settings)
+            for name in path:
+                plain = plain.get(name, {})
+            origins = tuple(_origin(entry) for entries in inside.values() for entry in entries)
+            return Setting(key, plain, origins, option[0].doc if option else "")
+        if option is None:
+            return Setting(key, None, is_used=False)
+        return Setting(key, _default(*option), meaning=option[0].doc)
+
+    def file_of(self, scope: Scope) -> str:
+        """The real path of the file that a change of this scope is written to."""
+        return self._own_files[scope]
+
+    def check(self, key: str, value: object) -> None:
+        """Raise unless the setting may have this value; None removes it."""
+        path = split_key(key)
+        if path in groups():
+            inside = ", ".join(
+                sorted(found.name for found in keys().values() if path == found.path[:-1])
+            )
+            raise BadSetting(f"`{key}` is a group; set one of its settings: {inside}.")
+        if find_key(path) is None and not is_unused(path):
+            raise _unknown(path)
+        problems = [found.text for found in problems_with(path, value)] if value is not None else []
+        problems += self._complaints(path, value)
+        if problems:
+            raise BadSetting(f"{'; '.join(problems)}.")
+
+    async def change(self, key: str, value: object, scope: Scope) -> Setting:
+        """Write a value, or remove it with None; the setting as it is then in force."""
+        self.check(key, value)
+        path, file = split_key(key), self._own_files[scope]
+        try:
+            try:
+                loaded = await self._files.load(file, max_bytes=MAX_BYTES)
+            except Missing:
+                loaded = None
+            text = loaded.data.decode("utf-8") if loaded is not None else None
+            new = edited(text, path, value)
+            if new != text and not (text is None and value is None):
+                version = loaded.version if loaded is not None else None
+                await self._files.replace(file, [new.encode()], expect=version)
+        except (BadJson, UnicodeDecodeError) as error:
+            raise SettingNotWritten(
+                f"{file} is not JSON ({error}), so it was left alone. Mend it first."
+            ) from None
+        except ToolFault as fault:
+            raise SettingNotWritten(f"{file} was not changed: {fault.sentence}") from fault
+        self._changed()
+        return self.find(key)
+
+
+def _setting(path: KeyPath, entries: tuple[Entry, ...]) -> Setting:
+    is_list = entries[0].kind in {"item", "empty"}
+    value: Any = entries[0].value
+    if is_list:
+        value = [entry.value for entry in entries if entry.kind == "item"]
+    option = find_key(path)
+    return Setting(
+        ".".join(path),
+        value,
+        tuple(_origin(entry) for entry in entries),
+        option[0].doc if option else "",
+        is_used=option is not None,
+    )
+
+
+def _default(key: Key, name: str | None) -> object:
+    return None if name is not None else msgspec.to_builtins(key.default)
+
+
+def _origin(entry: Entry) -> SettingOrigin:
+    origin = entry.origin
+    return SettingOrigin(origin.source, origin.file, origin.line)
+
+
+def _holds(path: KeyPath, found: KeyPath) -> bool:
+    return len(found) > len(path) and found[: len(path)] == path
+
+
+def _unknown(path: KeyPath) -> UnknownSetting:
+    near = nearest_key(path)
+    hint = f" Did you mean `{near}`?" if near else ""
+    return UnknownSetting(f"There is no setting `{'.'.join(path)[:120]}`.{hint}")
