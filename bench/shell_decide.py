@@ -2,6 +2,7 @@
 
 Run: `uv run python bench/shell_decide.py`. Prints numbers, never pass or fail.
 """
+# pyright: basic
 
 from __future__ import annotations
 

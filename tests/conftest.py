@@ -11,6 +11,8 @@ from handaxe import Session
 def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing of the machine's own handaxe or user settings reaches a test."""
     monkeypatch.setenv("HANDAXE_HOME", str(tmp_path_factory.mktemp("handaxe-home")))
+    for name in ("HANDAXE_CONFIG_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Every example in the documentation runs as it stands."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,3 +51,12 @@ def test_the_quick_start_has_at_most_ten_lines_of_code():
 def test_the_own_tools_of_the_guide_need_fewer_than_thirty_lines():
     example = (HOUSE / "docs" / "examples" / "own_tool.py").read_text()
     assert len(example.splitlines()) < 30
+
+
+def test_the_code_of_the_guide_for_own_tools_works(tmp_path: Path):
+    guide = (HOUSE / "docs" / "guides" / "own-tools.md").read_text()
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", guide, re.DOTALL | re.MULTILINE))
+    module = tmp_path / "own_tools.py"
+    module.write_text(f"{code}\n\ntest_my_tool_keeps_the_contract()\n")
+    ran = subprocess.run([sys.executable, module], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -1,4 +1,5 @@
 """Makes the reference beside these tests importable."""
+# pyright: basic
 
 import sys
 from pathlib import Path

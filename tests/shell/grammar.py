@@ -1,8 +1,10 @@
 """Random bash commands from a grammar, biased towards what two readers may read differently."""
+# pyright: basic
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 LOOKING = [
     "ls",
@@ -64,7 +66,7 @@ class Maker:
                 text = text[:at] + self.random.choice(SPECIAL) + text[at:]
         return text
 
-    def pick(self, *options):
+    def pick(self, *options: Callable[[], str] | str) -> str:
         chosen = self.random.choice(options)
         return chosen() if callable(chosen) else chosen
 
@@ -92,7 +94,8 @@ class Maker:
             lambda: f"while false; do {self.script(inner)}; done",
             lambda: f"until {self.simple(0)} || true; do {self.script(inner)}; done",
             lambda: (
-                f"case {self.word(inner)} in a*) {self.script(inner)};; *) {self.simple(inner)};; esac"
+                f"case {self.word(inner)} in a*) {self.script(inner)};; "
+                f"*) {self.simple(inner)};; esac"
             ),
             lambda: f"! {self.simple(inner)}",
             lambda: f"time {self.simple(inner)}",

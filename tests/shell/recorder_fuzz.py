@@ -2,6 +2,7 @@
 
 By hand: `uv run python tests/shell/recorder_fuzz.py --commands 50000`.
 """
+# pyright: basic
 
 from __future__ import annotations
 

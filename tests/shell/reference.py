@@ -1,4 +1,5 @@
 """A small reference of the path rules, for tests of shell verdicts only."""
+# pyright: basic
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Destructive forms, proposals, explanations and second opinions."""
+# pyright: basic
 
 from __future__ import annotations
 
@@ -106,6 +107,13 @@ def test_a_proposed_rule_would_allow_its_examples_only():
             assert decision(example, allow=[proposal.rule]).verdict == "allow"
         for example in proposal.would_not_match:
             assert decision(example, allow=[proposal.rule]).verdict == "ask"
+
+
+def test_a_decision_lists_the_paths_it_rests_on():
+    found = decision("cat src/../a.txt | grep x < b.txt")
+    paths = [(use.path, use.joined, use.access) for use in found.uses]
+    assert ("/repo/a.txt", "/repo/src/../a.txt", "read") in paths
+    assert ("/repo/b.txt", "/repo/b.txt", "read") in paths
 
 
 def _shfmt(text: str) -> int | None:

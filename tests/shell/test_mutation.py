@@ -1,4 +1,5 @@
 """A foreign command put at any token boundary of a harmless one is never allowed."""
+# pyright: basic
 
 from __future__ import annotations
 

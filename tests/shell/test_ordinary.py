@@ -1,4 +1,5 @@
 """Ordinary read-only commands pass without a prompt."""
+# pyright: basic
 
 from __future__ import annotations
 

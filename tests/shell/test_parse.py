@@ -1,4 +1,5 @@
 """The syntax model of commands."""
+# pyright: basic
 
 from __future__ import annotations
 

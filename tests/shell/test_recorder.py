@@ -1,4 +1,5 @@
 """What runs in real bash is what the verdict said could run."""
+# pyright: basic
 
 from __future__ import annotations
 

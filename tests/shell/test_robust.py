@@ -1,10 +1,12 @@
 """decide() never raises, stays fast, and no limit weakens a deny."""
+# pyright: basic
 
 from __future__ import annotations
 
 import random
 import subprocess
 import time
+from typing import Any
 
 from grammar import Maker
 from hypothesis import given, settings
@@ -69,7 +71,7 @@ def test_the_parser_accepts_only_what_bash_accepts():
 
 
 def test_length_and_number_of_parts_never_weaken_a_deny():
-    deny = {"allow": ["Bash"], "deny": ["Bash(rm:*)"]}
+    deny: dict[str, Any] = {"allow": ["Bash"], "deny": ["Bash(rm:*)"]}
     for command in (
         "ls;" * 60 + "rm x",
         "ls;" * 5_000 + "rm x",
@@ -85,6 +87,13 @@ def test_length_and_number_of_parts_never_weaken_a_deny():
         "echo 'a" + "b" * 5_000 + "; rm x",
     ):
         assert decision(command, **deny).verdict == "deny", command[:40]
+
+
+def test_deep_nesting_over_several_shells_is_decided():
+    inner = "( " * 35 + "rm x" + " )" * 35
+    middle = "( " * 35 + f'bash -c "{inner}"' + " )" * 35
+    outer = "( " * 35 + f"bash -c '{middle}'" + " )" * 35
+    assert decision(outer, allow=["Bash"], deny=["Bash(rm:*)"]).verdict == "deny"
 
 
 def test_too_long_or_too_deep_is_never_allowed():

@@ -1,4 +1,5 @@
 """The decision table: every command in table.toml gets the verdict its group names."""
+# pyright: basic
 
 from __future__ import annotations
 

@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tests.storage.undoable import in_a_process, open_session, tree
 
 NAMES = st.sampled_from(["a.txt", "b.txt", "d/c.txt", "d/e/f.txt", "big.txt"])
 TEXTS = st.sampled_from(["", "one\n", "one\ntwo\n", "dos\r\nlines\r\n", "ä€\n", "x" * 70_000])
+NOTEBOOK = """{
+ "cells": [{"cell_type": "code", "id": "c", "metadata": {}, "source": [], "outputs": [],
+            "execution_count": null}],
+ "metadata": {}, "nbformat": 4, "nbformat_minor": 5
+}
+"""
 MODES = st.sampled_from([0o600, 0o644, 0o755, 0o444])
 
 
@@ -21,13 +26,21 @@ def calls(draw: st.DrawFn) -> tuple[list[tuple[str, dict]], int | None]:
     """One change with the Read it needs, and where it is killed, if it is."""
     name = draw(NAMES)
     kind = draw(
-        st.sampled_from(["Write", "Write", "Edit", "set_mode", "remove", "overwrite", "link",
-                         "move", "shake"])  # fmt: skip
+        st.sampled_from(
+            [
+                *("Write", "Write", "Edit", "NotebookEdit", "set_mode", "remove", "overwrite"),
+                *("link", "move", "shake"),
+            ]
+        )
     )
-    read = ("Read", {"file_path": name})
+    read = ("Read", {"file_path": "n.ipynb" if kind == "NotebookEdit" else name})
     change = {
         "Write": ("Write", {"file_path": name, "content": draw(TEXTS)}),
         "Edit": ("Edit", {"file_path": name, "old_string": "one", "new_string": "uno"}),
+        "NotebookEdit": (
+            "NotebookEdit",
+            {"notebook_path": "n.ipynb", "cell_id": "c", "new_source": draw(TEXTS)},
+        ),
         "set_mode": ("set_mode", {"path": name, "mode": draw(MODES)}),
         "remove": ("remove", {"path": name}),
         "overwrite": ("overwrite", {"path": name, "content": draw(TEXTS)}),
@@ -48,6 +61,7 @@ def test_undo_restores_every_earlier_tree_after_any_mix_of_calls_and_crashes(mix
     root, home = place / "project", place / "home"
     root.mkdir()
     (root / "a.txt").write_text("one\nand only\n")
+    (root / "n.ipynb").write_text(NOTEBOOK)
     (root / "d").mkdir()
     try:
         earlier = _play(mix, root, home)
@@ -69,7 +83,7 @@ def _play(mix, root: Path, home: Path) -> list[dict]:
 
 
 def _absolute(call_input: dict, root: Path) -> dict:
-    paths = ("file_path", "path", "to")
+    paths = ("file_path", "notebook_path", "path", "to")
     return {key: str(root / value) if key in paths else value for key, value in call_input.items()}
 
 

@@ -74,7 +74,7 @@ def open_session(root: Path, home: Path, session_id: str = "undoable") -> Sessio
     return Session(
         root,
         permission_mode="bypassPermissions",
-        tools=["Read", "Write", "Edit", "Undo", *OWN_TOOLS],
+        tools=["Read", "Write", "Edit", "NotebookEdit", "Undo", *OWN_TOOLS],
         home=home,
         session_id=session_id,
     )
@@ -97,8 +97,10 @@ def tree(root: Path) -> dict[str, tuple]:
     return found
 
 
-def in_a_process(root: Path, home: Path, calls: list[tuple[str, dict]], kill_at: int | None) -> bool:
-    """Make calls in a new process, killed at its n-th change of the disk; whether it came through."""
+def in_a_process(
+    root: Path, home: Path, calls: list[tuple[str, dict]], kill_at: int | None
+) -> bool:
+    """Make calls in a process that is killed at its n-th change of the disk; whether it lived."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()

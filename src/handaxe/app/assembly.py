@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from handaxe.app.configuration import FILE_SOURCES, Configuration
+from handaxe.app.live_settings import refuse_mode
 from handaxe.contract.faults import SetupError
 from handaxe.contract.tool import Tool
 from handaxe.runtime.permission.modes import mode_names, parse_mode
 from handaxe.runtime.permission.rules import split_rules
 from handaxe.session.permission_state import PermissionState, RuleBehaviour, RuleText
-from handaxe.settings.model import Settings
+from handaxe.settings.narrowing import MODE
 
 SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
 """Set to 1, they choose the preset `simple` where no tools are named."""
@@ -38,28 +40,27 @@ def working_directories(
 
 
 def permission_state(
-    settings: Settings,
+    configuration: Configuration,
     mode: str | None,
     rules: Mapping[RuleBehaviour, str | Sequence[str]],
     resumed_mode: str | None,
 ) -> PermissionState:
-    """Mode and rules from arguments first, then settings, then what a resumed session had."""
-    wanted = mode or settings.permissions.default_mode or resumed_mode or "default"
+    """Mode and rules from arguments first, then what a resumed session had, then settings."""
+    set_mode = configuration.merged.entries.get(MODE)
+    default = set_mode[0].value if set_mode else None
+    is_given = set_mode is not None and set_mode[0].origin.file is None
+    wanted = mode or (default if is_given else None) or resumed_mode or default or "default"
     chosen = parse_mode(wanted)
     if chosen is None:
         names = ", ".join(mode_names())
         raise SetupError(f"{wanted!r} is not a permission mode. Modes: {names}.")
-    options = settings.permissions
-    texts: list[RuleText] = []
-    from_settings: dict[RuleBehaviour, tuple[str, ...]] = {
-        "allow": options.allow,
-        "ask": options.ask,
-        "deny": options.deny,
-    }
-    for behaviour, inline in from_settings.items():
-        given = rules.get(behaviour, ())
+    refuse_mode(configuration.settings, chosen)
+    texts = configuration.rules("flags")
+    for behaviour, given in rules.items():
         listed = split_rules(given) if isinstance(given, str) else given
-        texts += [RuleText(text, behaviour, "flags") for text in (*inline, *listed)]
+        texts += [RuleText(text, behaviour, "flags") for text in listed]
+    for source in FILE_SOURCES:
+        texts += configuration.rules(source)
     return PermissionState(mode=chosen, rules=texts)
 
 

@@ -73,7 +73,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
             told = repair_in_place(self._home)
         if resumed and (session_directory(self._home, self._session_id) / "journal.lock").exists():
-            self._journal.entries()
+            self._journal.recover()
         return told
 
     async def close(self, options: UndoOptions | None = None) -> None:
@@ -97,7 +97,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
     def _store(self) -> "ContentStore":
         from handaxe.storage.undo.contents import ContentStore
 
-        return ContentStore(self._home)
+        return ContentStore(self._home, self._session_id)
 
     @cached_property
     def _journal(self) -> "UndoJournal":

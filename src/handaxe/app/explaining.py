@@ -72,7 +72,7 @@ def explain_question(question: Question, second_opinion: SecondOpinion | None) -
     )
 
 
-def explain(  # noqa: PLR0913 - a question and everything its answer depends on
+def explain(
     tool: str,
     call_input: dict[str, Any],
     policy: Policy,

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,8 +12,11 @@ import msgspec
 from handaxe import __version__
 from handaxe.app.asking import CallbackAsker, OnAsk
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
-from handaxe.app.hidden_files import hidden_files
 from handaxe.app.change_record import ChangeRecord
+from handaxe.app.configuration import Configuration, Given
+from handaxe.app.hidden_files import hidden_files
+from handaxe.app.hooking import HookArguments, SessionHooks
+from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import (
@@ -29,6 +32,7 @@ from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.search import Search
+from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
@@ -37,7 +41,6 @@ from handaxe.host.media.local import LocalMedia
 from handaxe.host.search.local import LocalSearch
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
-from handaxe.runtime.hooks.run import Hook, Hooks
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.policy import CurrentPolicy
@@ -47,7 +50,7 @@ from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir, is_inside
-from handaxe.settings.model import Settings, read_settings
+from handaxe.settings.model import Settings
 from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import checked_session_id, data_home, new_session_id, session_directory
 from handaxe.storage.result_store import DiskResultStore
@@ -73,16 +76,22 @@ class Session:
         allow: str | Sequence[str] = (),
         ask: str | Sequence[str] = (),
         deny: str | Sequence[str] = (),
-        settings: Settings | dict[str, Any] | None = None,
+        settings: Given = None,
+        setting_sources: str | Sequence[str] | None = None,
+        trusted: bool | None = None,
         tools: Tools = None,
         on_ask: OnAsk | None = None,
-        hooks: Mapping[str, Sequence[Hook]] | None = None,
+        hooks: HookArguments = None,
         home: PathLike | None = None,
         session_id: str | None = None,
     ) -> None:
-        self.settings = read_settings(settings, source="the session's arguments")
-        self.id = checked_session_id(session_id) if session_id else new_session_id()
         data = data_home(home)
+        project = working_directories(root, ())[0][0]
+        self._configuration = Configuration(
+            project, home=data, given=settings, sources=setting_sources, trusted=trusted
+        )
+        more = self._configuration.directories()[0]
+        self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
         self._log = EventLog(directory / LOG_NAME)
@@ -98,9 +107,7 @@ class Session:
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days
         )
-        roots, spellings = working_directories(
-            root, (*add_dirs, *self.settings.permissions.additional_directories)
-        )
+        roots, spellings = working_directories(root, (*add_dirs, *more))
         self.workdir = Workdir(
             roots,
             home=str(Path.home()),
@@ -109,18 +116,17 @@ class Session:
             announce=lambda path: self._emit(DirectoryChanged(path=path)),
         )
         self.permissions = permission_state(
-            self.settings,
+            self._configuration,
             permission_mode,
             {"allow": allow, "ask": ask, "deny": deny},
             history.mode if history.mode not in {"plan", "bypassPermissions"} else None,
         )
         self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
-        self.warnings: tuple[str, ...] = policy().book.problems
         ledger, edits = ReadLedger(self._emit), AppliedEdits(self._emit)
         self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
-        self.warnings += self._changes.repair(resumed=session_id is not None)
+        self._repaired = self._changes.repair(resumed=session_id is not None)
         files = self._changes.files
-        offers = {
+        offers: dict[type[Any], Any] = {
             Files: files,
             Media: LocalMedia(),
             Search: LocalSearch(
@@ -131,7 +137,19 @@ class Session:
             AppliedEdits: edits,
             ChangeHistory: self._changes,
             Settings: self.settings,
+            SettingsStore: self._configuration.store(files),
         }
+        self._live = LiveSettings(
+            self._configuration,
+            self.permissions,
+            self.workdir,
+            roots=lambda more: working_directories(root, (*add_dirs, *more))[0],
+            offers=offers,
+            emit=self._emit,
+        )
+        self._hooks = SessionHooks(
+            hooks, self._configuration, emit=self._emit, keep=results.keep
+        )
         names, own = sort_tools(tools)
         self.catalog = Catalog(
             loaders(),
@@ -147,18 +165,43 @@ class Session:
             workdir=self.workdir,
             files=files,
             policy=policy,
-            hooks=Hooks(hooks),
+            hooks=self._hooks.hooks,
             emit=self._emit,
             results=results,
             asker=CallbackAsker(on_ask, self.permissions) if on_ask else None,
             checkpoints=self._changes,
+            transcript_path=str(directory / LOG_NAME),
         )
+        self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
             recall=self._log.result_of,
         )
         self._resume(history, ledger, edits)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._configuration.settings
+
+    @property
+    def configuration(self) -> Configuration:
+        """The settings with their origins, and the hooks that files name."""
+        return self._configuration
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with settings, rules and what an earlier run left; for a person."""
+        book = self.policy().book
+        return (
+            *self._configuration.warnings,
+            *self._configuration.directories()[1],
+            *book.problems,
+            *rule_doubts(book, lambda: [tool.name for tool in self.catalog.offered()]),
+            *self._hooks.problems,
+            *self._repaired,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -174,6 +217,7 @@ class Session:
         if self._pipeline.cancel():
             # The cancelled calls write their results as soon as they get their turn.
             await asyncio.sleep(0)
+        await self._hooks.end(self._collaborators)
         if self._is_started:
             self._emit(SessionClosed())
         await self._changes.close(self.settings.undo)
@@ -203,7 +247,11 @@ class Session:
         """One call under an id of the caller's; the same id again gives the same result."""
         if self._is_closed:
             return self._refused(call)
-        return self._noted(await self._pipeline.call(call))
+        self._live.follow()
+        self._hooks.follow()
+        result = await self._pipeline.call(call)
+        self._configuration.pause()
+        return self._noted(result)
 
     async def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
@@ -211,6 +259,8 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         if self._is_closed:
             return [self._refused(call) for call in calls]
+        self._live.follow()
+        self._hooks.follow()
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         return [self._noted(result) for result in results]
 
@@ -252,11 +302,13 @@ class Session:
         parsed = parse_mode(mode)
         if parsed is None:
             raise SetupError(f"{mode!r} is not a permission mode.")
+        refuse_mode(self.settings, parsed)
         self.permissions.set_mode(parsed)
         self._emit(ModeChanged(mode=parsed))
 
     def tools(self, provider: str = "json-schema") -> list[dict[str, Any]]:
         """The schemas of the tools on offer, in a provider's dialect."""
+        self._live.follow()
         return [self.schema_of(tool, provider) for tool in self.catalog.offered()]
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:

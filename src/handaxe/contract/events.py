@@ -145,6 +145,14 @@ class ModeChanged(_Event, frozen=True, tag="mode_changed", kw_only=True):
     mode: str
 
 
+class SettingsChanged(_Event, frozen=True, tag="settings_changed", kw_only=True):
+    """Settings files changed while the session ran, and what they say is in force."""
+
+    files: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What is wrong with them that was not wrong before."""
+
+
 Event = (
     SessionStarted
     | SessionResumed
@@ -160,4 +168,5 @@ Event = (
     | EditApplied
     | DirectoryChanged
     | ModeChanged
+    | SettingsChanged
 )

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
-from handaxe import __version__
 from handaxe.contract.ports.hook_programs import HookRequest, NoAnswer, Reply
 
 MAX_BODY_BYTES = 1 << 20
@@ -77,7 +76,7 @@ def _head(url: SplitResult, size_bytes: int, own: Mapping[str, str]) -> bytes:
     host = url.netloc.rpartition("@")[2]
     headers = {
         "Host": host,
-        "User-Agent": f"handaxe/{__version__}",
+        "User-Agent": "handaxe",
         "Accept": "application/json",
         "Content-Type": "application/json",
     }

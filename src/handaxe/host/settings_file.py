@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.file_faults import Missing
-from handaxe.contract.ports.files import Files
+from handaxe.contract.file_faults import NotFound
+from handaxe.contract.ports.files import Files, Judge
 from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
 from handaxe.contract.setting_faults import BadSetting, SettingNotWritten, UnknownSetting
+from handaxe.contract.subjects import Access
 from handaxe.settings.editing import edited, problems_with
 from handaxe.settings.files import MAX_BYTES
 from handaxe.settings.fragment import Entry
@@ -93,30 +94,47 @@ class SettingFiles(SettingsStore):
         problems = [found.text for found in problems_with(path, value)] if value is not None else []
         problems += self._complaints(path, value)
         if problems:
-            raise BadSetting(f"{'; '.join(problems)}.")
+            raise BadSetting(" ".join(_sentence(problem) for problem in problems))
 
     async def change(self, key: str, value: object, scope: Scope) -> Setting:
         """Write a value, or remove it with None; the setting as it is then in force."""
         self.check(key, value)
         path, file = split_key(key), self._own_files[scope]
+        files = self._files.judged_by(_only(file))
         try:
             try:
-                loaded = await self._files.load(file, max_bytes=MAX_BYTES)
-            except Missing:
+                loaded = await files.load(file, max_bytes=MAX_BYTES)
+            except NotFound:
                 loaded = None
             text = loaded.data.decode("utf-8") if loaded is not None else None
             new = edited(text, path, value)
             if new != text and not (text is None and value is None):
                 version = loaded.version if loaded is not None else None
-                await self._files.replace(file, [new.encode()], expect=version)
+                await files.replace(file, [new.encode()], expect=version)
         except (BadJson, UnicodeDecodeError) as error:
             raise SettingNotWritten(
                 f"{file} is not JSON ({error}), so it was left alone. Mend it first."
             ) from None
+        except SettingNotWritten:
+            raise
         except ToolFault as fault:
             raise SettingNotWritten(f"{file} was not changed: {fault.sentence}") from fault
         self._changed()
         return self.find(key)
+
+
+def _only(file: str) -> Judge:
+    """What was asked about is what is written: no link leads anywhere else."""
+
+    def judge(real: str, _access: Access) -> None:
+        if real != file:
+            raise SettingNotWritten(f"{file} leads through a link to {real}, so it was left alone.")
+
+    return judge
+
+
+def _sentence(problem: str) -> str:
+    return problem if problem.endswith(("?", ".")) else f"{problem}."
 
 
 def _setting(path: KeyPath, entries: tuple[Entry, ...]) -> Setting:

@@ -91,8 +91,7 @@ class SettingsFiles:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
-        self.also: tuple[str, ...] = ()
-        """More files whose change matters to whoever reads these."""
+        self._also: tuple[str, ...] = ()
         self._files: dict[str, SettingsFile] = {}
         self._stamps: dict[str, Stamp | None] = {}
         self._is_unsure = False
@@ -112,6 +111,12 @@ class SettingsFiles:
         """What is wrong in them."""
         return [problem for file in self._files.values() for problem in file.fragment.problems]
 
+    def watch_also(self, path: str) -> None:
+        """Count a change of this file as well; what it says is the caller's business."""
+        if path not in self._also:
+            self._also = (*self._also, path)
+            self._note(path, time.time_ns() - _TICK_NS)
+
     def refresh(self) -> tuple[str, ...]:
         """Read again what was touched; the files that now say something else."""
         stamps = self._stamps
@@ -123,8 +128,8 @@ class SettingsFiles:
         # Stamps are taken first: a change while we read shows at the next look.
         expanded = list(self._expanded())
         before = self._stamps
-        self._watch([*(place.path for place in (*self._places, *expanded)), *self.also])
-        changed = [path for path in self.also if self._stamps.get(path) != before.get(path)]
+        self._watch([*(place.path for place in (*self._places, *expanded)), *self._also])
+        changed = [path for path in self._also if self._stamps.get(path) != before.get(path)]
         files: dict[str, SettingsFile] = {}
         for place in expanded:
             file = self._files.get(place.path) or SettingsFile(place.path, place.source)
@@ -158,14 +163,17 @@ class SettingsFiles:
         self._is_unsure = False
         recent_ns = time.time_ns() - _TICK_NS
         for path in paths:
-            here = path
-            while here not in self._stamps:
-                stamp = _stamp(here)
-                if stamp is not None or here in {"", "/"}:
-                    self._stamps[here] = stamp
-                    self._is_unsure |= stamp is not None and max(stamp[:2]) > recent_ns
-                    break
-                here = here.rpartition("/")[0] or "/"
+            self._note(path, recent_ns)
+
+    def _note(self, path: str, recent_ns: int) -> None:
+        while path not in self._stamps:
+            stamp = _stamp(path)
+            if stamp is not None or path == "/":
+                self._stamps[path] = stamp
+                # What was touched just now may be touched again without looking different.
+                self._is_unsure |= stamp is not None and max(stamp[:2]) > recent_ns
+                return
+            path = path.rpartition("/")[0] or "/"
 
 
 def refuse_broken_policy(files: Iterable[SettingsFile]) -> None:

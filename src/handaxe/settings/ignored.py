@@ -1,21 +1,19 @@
 """Tell the user which values of a project's files do not count, and what would change that."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from handaxe.settings.fragment import Entry
 from handaxe.settings.layers import Ignored
 
 
-def sentences(ignored: Iterable[Ignored], root: str, *, is_trusted: bool) -> list[str]:
+def sentences(ignored: Sequence[Ignored], root: str, *, is_trusted: bool) -> list[str]:
     """One sentence for what waits for trust, and one for each value that can never count."""
     waiting = [one.entry for one in ignored if one.why == "untrusted"]
     told: list[str] = []
     if waiting:
         told.append(_waiting(waiting, root, is_trusted=is_trusted))
-    for one in ignored:
-        if one.why == "never":
-            told.append(f"{one.entry.origin}: {_never(one.entry)}")
-    return told
+    never = [one.entry for one in ignored if one.why == "never"]
+    return told + [f"{entry.origin}: {_never(entry)}" for entry in never]
 
 
 def _waiting(entries: list[Entry], root: str, *, is_trusted: bool) -> str:

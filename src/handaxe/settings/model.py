@@ -7,9 +7,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from handaxe.contract.faults import SetupError
-from handaxe.text.coercion import InputProblems, read_input
-
 ModeName = Literal[
     "default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions", "manual"
 ]
@@ -171,29 +168,3 @@ class Settings(_Options, frozen=True, kw_only=True):
     denied_mcp_servers: Annotated[tuple[dict[str, Any], ...], "Servers that may not be used."] = (
         msgspec.field(default=(), name="deniedMcpServers")
     )
-
-
-def read_settings(raw: Settings | dict[str, Any] | None, *, source: str) -> Settings:
-    """Settings from plain data; dotted keys (`"read.line_format"`) may stand for nested ones."""
-    if raw is None:
-        return Settings()
-    if isinstance(raw, Settings):
-        return raw
-    try:
-        return read_input(Settings, _nested(raw))[0]
-    except InputProblems as problems:
-        listed = "\n".join(f"  {problem}" for problem in problems.problems)
-        raise SetupError(f"The settings from {source} are wrong:\n{listed}") from None
-
-
-def _nested(raw: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for key, value in raw.items():
-        group, dot, name = str(key).partition(".")
-        if dot and isinstance(nested.setdefault(group, {}), dict):
-            nested[group] = {**nested[group], name: value}
-        elif isinstance(value, dict) and isinstance(nested.get(key), dict):
-            nested[key] = {**value, **nested[key]}
-        else:
-            nested[key] = value
-    return nested

@@ -82,7 +82,7 @@ class _Finder:
     def part(self, part: Part, state: State, depth: int, *, certain: bool = True) -> None:
         node = part.node
         for word in part.words:
-            if word.hazards and word.hazards != ["sign"]:
+            if certain and word.hazards and word.hazards != ["sign"]:
                 self.danger.evaluates = word.hazards[0]
         if not isinstance(node, Simple):
             if part.kind in ("test", "arithmetic", "for-arithmetic"):
@@ -117,6 +117,7 @@ class _Finder:
             self.danger.candidates.append(Candidate(tuple(shorter), certain))
         self._builtin(fields, depth)
         inner = inner_of(fields)
+        self.danger.unknown = self.danger.unknown or inner.unknown
         for command, sure in inner.commands:
             if command and (sure or command[0].kind == "known"):
                 self.command(command, depth + 1, certain=certain and sure)
@@ -131,7 +132,8 @@ class _Finder:
         self.danger.candidates.extend(Candidate(head, certain=True) for head in heads)
 
     def _unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
-        self.danger.unknown = f"the program {fields[0].text} is not known before it runs"
+        if certain:
+            self.danger.unknown = f"the program {fields[0].text} is not known before it runs"
         for name in re.findall(r"[A-Za-z_]\w*", fields[0].text):
             for value in self._assigned.get(name, ()):
                 head = [Field("known", word, word) for word in value.split()]
@@ -142,23 +144,26 @@ class _Finder:
             self.command(fields[1:], depth + 1, certain=False)
 
     def _text(self, text: Field, depth: int, *, certain: bool) -> None:
+        if text.known is None and not certain:
+            return
         if text.known is None:
             self.danger.unknown = f"{text.text} becomes shell code that is not known before it runs"
             return
         self._script(text.known, depth, certain=certain)
 
     def _script(self, text: str, depth: int, *, certain: bool) -> None:
-        self._texts += 1
-        if self._texts > _DEPTH:
+        if self._texts >= _DEPTH:
             self.danger.unknown = "shell texts are nested too deeply"
             self.danger.unread.append(text)
             return
         script = parse(text)
+        if script.problems and not certain:
+            return
         if script.problems:
-            self.danger.unknown = (
-                f"the inner shell text cannot be read: {script.problems[0].message}"
-            )
+            problem = script.problems[0].message
+            self.danger.unknown = f"the inner shell text cannot be read: {problem}"
             self.danger.unread.append(text)
+        self._texts += 1
         self._parts(script, depth, certain=certain)
         self._texts -= 1
 

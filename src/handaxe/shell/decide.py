@@ -19,7 +19,7 @@ from handaxe.shell.judge import Judge, Mode, PartDecision, PathJudge, ShellRules
 from handaxe.shell.operands import Setting
 from handaxe.shell.opinion import count_by_tree_sitter, is_plain
 from handaxe.shell.parse import parse
-from handaxe.shell.places import resolve
+from handaxe.shell.places import PathUse, resolve
 from handaxe.shell.propose import Proposal, propose
 from handaxe.shell.rules import rule_set
 from handaxe.shell.scan import occurrences, scan
@@ -45,6 +45,8 @@ class ShellDecision(Struct, frozen=True):
     destruction: list[Destruction] = []
     proposals: list[Proposal] = []
     problems: list[str] = []
+    uses: list[PathUse] = []
+    """Paths the verdict rests on; check them again, links resolved, before running."""
 
 
 def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
@@ -116,7 +118,10 @@ class _Session:
         return self._dangers[key]
 
     def _fresh_danger(self, part: Part) -> Danger:
-        danger = find_danger(part, self._assigned, self._cwd, self._home)
+        try:
+            danger = find_danger(part, self._assigned, self._cwd, self._home)
+        except RecursionError:
+            danger = Danger(unknown="commands are nested too deeply", unread=[part.text])
         for text in danger.unread:
             danger.candidates.extend(self._scanned(text))
         return danger
@@ -185,6 +190,7 @@ class _Session:
             destruction=list(dict.fromkeys(self._losses)),
             proposals=proposals,
             problems=[problem.message for problem in script.problems],
+            uses=list(dict.fromkeys(self._judge.uses)),
         )
 
 

@@ -120,6 +120,8 @@ class Judge(Struct):
     hidden: str = ""
     """Which hidden character blocks every automatic approval; empty when there is none."""
     probes: tuple[str, ...] = ()
+    uses: list[PathUse] = []
+    """Every path that was judged on the way, for a caller that follows links."""
 
     def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
         """The verdict on one part."""
@@ -233,6 +235,7 @@ class Judge(Struct):
         for item in use.uses:
             if item.path is None:
                 continue
+            self.uses.append(item)
             answer = self.path_verdict(item.path, item.access)
             if answer.verdict == "allow":
                 continue
@@ -270,12 +273,12 @@ class Judge(Struct):
         return granted
 
     def _granted(self, part: Part, danger: Danger, text: str) -> PartDecision:
+        if self.readable:
+            return PartDecision(text, "ask", self.readable, cause="unreadable")
         everything = next((r for r in self.rules.allow if r.specifier.strip() in ("", "*")), None)
         if everything is not None and self.mode != "plan":
             reason = f"the allow rule {everything.text} covers every command"
             return PartDecision(text, "allow", reason, everything.text, everything.source, "rule")
-        if self.readable:
-            return PartDecision(text, "ask", self.readable, cause="unreadable")
         ruled = self._allowed_by_rule(part, text) if self.mode != "plan" else None
         if ruled is not None:
             return ruled
@@ -303,6 +306,7 @@ class Judge(Struct):
         if doubt:
             raise Refused(doubt)
         for use in dict.fromkeys(uses):
+            self.uses.append(use)
             for path in self._looked_at(use):
                 answer = self.path_verdict(path, use.access)
                 if answer.verdict != "allow":

@@ -53,6 +53,8 @@ def checked_path(field: Field, state: State) -> list[PathUse]:
 
 
 def _check_text(kind: str, field: Field, program: str) -> None:
+    if kind == "names":
+        return
     if field.kind == "glob" or not field.single:
         raise Refused(f"{field.text} may become several arguments of {program}")
     check = _TEXT_CHECKS.get(kind)

@@ -77,7 +77,7 @@ def _check_dynamic(field: Field, table: ProgramTable) -> None:
             raise Refused(f"the unquoted glob {field.text} may expand to options")
         if table.globs == "anchored" and field.may_be_option:
             raise Refused(f"the glob {field.text} may expand to an option")
-    elif field.may_be_option:
+    elif field.may_be_option and table.globs != "loose":
         raise Refused(f"{field.text} may expand to an option")
 
 

@@ -43,6 +43,8 @@ class Inner(Struct):
 
     commands: list[tuple[list[Field], bool]] = []
     texts: list[tuple[Field, bool]] = []
+    unknown: str = ""
+    """Why the program inside is not known; empty when it is."""
 
 
 @cache
@@ -208,6 +210,8 @@ def _run(runner: Runner, args: list[Field], inner: Inner) -> None:
                 inner.texts.append((args[index], False))
     if runner.loose:
         return
+    if not certain and any(field.kind != "known" for field in args):
+        inner.unknown = f"which of {_joined(args).text} is the program is not known"
     rest = args[at + runner.skip :]
     if not rest:
         return

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-_PACKAGE = "handaxe.shell"
+_DATA = Path(__file__).parent / "programs"
 
 
 class ProgramTable(Struct, frozen=True):
@@ -37,8 +36,10 @@ def names(text: str) -> frozenset[str]:
 
 def load_toml(name: str) -> dict[str, Any]:
     """One of the data files."""
-    text = resources.files(_PACKAGE).joinpath("programs", name).read_text("utf-8")
-    return tomllib.loads(text)
+    # Loaded with the first command, so that importing the room stays cheap.
+    import tomllib
+
+    return tomllib.loads((_DATA / name).read_text("utf-8"))
 
 
 @cache

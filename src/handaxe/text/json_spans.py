@@ -6,11 +6,22 @@ and checked when it is parsed. Positions count bytes. This is no validator.
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 _BLANKS = re.compile(rb"[ \t\r\n]*")
-# Short strings without escapes are taken whole; of others only the opening quote.
-_TOKEN = re.compile(rb'"[^"\\]{0,200}"|["\[\]{}]')
+_COMMA = re.compile(rb"[ \t\r\n]*(,?)[ \t\r\n]*")
+_SHORT = re.compile(rb'"[^"\\]{0,500}(?:\\.[^"\\]{0,500}){0,20}"', re.DOTALL)
+# The next bracket, past any strings and scalars before it; or the opening quote of a string that is
+# long or full of escapes, which is better looked through in another way.
+_BRACKET = re.compile(
+    rb'[^"\[\]{}]*(?:"[^"\\]{0,500}(?:\\.[^"\\]{0,500}){0,20}"[^"\[\]{}]*){0,200}(["\[\]{}])',
+    re.DOTALL,
+)
+_WHOLE = re.compile(rb'(?:[^"\\]{1,500}|\\u[0-9a-fA-F]{4}|\\[^u]){0,100000}', re.DOTALL)
+# Places that are not inside an escape: where a run of backslashes begins, or six bytes behind one.
+_BETWEEN = re.compile(rb"(?<=[^\\])(?=\\)|(?<=[^\\]{6})", re.DOTALL)
+_ESCAPES = re.compile(rb'(?:\\.[^"\\]*){1,500}', re.DOTALL)
 _SCALAR = re.compile(rb"[^\s,\[\]{}\"]+")
 
 Span = tuple[int, int]
@@ -49,12 +60,16 @@ def members(data: bytes, span: Span) -> dict[str, Span]:
 
 def items(data: bytes, span: Span) -> list[Span]:
     """The items of the array at `span`."""
-    found: list[Span] = []
+    return list(each_item(data, span))
+
+
+def each_item(data: bytes, span: Span) -> Iterator[Span]:
+    """The items of the array at `span`, one by one, for there may be millions."""
     at = _opened(data, span, b"[")
     while data[at : at + 1] != b"]":
-        found.append((at, _end_of(data, at)))
-        at = _next(data, found[-1][1], b"]")
-    return found
+        end = _end_of(data, at)
+        yield at, end
+        at = _next(data, end, b"]")
 
 
 def value_at(data: bytes, span: Span) -> Any:  # noqa: ANN401 - JSON is what it is
@@ -63,6 +78,19 @@ def value_at(data: bytes, span: Span) -> Any:  # noqa: ANN401 - JSON is what it 
         return json.loads(str(memoryview(data)[slice(*span)], "utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadJson(f"byte {span[0]:,} and on: {_short(error)}") from None
+
+
+def ends_of(data: bytes, span: Span, head_bytes: int, tail_bytes: int) -> tuple[str, str]:
+    """How a long string begins and how it ends, without making all of it."""
+    begin, end = span[0] + 1, span[1] - 1
+    head = _WHOLE.match(data, begin, min(end, begin + head_bytes))
+    start = _BETWEEN.search(data, max(begin, end - tail_bytes), end)
+    first = str(memoryview(data)[begin : head.end() if head else begin], "utf-8", "ignore")
+    last = str(memoryview(data)[start.end() if start else end : end], "utf-8", "ignore")
+    try:
+        return json.loads(f'"{first}"'), json.loads(f'"{last}"')
+    except ValueError as error:
+        raise BadJson(f"byte {begin:,} and on: {error}") from None
 
 
 def _opened(data: bytes, span: Span, bracket: bytes) -> int:
@@ -75,11 +103,10 @@ def _opened(data: bytes, span: Span, bracket: bytes) -> int:
 
 def _next(data: bytes, at: int, closing: bytes) -> int:
     """Where the next item begins, or the closing bracket stands."""
-    at = _skip_blanks(data, at)
-    if data[at : at + 1] == closing:
-        return at
-    behind = _skip_blanks(data, at + 1)
-    if data[at : at + 1] != b"," or data[behind : behind + 1] == closing:
+    match = _COMMA.match(data, at)
+    behind = match.end() if match else at
+    is_last = data[behind : behind + 1] == closing
+    if is_last == bool(match and match[1]):
         raise BadJson(f"a comma is missing or too many at byte {at:,}")
     return behind
 
@@ -88,35 +115,41 @@ def _end_of(data: bytes, at: int) -> int:
     """Behind the value that begins at `at`."""
     first = data[at : at + 1]
     if first == b'"':
-        return _string_end(data, at)
+        short = _SHORT.match(data, at)
+        return short.end() if short else _string_end(data, at)
     if first not in (b"{", b"["):
         match = _SCALAR.match(data, at)
         if match is None:
             raise BadJson(f"a value is missing at byte {at:,}")
         return match.end()
     depth = 0
-    while match := _TOKEN.search(data, at):
-        token, at = match[0], match.end()
-        if token in (b"{", b"["):
+    while match := _BRACKET.match(data, at):
+        bracket, at = match[1], match.end()
+        if bracket in (b"{", b"["):
             depth += 1
-        elif token in (b"}", b"]"):
+        elif bracket != b'"':
             depth -= 1
             if not depth:
                 return at
-        elif token == b'"':
+        else:
             at = _string_end(data, at - 1)
     raise BadJson("it ends too early")
 
 
 def _string_end(data: bytes, at: int) -> int:
     """Behind the closing quote of the string that opens at `at`."""
-    while (at := data.find(b'"', at + 1)) >= 0:
-        before = at
-        while data[before - 1] == 0x5C:
-            before -= 1
-        if (at - before) % 2 == 0:
-            return at + 1
-    raise BadJson("a string has no end")
+    at, quote = at + 1, -1
+    while True:
+        if quote < at:
+            quote = data.find(b'"', at)
+        escape = data.find(b"\\", at, quote) if quote >= 0 else -1
+        if escape < 0:
+            break
+        escapes = _ESCAPES.match(data, escape)
+        at = escapes.end() if escapes else len(data)
+    if quote < 0:
+        raise BadJson("a string has no end")
+    return quote + 1
 
 
 def _skip_blanks(data: bytes, at: int) -> int:

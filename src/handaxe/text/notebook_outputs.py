@@ -1,11 +1,12 @@
 """What the outputs of a notebook cell amount to: their text, cut to fit, and their pictures."""
 
 import re
+from collections import deque
 from typing import Any
 
 import msgspec
 
-from handaxe.text.json_spans import Span, items, members, value_at
+from handaxe.text.json_spans import Span, each_item, ends_of, items, members, value_at
 from handaxe.text.notebook import NotANotebook, joined
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -20,8 +21,7 @@ TEXTS = (
 """What is shown of an output that comes in several forms: the first of these that it has."""
 
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-# A progress bar rewrites its line again and again; only its last state matters.
-_REWRITTEN = re.compile(r"[^\n]*\r(?!\n)")
+_LONG_BYTES = 1 << 20
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -83,6 +83,8 @@ def _error(data: bytes, parts: dict[str, Span], limit_chars: int) -> Output:
 def _text(data: bytes, span: Span | None, limit_chars: int) -> tuple[str, int]:
     if span is None:
         return "", 0
+    if span[1] - span[0] > _LONG_BYTES:
+        return _long_text(data, span, limit_chars)
     value: Any = value_at(data, span)
     try:
         text = joined(value)
@@ -92,8 +94,54 @@ def _text(data: bytes, span: Span | None, limit_chars: int) -> tuple[str, int]:
     return _cut(_clean(text), limit_chars)
 
 
+def _long_text(data: bytes, span: Span, limit_chars: int) -> tuple[str, int]:
+    """Both ends of a text too long to be made whole; what is left out is counted in bytes."""
+    head_chars, tail_chars = limit_chars * 3 // 4, limit_chars // 4
+    if data[span[0] : span[0] + 1] == b"[":
+        head, tail = _ends_of_lines(data, span, head_chars, tail_chars)
+    else:
+        head, tail = ends_of(data, span, 4 * head_chars, 4 * tail_chars)
+    head, tail = _clean(head)[:head_chars], _clean(tail)[-tail_chars:] if tail_chars else ""
+    left_out = span[1] - span[0] - len(head.encode()) - len(tail.encode())
+    return f"{head}\n[... about {left_out:,} bytes left out ...]\n{tail}", left_out
+
+
+def _ends_of_lines(data: bytes, span: Span, head_chars: int, tail_chars: int) -> tuple[str, str]:
+    head: list[str] = []
+    last: deque[Span] = deque()
+    head_left, tail_bytes, final = head_chars, 0, span
+    for item in each_item(data, span):
+        if head_left > 0:
+            head.append(_ends(data, item, 4 * head_chars)[0])
+            head_left -= len(head[-1])
+            final = item
+            continue
+        last.append(item)
+        tail_bytes += item[1] - item[0]
+        while tail_bytes - (last[0][1] - last[0][0]) > 4 * tail_chars:
+            first = last.popleft()
+            tail_bytes -= first[1] - first[0]
+    if not last and final[1] - final[0] > _LONG_BYTES:
+        last.append(final)
+    return "".join(head), "".join(_ends(data, item, 4 * tail_chars)[1] for item in last)
+
+
+def _ends(data: bytes, span: Span, size_bytes: int) -> tuple[str, str]:
+    """Both ends of a string; the whole of a short one."""
+    if span[1] - span[0] > _LONG_BYTES:
+        return ends_of(data, span, size_bytes, size_bytes)
+    text = str(value_at(data, span))
+    return text, text
+
+
 def _clean(text: str) -> str:
-    return _REWRITTEN.sub("", _COLOURS.sub("", text)) if "\x1b" in text or "\r" in text else text
+    """The text without colours, and of lines that rewrite themselves only the last state."""
+    if "\x1b" in text:
+        text = _COLOURS.sub("", text)
+    if "\r" in text:
+        lines = text.replace("\r\n", "\n").split("\n")
+        text = "\n".join(line.rpartition("\r")[2] for line in lines)
+    return text
 
 
 def _cut(text: str, limit_chars: int) -> tuple[str, int]:

@@ -12,6 +12,7 @@ from typing import Any
 from handaxe.contract.tool import Tool
 
 BUILTIN: dict[str, str] = {
+    "Config": "handaxe.tools.meta.config",
     "Edit": "handaxe.tools.files.edit",
     "Glob": "handaxe.tools.search.glob",
     "Grep": "handaxe.tools.search.grep",

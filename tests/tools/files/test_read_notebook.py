@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,30 @@ async def test_long_outputs_are_cut_and_one_cell_alone_shows_more(session, proje
     assert "jq '.cells[0]'" in result.text
     alone = await session.call("Read", file_path="a.ipynb", offset=1, limit=1)
     assert "x" * 50_000 + "END" in alone.text
+
+
+@pytest.mark.parametrize("unit", ["abc\n", "🙂é\\n", '"\\\\"', "\x1b[0mx"])
+@pytest.mark.parametrize("as_list", [True, False])
+async def test_a_gigantic_output_is_shown_by_its_ends(session, project, notebook, unit, as_list):
+    text = "BEGIN " + unit * 250_000 + " END OF IT"
+    output = stream(text) if as_list else {**stream(""), "text": text}
+    (project / "a.ipynb").write_text(notebook.text(notebook.code("x", "a", [output])))
+    for limit in (1, 2):
+        result = await session.call("Read", file_path="a.ipynb", limit=limit)
+        assert result.data["type"] == "notebook"
+        assert "BEGIN " in result.text
+        assert " END OF IT\n[More of it" in result.text
+        assert "bytes left out" in result.text
+
+
+async def test_hostile_outputs_are_answered_in_no_time(session, project: Path, notebook):
+    for unit in ("\x1b", "\r", "\x1b[", "[[[{{{", "\\", '\\"', "\n"):
+        text = notebook.text(notebook.code("x", "a", [{**stream(""), "text": unit * 200_000}]))
+        (project / "a.ipynb").write_text(text)
+        began = time.perf_counter()
+        result = await session.call("Read", file_path="a.ipynb")
+        assert result.data["type"] == "notebook"
+        assert time.perf_counter() - began < 3, unit
 
 
 async def test_offset_and_limit_count_cells(session, project: Path, notebook):

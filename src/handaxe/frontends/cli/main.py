@@ -15,6 +15,8 @@ COMMANDS = {
     "run": "run many calls in one session, JSON lines in and out",
     "tools": "list the tools on offer, or show one tool's schema and prompt",
     "explain": "say whether a command or call would be allowed, and why",
+    "config": "show, get or set settings, and where each comes from",
+    "trust": "let a project's own settings files also allow",
     "sessions": "list, show, export or delete sessions",
     "undo": "put back what a session changed",
     "history": "list the calls that changed files, and what they changed",

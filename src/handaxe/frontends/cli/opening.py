@@ -1,12 +1,18 @@
 """The options every command shares that opens a session, and the session they describe."""
 
 import argparse
-import json
+import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
 
+from handaxe.app.configuration import read_given
 from handaxe.app.session import Session
+from handaxe.contract.display import Text
+from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.paint import Painter
+from handaxe.settings.fragment import Fragment, read_text
+from handaxe.settings.located_json import BadJson
 
 
 def add_session_options(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +45,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--setting-sources",
         metavar="LIST",
-        help="which settings files are read (user,project,local)",
+        help="which settings files are read: user,project,local (default: all; empty: none)",
     )
     group.add_argument("--tools", metavar="LIST|PRESET", help="which tools are on offer")
     group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
@@ -49,32 +55,51 @@ def open_session(arguments: argparse.Namespace) -> Session:
     """The session that the options describe; not yet entered."""
     from handaxe.runtime.permission.rules import split_rules
 
-    return Session(
+    session = Session(
         arguments.root,
         add_dirs=arguments.add_dir,
         permission_mode=arguments.permission_mode,
         allow=[rule for text in arguments.allow for rule in split_rules(text)],
         deny=[rule for text in arguments.deny for rule in split_rules(text)],
         settings=read_settings_option(arguments.settings),
+        setting_sources=arguments.setting_sources,
         tools=arguments.tools,
         session_id=arguments.session_id,
     )
+    warn(session.warnings)
+    session.subscribe(_tell)
+    return session
 
 
-def read_settings_option(given: str | None) -> dict[str, Any] | None:
+def warn(sentences: Iterable[str]) -> None:
+    """Say on standard error what is wrong."""
+    for sentence in sentences:
+        print(f"handaxe: warning: {plain(sentence)}", file=sys.stderr)
+
+
+def plain(text: str) -> str:
+    """Text from files as a line that cannot steer the terminal."""
+    return Painter(colour=False).block(Text(text)).rstrip("\n")
+
+
+def read_settings_option(given: str | None) -> Fragment | None:
     """Settings from `--settings`: a JSON object, or a file that holds one."""
     if given is None:
         return None
     is_inline = given.lstrip().startswith("{")
+    name = "the value" if is_inline else given
     try:
         text = given if is_inline else Path(given).read_text(encoding="utf-8")
-        settings = json.loads(text)
+        fragment = read_text(text, source="flags", file=None if is_inline else given)
     except OSError as error:
         raise SetupError(f"--settings: {given} cannot be read ({error.strerror}).") from None
-    except (ValueError, RecursionError) as error:
-        raise SetupError(
-            f"--settings: {'the value' if is_inline else given} is not JSON: {error}"
-        ) from None
-    if not isinstance(settings, dict):
-        raise SetupError("--settings wants a JSON object.")
-    return cast("dict[str, Any]", settings)
+    except UnicodeDecodeError:
+        raise SetupError(f"--settings: {given} is not UTF-8 text.") from None
+    except BadJson as bad:
+        raise SetupError(f"--settings: {name} is not JSON: {bad}.") from None
+    return read_given(fragment, where="--settings")
+
+
+def _tell(event: Event) -> None:
+    if isinstance(event, SettingsChanged):
+        warn(event.warnings)

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from importlib.util import find_spec
@@ -22,6 +24,7 @@ _START = (
     "import sys; sys.path[:0] = {paths!r}; from handaxe.host.media.pdf_child import main; main()"
 )
 _LINE_BYTES = 16 << 20
+_PIECE_BYTES = 1 << 20
 
 
 async def read_pdf(
@@ -42,7 +45,8 @@ async def read_pdf(
         "max_bytes": max_bytes,
         "max_chars": MAX_PAGE_CHARS,
         "cpu_s": LIMIT_S,
-        "memory_bytes": MEMORY_BYTES,
+        "memory_bytes": MEMORY_BYTES + 2 * len(data),
+        "size_bytes": len(data),
     }
     answers: list[tuple[dict[str, Any], bytes]] = []
     with contextlib.suppress(TimeoutError):
@@ -96,8 +100,10 @@ async def _conversation(
     assert child.stdin is not None
     assert child.stdout is not None
     with contextlib.suppress(ConnectionError):
-        child.stdin.write(data)
-        await child.stdin.drain()
+        # Piece by piece, because what is written at once is also copied at once.
+        for begin in range(0, len(data), _PIECE_BYTES):
+            child.stdin.write(memoryview(data)[begin : begin + _PIECE_BYTES])
+            await child.stdin.drain()
         child.stdin.close()
     try:
         while line := await child.stdout.readline():
@@ -126,10 +132,13 @@ async def _child(request: dict[str, Any]) -> AsyncGenerator[asyncio.subprocess.P
     )
     try:
         yield child
+        await child.wait()
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            child.kill()
-        await asyncio.shield(child.wait())
+        if child.returncode is None:
+            # Not by `child.kill`, which looks for the exit status itself and takes it from asyncio.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            await asyncio.shield(child.wait())
 
 
 def _paths() -> list[str]:

@@ -99,9 +99,9 @@ class Ignores:
 
 
 def layer_of(directory: str, names: Iterable[str]) -> Layer | None:
-    """The layer of a directory whose ignore files have these names; None if they are empty."""
+    """The layer of a directory that holds these names; None if no ignore file is among them."""
     files: dict[str, IgnoreFile] = {}
-    for name in names:
+    for name in set(NAMES).intersection(names):
         file = _read(directory + name)
         if file is not None:
             files[name] = file

@@ -112,10 +112,9 @@ class NameSearch:
         fits, endings = self._pattern.matches, self._pattern.endings
         anything = "" in endings
         ignored = 0
-        for directory, files, left_out in walk:
+        for directory, listed, entries, left_out in walk:
             before = spelled + directory
-            for entry in files:
-                name = entry.name
+            for name, entry in zip(listed, entries, strict=True):
                 if (anything or name.endswith(endings)) and fits(before + name):
                     if name in left_out:
                         ignored += not self._is_hidden(f"{base}{directory}{name}")
@@ -160,11 +159,12 @@ class NameSearch:
         for directory in directories:
             walk = Walk(base + directory, watch, ignores=None, hides=self._hides)
             before = f"{self._spelled(start)}{directory}/"
-            for inside, files, _ in walk:
+            for inside, names, entries, _ in walk:
                 total += sum(
-                    fits(f"{before}{inside}{entry.name}")
-                    and not self._is_hidden(f"{base}{directory}/{inside}{entry.name}")
-                    for entry in files
+                    fits(f"{before}{inside}{name}")
+                    and entry.is_file(follow_symlinks=False)
+                    and not self._is_hidden(f"{base}{directory}/{inside}{name}")
+                    for name, entry in zip(names, entries, strict=True)
                 )
             if not walk.is_complete:
                 return total, False

@@ -144,9 +144,8 @@ class PythonGrep:
             opened_at=self._place.directory,
         )
         prefix, wants = self._place.prefix, self._filter.wants_file
-        for directory, entries, left_out in walk:
-            for entry in entries:
-                name = entry.name
+        for directory, names, entries, left_out in walk:
+            for name, entry in zip(names, entries, strict=True):
                 path = directory + name
                 if not entry.is_file(follow_symlinks=False):
                     continue
@@ -199,7 +198,7 @@ class PythonGrep:
         yield from self._ignored_files
         for directory in self._walk.ignored_directories if self._walk is not None else ():
             walk = Walk(self._place.prefix + directory, self._watch, ignores=None)
-            for inside, entries, _ in walk:
+            for inside, _, entries, _ in walk:
                 for entry in entries:
                     path = f"{directory}/{inside}{entry.name}"
                     is_hidden = self._hides is not None and self._hides(self._place.prefix + path)

@@ -67,13 +67,14 @@ class Scanner:
                 return
             if info.st_size > MAX_BYTES and (self._query.multiline or not self._query.is_file):
                 raise NotSearched("too_large")
-            yield from self._read(fd, in_binary=in_binary)
+            yield from self._read(fd, info.st_size, in_binary=in_binary)
         finally:
             os.close(fd)
 
-    def _read(self, fd: int, *, in_binary: bool) -> Iterator[tuple[str, int]]:
+    def _read(self, fd: int, size: int, *, in_binary: bool) -> Iterator[tuple[str, int]]:
         limit = MAX_BYTES if self._query.multiline else CHUNK_BYTES
-        data = os.read(fd, limit)
+        # A buffer of just the right size: a large one would cost more than reading into it.
+        data = os.read(fd, min(limit, size + 1))
         encoding = _WIDE.get(data[:2])
         if encoding is not None:
             while more := os.read(fd, limit):

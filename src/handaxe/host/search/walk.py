@@ -13,8 +13,7 @@ from handaxe.host.search.ignores import Ignores
 from handaxe.host.search.watch import Watch
 
 _NEVER = frozenset(VCS_NAMES)
-_IGNORE_NAMES = frozenset(ignore_files.NAMES)
-_CHECK_EVERY = 4096
+_SPECIAL = _NEVER.union(ignore_files.NAMES)
 
 
 class Walk:
@@ -55,57 +54,41 @@ class Walk:
         self.unreadable = 0
         self.is_complete = True
 
-    def __iter__(self) -> Iterator[tuple[str, list[os.DirEntry[str]], set[str]]]:
-        """Per directory: its relative path with a slash, its files, the names of ignored ones."""
+    def __iter__(self) -> Iterator[tuple[str, list[str], list[os.DirEntry[str]], set[str]]]:
+        """Per directory: its relative path with a slash, its names, its entries, ignored names."""
         while self._waiting:
             if self._watch.is_over():
                 self.is_complete = False
                 return
             directory, ignores = self._waiting.pop()
-            listing = self._list(self._opened + directory)
-            if listing is not None:
-                files, directories, own_ignores = listing
-                if ignores is not None and own_ignores:
-                    layer = ignore_files.layer_of(self._base + directory, own_ignores)
-                    ignores = ignores.below(layer)
-                left_out = self._ignored_files(directory, files, ignores)
-                self._go_on(directory, directories, ignores)
-                yield directory, files, left_out
+            try:
+                with os.scandir(self._opened + directory) as listing:
+                    entries = list(listing)
+            except OSError:
+                self.unreadable += 1
+                continue
+            names = [entry.name for entry in entries]
+            if not _SPECIAL.isdisjoint(names):
+                entries = [entry for entry in entries if entry.name not in _NEVER]
+                names = [entry.name for entry in entries]
+                if ignores is not None:
+                    ignores = ignores.below(ignore_files.layer_of(self._base + directory, names))
+            directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            left_out = self._ignored_files(directory, names, directories, ignores)
+            self._go_on(directory, directories, ignores)
+            yield directory, names, entries, left_out
 
     def unvisited(self) -> list[str]:
         """Directories the walk did not get to, the topmost ones of each branch."""
         return [self._base + directory.rstrip("/") for directory, _ in self._waiting]
 
-    def _list(self, path: str) -> tuple[list[os.DirEntry[str]], list[str], list[str]] | None:
-        files: list[os.DirEntry[str]] = []
-        directories: list[str] = []
-        own_ignores: list[str] = []
-        try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    name = entry.name
-                    if name in _NEVER:
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        directories.append(name)
-                    else:
-                        files.append(entry)
-                        if name in _IGNORE_NAMES:
-                            own_ignores.append(name)
-                        if not len(files) % _CHECK_EVERY and self._watch.is_over():
-                            break
-        except OSError:
-            self.unreadable += 1
-            return None
-        return files, directories, own_ignores
-
     def _ignored_files(
-        self, directory: str, files: list[os.DirEntry[str]], ignores: Ignores | None
+        self, directory: str, names: list[str], directories: list[str], ignores: Ignores | None
     ) -> set[str]:
-        if ignores is None or ignores.is_silent or not files:
+        if ignores is None or ignores.is_silent or len(names) == len(directories):
             return set()
-        names = [entry.name for entry in files]
         left_out = ignores.left_out(self._base + directory, names, is_dir=False)
+        left_out.difference_update(directories)
         self.ignored += len(left_out)
         return left_out
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from handaxe.contract.decision import Decision
+from handaxe.contract.decision import Allow, Decision
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         return first
     return Outcome(
         blocked=first.blocked if first.blocked is not None else second.blocked,
-        decision=strictest(first.decision, second.decision),
+        decision=_merged_word(first, second),
         input=second.input if second.input is not None else first.input,
         messages=(*first.messages, *second.messages),
         notes=(*first.notes, *second.notes),
@@ -53,6 +53,16 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         told=(*first.told, *second.told),
         extra={**first.extra, **second.extra},
     )
+
+
+def _merged_word(first: Outcome, second: Outcome) -> Decision | None:
+    """The stricter word; a yes counts only for the input that its giver knew."""
+    earlier, later = first.decision, second.decision
+    if isinstance(earlier, Allow) and second.input is not None and second.input != first.input:
+        earlier = None
+    if isinstance(later, Allow) and second.input is None and first.input is not None:
+        later = None
+    return strictest(earlier, later)
 
 
 def strictest(first: Decision | None, second: Decision | None) -> Decision | None:

@@ -52,11 +52,6 @@ class Outside:
             return from_reply(name, await self._programs.post(request, encoded(event)))
         raise NoAnswer("hooks of this type cannot be run here yet")
 
-    async def close(self) -> None:
-        """End whatever still runs."""
-        if self._programs is not None:
-            await self._programs.close()
-
     def _command(self, hook: CommandHook, event: dict[str, Any], timeout_s: float) -> HookCommand:
         env = {**self._policy.env, "CLAUDE_CODE_SESSION_ID": str(event.get("session_id", ""))}
 

@@ -52,23 +52,26 @@ class Hooks:
         if not isinstance(hooks, HookBook):
             hooks = read_hooks(hooks, source="the session's arguments")
             if hooks.problems:
-                raise SetupError(
-                    "The hooks are wrong:\n" + "\n".join(f"  {p}" for p in hooks.problems)
-                )
-        self._by_event: dict[str, list[Placed]] = {}
-        for placed in hooks.placed:
-            self._by_event.setdefault(placed.event, []).append(placed)
-        self.watch_before = "PreToolUse" in self._by_event
-        self.watch_after = not self._by_event.keys().isdisjoint(
-            {"PostToolUse", "PostToolUseFailure"}
-        )
-        self._outside = Outside(programs, policy or HookPolicy())
+                listed = "\n".join(f"  {problem}" for problem in hooks.problems)
+                raise SetupError(f"The hooks are wrong:\n{listed}")
         self._emit = emit
         self._keep = keep
         self._background = Background()
-        self._chosen: dict[object, tuple[Placed, ...]] = {}
         self.late: list[str] = []
         """What hooks that nobody waited for had to say to the model, not yet delivered."""
+        self.configure(hooks, policy or HookPolicy(), programs)
+
+    def configure(self, book: HookBook, policy: HookPolicy, programs: HookPrograms | None) -> None:
+        """From now on these hooks, and no others."""
+        by_event: dict[str, list[Placed]] = {}
+        for placed in book.placed:
+            by_event.setdefault(placed.event, []).append(placed)
+        self._by_event = by_event
+        self._chosen: dict[object, tuple[Placed, ...]] = {}
+        self._programs = programs
+        self._outside = Outside(programs, policy)
+        self.watch_before = "PreToolUse" in by_event
+        self.watch_after = "PostToolUse" in by_event or "PostToolUseFailure" in by_event
 
     def watches(self, event: str) -> bool:
         """Whether anybody wants to hear of this event."""
@@ -85,28 +88,31 @@ class Hooks:
         *,
         aliases: tuple[str, ...] = (),
         covers: Covers | None = None,
+        call_id: str | None = None,
     ) -> Outcome:
         """What all hooks together say to an event; a hook that fails stops no other."""
+        call_id = call_id or event.get("tool_use_id")
         now: list[Placed] = []
         for placed in self._meant(event, aliases):
             if covers is not None and placed.hook.condition and not covers(placed.hook.condition):
                 continue
             if placed.hook.in_background:
-                self._start(placed, event)
+                self._start(placed, event, call_id)
             else:
                 now.append(placed)
         if not now:
             return NOTHING
         merged = NOTHING
         for heard in await self._ask_all(now, event):
-            self._trace(heard, event)
+            self._trace(heard, call_id)
             merged = merge(merged, heard.outcome)
         return merged
 
     async def close(self) -> None:
         """End whatever still runs, after a moment for those that nobody waits for."""
         await self._background.close()
-        await self._outside.close()
+        if self._programs is not None:
+            await self._programs.close()
 
     def _meant(self, event: dict[str, Any], aliases: tuple[str, ...]) -> tuple[Placed, ...]:
         """The hooks for this event, the same one only once."""
@@ -159,11 +165,11 @@ class Hooks:
         outcome = presentable(outcome, placed, self._keep)
         return Heard(placed, outcome, took_ms, problem, timed_out)
 
-    def _start(self, placed: Placed, event: dict[str, Any]) -> None:
+    def _start(self, placed: Placed, event: dict[str, Any], call_id: str | None) -> None:
         """Run it without anybody waiting; what it decides does not count."""
         if self._background.is_full:
             problem = "too many hooks are waiting in the background"
-            self._trace(Heard(placed, NOTHING, 0.0, problem), event)
+            self._trace(Heard(placed, NOTHING, 0.0, problem), call_id)
             return
         event = _copy(event)
 
@@ -173,13 +179,13 @@ class Hooks:
             if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
                 said = (*said, heard.outcome.blocked)
             self.late += said
-            self._trace(heard, event)
+            self._trace(heard, call_id)
 
         self._background.start(run())
 
-    def _trace(self, heard: Heard, event: dict[str, Any]) -> None:
+    def _trace(self, heard: Heard, call_id: str | None) -> None:
         if self._emit is not None:
-            self._emit(traced(heard, event))
+            self._emit(traced(heard, call_id))
 
 
 async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:

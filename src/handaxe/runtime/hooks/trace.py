@@ -1,7 +1,5 @@
 """Who was asked and what came of it, as an event."""
 
-from typing import Any
-
 import msgspec
 
 from handaxe.contract.events import HookOutcome, HookRan
@@ -19,7 +17,7 @@ class Heard(msgspec.Struct, frozen=True):
     timed_out: bool = False
 
 
-def traced(heard: Heard, event: dict[str, Any]) -> HookRan:
+def traced(heard: Heard, call_id: str | None) -> HookRan:
     """The event that tells of it."""
     placed, outcome = heard.placed, heard.outcome
     reason = heard.problem or outcome.blocked or outcome.stop
@@ -29,7 +27,7 @@ def traced(heard: Heard, event: dict[str, Any]) -> HookRan:
         event=placed.event,
         hook=placed.hook.name,
         matcher=placed.matcher,
-        call_id=event.get("tool_use_id"),
+        call_id=call_id,
         outcome=_word(heard),
         reason=reason or "",
         input=outcome.input,

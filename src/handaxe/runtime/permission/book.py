@@ -62,7 +62,8 @@ class _Chapter:
                 found, problem = scopes_of(rule, self._anchors)
                 scopes.extend(found)
                 if problem is not None:
-                    self.problems.append(f"The {self.behaviour} rule {rule.text!r}: {problem}")
+                    told = f"The {self.behaviour} rule {rule.text!r}: {problem}"
+                    self.problems.append(_placed(rule, told))
             self._indexes[tool] = PathIndex(scopes) if scopes else None
         return self._indexes[tool]
 
@@ -155,13 +156,21 @@ class RuleBook:
     @cached_property
     def problems(self) -> tuple[str, ...]:
         """What is wrong with single rules, one sentence each."""
-        found = [rule.problem for rule in self.rules if rule.problem]
+        found = [_placed(rule, rule.problem) for rule in self.rules if rule.problem]
         for chapter in (self._deny, self._ask, self._allow):
             for tool in chapter.scoped:
                 if tool not in TEXT_TOOLS and not is_foreign(tool):
                     chapter.index(tool)
             found.extend(dict.fromkeys(chapter.problems))
         return tuple(found)
+
+
+def _placed(rule: Rule, sentence: str) -> str:
+    """The sentence with the file and line it is about, where the rule has them."""
+    if rule.source_file is None:
+        return sentence
+    line = "" if rule.source_line is None else f":{rule.source_line}"
+    return f"{rule.source_file}{line}: {sentence}"
 
 
 def _present(*indexes: PathIndex | None) -> tuple[PathIndex, ...]:

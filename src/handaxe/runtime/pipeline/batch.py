@@ -32,7 +32,11 @@ async def run_batch(
             results.setdefault(position, pipeline.abandon(call))
         for position, original in twin_of.items():
             results[position] = pipeline.echo(calls[position], results[original])
-    return [results[position] for position in range(len(calls))]
+    asked = [
+        (call, admitted[position].parsed if position in admitted else None)
+        for position, call in enumerate(calls)
+    ]
+    return await pipeline.end_batch(asked, [results[position] for position in range(len(calls))])
 
 
 def _admit_all(

@@ -1,6 +1,6 @@
 """Everybody the pipeline works with, joined by `handaxe.app`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -32,3 +32,7 @@ class Collaborators(msgspec.Struct):
     results: ResultStore
     asker: Asker | None = None
     checkpoints: Checkpoints | None = None
+    opening: Callable[[], Awaitable[None]] | None = None
+    """What every call waits for before it goes on: hooks that are told of the session's start."""
+    transcript_path: str = ""
+    """Where the session's log is, for hooks."""

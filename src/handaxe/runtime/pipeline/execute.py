@@ -6,7 +6,7 @@ before anybody sees it.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +22,7 @@ from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import Refused, prepare
 from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
+from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
@@ -144,6 +145,24 @@ class Pipeline:
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
 
+    async def end_batch(
+        self, calls: Sequence[tuple[ToolCall, Parsed | None]], results: list[ToolResult]
+    ) -> list[ToolResult]:
+        """Let hooks speak when all calls of a message are done; what they add is in the last."""
+        hooks = self._among.hooks
+        if not results or not hooks.watches("PostToolBatch"):
+            return results
+        outcome = await hooks.fire(batch_event(calls, results, self._among))
+        said = (*outcome.messages, *((outcome.blocked,) if outcome.blocked else ()))
+        stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
+        last = results[-1]
+        last = msgspec.structs.replace(
+            last,
+            messages=(*last.messages, *said),
+            notes=(*last.notes, *outcome.notes, *stop),
+        )
+        return [*results[:-1], last]
+
     def withdraw(self, call_id: str) -> None:
         """Stop a call if it has not started yet."""
         self._stop(lambda activity: not activity.has_started, call_id)
@@ -173,6 +192,8 @@ class Pipeline:
     async def _stages(self, parsed: Parsed, ticket: Ticket, activity: _Activity) -> ToolResult:
         decision: Decision | None = None
         try:
+            if self._among.opening is not None:
+                await self._among.opening()
             await self._traffic.clear(ticket)
             prepared = await prepare(parsed, self._among)
             decision = prepared.decision
@@ -181,13 +202,20 @@ class Pipeline:
             await self._traffic.start(ticket)
             activity.has_started = True
             try:
+                began = time.perf_counter()
                 result = await run(prepared, self._among)
-                return await settle(result, prepared, self._among)
+                took_ms = round((time.perf_counter() - began) * 1000, 3)
+                return await settle(result, prepared, self._among, took_ms=took_ms)
             finally:
                 await remember_outcome(prepared, self._among)
         except Refused as refused:
             result = ToolResult.from_fault(refused.fault)
-            return msgspec.structs.replace(result, decision=refused.decision)
+            return msgspec.structs.replace(
+                result,
+                decision=refused.decision,
+                messages=refused.messages,
+                notes=refused.notes,
+            )
         except ToolFault as fault:
             return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)
         except Exception as error:  # noqa: BLE001 - no exception leaves a call

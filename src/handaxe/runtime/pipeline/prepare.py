@@ -4,7 +4,8 @@ Nothing outside the working directories is looked at before permission for it is
 validation that would have to look there is put off until then.
 """
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -15,10 +16,11 @@ from handaxe.contract.events import CallAsked, CallDecided, CallProgress
 from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, PathSubject, TextSubject
-from handaxe.runtime.hooks.run import strictest
+from handaxe.runtime.hooks.outcome import Outcome, strictest
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_binding
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
+from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -29,6 +31,7 @@ class Prepared(msgspec.Struct, frozen=True):
     decision: Decision
     messages: tuple[str, ...] = ()
     was_rewritten: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class Refused(Exception):
@@ -38,6 +41,8 @@ class Refused(Exception):
         super().__init__(fault.sentence)
         self.fault = fault
         self.decision = decision
+        self.messages: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
 
 
 class _Undecided(Exception):
@@ -70,27 +75,56 @@ class _Grants:
         raise Asked(decision.reason)
 
 
+class _Heard:
+    """What hooks said on the way, beside their decisions."""
+
+    def __init__(self) -> None:
+        self.messages: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.were_asked = False
+
+    def take(self, outcome: Outcome) -> None:
+        """Keep what is to be shown."""
+        self.messages += outcome.messages
+        self.notes += outcome.notes
+
+
+class _Rewritten(Exception):
+    """A hook that was asked for permission gave it for another input."""
+
+    def __init__(self, call_input: dict[str, Any], word: Allow) -> None:
+        super().__init__()
+        self.input = call_input
+        self.word = word
+
+
 async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
     """Check the call, let hooks speak, decide; raises what stops it."""
+    heard = _Heard()
+    try:
+        return await _prepare(parsed, heard, among)
+    except Refused as refused:
+        refused.messages, refused.notes = heard.messages, heard.notes
+        raise
+
+
+async def _prepare(parsed: Parsed, heard: _Heard, among: Collaborators) -> Prepared:
     parsed, grants, ctx = await _situated(parsed, among)
     validated = await _validates(parsed, ctx)
     hooks_word: Decision | None = None
-    messages: tuple[str, ...] = ()
     was_rewritten = False
     if among.hooks.watch_before:
-        outcome = await among.hooks.before(hook_event(parsed, among, "PreToolUse"))
-        if outcome.blocked is not None:
-            raise HookBlocked(outcome.blocked)
-        hooks_word, messages = outcome.decision, outcome.messages
+        outcome = await _before(parsed, heard, among)
+        hooks_word = outcome.decision
         if outcome.input is not None and outcome.input != parsed.call.input:
             was_rewritten = True
-            parsed = parse(ToolCall(parsed.call.id, parsed.call.tool, outcome.input), among)
-            parsed, grants, ctx = await _situated(parsed, among)
-            validated = await _validates(parsed, ctx)
-    has_more_to_follow = any(not place.is_final for place in parsed.places.values())
-    decision = await _permit(parsed, ctx, hooks_word, among)
-    if has_more_to_follow:
-        parsed = followed(parsed, among)
+            parsed, grants, ctx, validated = await _again(parsed, outcome.input, among)
+    try:
+        parsed, decision = await _permitted(parsed, ctx, hooks_word, heard, among)
+    except _Rewritten as rewritten:
+        was_rewritten = True
+        parsed, grants, ctx, validated = await _again(parsed, rewritten.input, among)
+        parsed, decision = await _permitted(parsed, ctx, rewritten.word, heard, among)
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
@@ -98,24 +132,44 @@ async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
     grants.settled = True
     if not validated:
         await parsed.tool.validate(parsed.args, ctx)
-    return Prepared(parsed, ctx, decision, messages, was_rewritten)
+    return Prepared(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes)
 
 
-def hook_event(parsed: Parsed, among: Collaborators, name: str) -> dict[str, object]:
-    """What a hook is told about a call; observers see resolved paths."""
-    return {
-        "hook_event_name": name,
-        "session_id": among.session_id,
-        "cwd": among.workdir.current,
-        "tool_name": parsed.tool.name,
-        "tool_input": {**_plain(parsed.call.input), **parsed.derived()},
-        "tool_use_id": parsed.call.id,
-    }
+async def _before(parsed: Parsed, heard: _Heard, among: Collaborators) -> Outcome:
+    """What the hooks before the call say, unless they stop it."""
+    event = hook_event(parsed, among, "PreToolUse")
+    outcome = await among.hooks.fire(
+        event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among)
+    )
+    heard.take(outcome)
+    reason = outcome.blocked
+    if reason is None and outcome.stop is not None:
+        reason = f"A hook stopped the work: {outcome.stop}"
+    if reason is not None:
+        raise Refused(HookBlocked(reason), Deny(reason, by="hook"))
+    return outcome
 
 
-async def _situated(
-    parsed: Parsed, among: Collaborators
-) -> tuple[Parsed, _Grants, ToolContext]:
+async def _again(
+    parsed: Parsed, call_input: dict[str, Any], among: Collaborators
+) -> tuple[Parsed, _Grants, ToolContext, bool]:
+    """The call with another input, checked from the start."""
+    parsed = parse(ToolCall(parsed.call.id, parsed.call.tool, call_input), among)
+    parsed, grants, ctx = await _situated(parsed, among)
+    return parsed, grants, ctx, await _validates(parsed, ctx)
+
+
+def covers_of(parsed: Parsed, among: Collaborators) -> Callable[[str], bool]:
+    """Which permission rules cover this call, for hooks that are meant for some calls only."""
+
+    def covers(rule: str) -> bool:
+        request = _request(parsed, _judged_paths(parsed, among))
+        return rule_covers(rule, request, among.policy())
+
+    return covers
+
+
+async def _situated(parsed: Parsed, among: Collaborators) -> tuple[Parsed, _Grants, ToolContext]:
     """The call with what it touches, where only the session's state can tell."""
     grants, ctx = _context(parsed, among)
     found = await parsed.tool.situate(parsed.args, ctx)
@@ -148,14 +202,31 @@ async def _validates(parsed: Parsed, ctx: ToolContext) -> bool:
     return True
 
 
+async def _permitted(
+    parsed: Parsed,
+    ctx: ToolContext,
+    hooks_word: Decision | None,
+    heard: _Heard,
+    among: Collaborators,
+) -> tuple[Parsed, Decision]:
+    """The decision, and the call with what it touches followed to the end."""
+    has_more_to_follow = any(not place.is_final for place in parsed.places.values())
+    decision = await _permit(parsed, ctx, hooks_word, heard, among)
+    return followed(parsed, among) if has_more_to_follow else parsed, decision
+
+
 async def _permit(
-    parsed: Parsed, ctx: ToolContext, hooks_word: Decision | None, among: Collaborators
+    parsed: Parsed,
+    ctx: ToolContext,
+    hooks_word: Decision | None,
+    heard: _Heard,
+    among: Collaborators,
 ) -> Decision:
     """The decision that lets the call run; `Refused` if there is none."""
     judged = _judged_paths(parsed, among)
     tools_word = await parsed.tool.decide(parsed.args, ctx)
     decision = _decide(parsed, judged, tools_word, hooks_word, among)
-    decision = await _settle(decision, parsed, among)
+    decision = await _settle(decision, parsed, heard, among)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
     for spelling, place in parsed.places.items():
         if not place.is_final:
@@ -166,7 +237,7 @@ async def _permit(
         # The places themselves are settled; what is left is where they lead.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         decision = _decide(parsed, farther, tools_word, hooks_word, among)
-        decision = await _settle(decision, parsed, among)
+        decision = await _settle(decision, parsed, heard, among)
     return decision
 
 
@@ -180,9 +251,7 @@ def _judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...
                 and place.is_final
                 and among.files.has_name_outside(place.real, among.workdir.roots)
             )
-            judged.append(
-                JudgedPath(place.path, place.real, subject.access, subject.field, shared)
-            )
+            judged.append(JudgedPath(place.path, place.real, subject.access, subject.field, shared))
     return tuple(judged)
 
 
@@ -194,7 +263,7 @@ def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
         read_only=parsed.effects.is_read_only,
         paths=paths,
         texts=tuple(s.text for s in parsed.subjects if isinstance(s, TextSubject)),
-        input=_plain(parsed.call.input),
+        input=plain(parsed.call.input),
         confined=not parsed.effects.writes_everything,
     )
 
@@ -213,18 +282,30 @@ def _decide(
             continue
         spoken = msgspec.structs.replace(word, by=by)
         if isinstance(spoken, Allow):
-            if isinstance(decision, Ask) and decision.by != "tool" and not is_binding(decision):
+            if _is_open(decision):
                 decision = spoken
         else:
             decision = strictest(decision, spoken) or decision
     return decision
 
 
-async def _settle(decision: Decision, parsed: Parsed, among: Collaborators) -> Decision:
+def _is_open(decision: Decision) -> bool:
+    """Whether a hook's yes is an answer: nobody asks but a default."""
+    is_default = isinstance(decision, Ask) and decision.by not in {"tool", "hook"}
+    return is_default and not is_binding(decision)
+
+
+async def _settle(
+    decision: Decision, parsed: Parsed, heard: _Heard, among: Collaborators
+) -> Decision:
     if isinstance(decision, Allow):
         return decision
     if isinstance(decision, Deny):
         raise Refused(Denied(decision.reason), decision)
+    if among.hooks.watches("PermissionRequest") and not heard.were_asked:
+        word = await _ask_hooks(decision, parsed, heard, among)
+        if word is not None:
+            return word
     if among.asker is None:
         raise Refused(Asked(f"{decision.reason} Nobody is here to ask."), decision)
     call_id, tool = parsed.call.id, parsed.tool.name
@@ -233,7 +314,7 @@ async def _settle(decision: Decision, parsed: Parsed, among: Collaborators) -> D
         PermissionRequest(
             call_id=call_id,
             tool=tool,
-            input={**_plain(parsed.call.input), **parsed.derived()},
+            input={**plain(parsed.call.input), **parsed.derived()},
             reason=decision.reason,
             rule=decision.rule,
             source=decision.source,
@@ -245,5 +326,27 @@ async def _settle(decision: Decision, parsed: Parsed, among: Collaborators) -> D
     return answer
 
 
-def _plain(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+async def _ask_hooks(
+    decision: Decision, parsed: Parsed, heard: _Heard, among: Collaborators
+) -> Decision | None:
+    """The hooks' word instead of a person's; None leaves it to the person."""
+    heard.were_asked = True
+    event = hook_event(parsed, among, "PermissionRequest")
+    call_id = event.pop("tool_use_id")
+    outcome = await among.hooks.fire(
+        event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among), call_id=call_id
+    )
+    heard.take(outcome)
+    word = outcome.decision
+    if outcome.blocked is not None:
+        word = Deny(outcome.blocked, by="hook")
+    if isinstance(word, Deny):
+        among.emit(CallDecided(call_id=call_id, decision=word))
+        raise Refused(Denied(word.reason), word)
+    if not isinstance(word, Allow) or not _is_open(decision):
+        return None
+    if outcome.input is not None and outcome.input != parsed.call.input:
+        raise _Rewritten(outcome.input, word)
+    word = msgspec.structs.replace(word, by="hook")
+    among.emit(CallDecided(call_id=call_id, decision=word))
+    return word

@@ -1,51 +1,95 @@
 """Make it fit: size, store, hooks after, the numbers every result carries."""
 
+from typing import Any, cast
+
 import msgspec
 
+from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.prepare import Prepared, hook_event
+from handaxe.runtime.pipeline.prepare import Prepared, covers_of
+from handaxe.runtime.pipeline.telling import hook_event
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 from handaxe.text.windows import two_ended_preview
 
 
-async def settle(result: ToolResult, prepared: Prepared, among: Collaborators) -> ToolResult:
+async def settle(
+    result: ToolResult, prepared: Prepared, among: Collaborators, *, took_ms: float = 0.0
+) -> ToolResult:
     """The result as the model gets it."""
     parsed = prepared.parsed
-    text = well_formed(result.text)
-    size_chars = len(text)
-    if result.ok and size_chars > parsed.tool.max_result_chars:
-        path = among.results.keep(parsed.call.id, text)
-        text = two_ended_preview(text, path)
-    notes = (*parsed.notes, *result.notes)
-    messages = (*prepared.messages, *result.messages)
     result = msgspec.structs.replace(
-        result,
-        text=text,
+        _fitted(result, result.text, prepared, among),
         data={} if result.data is None else result.data,
-        notes=notes,
-        messages=messages,
+        notes=(*parsed.notes, *prepared.notes, *result.notes),
+        messages=(*prepared.messages, *result.messages),
         decision=prepared.decision,
-        size_chars=size_chars,
-        tokens=estimate(text),
     )
-    if among.hooks.watch_after:
-        result = await _hear_hooks(result, prepared, among)
+    if among.hooks.watch_after and result.code != Cancelled.code:
+        result = await _hear_hooks(result, prepared, among, took_ms)
+    if among.hooks.late:
+        late = among.hooks.take_late()
+        result = msgspec.structs.replace(result, messages=(*result.messages, *late))
     return result
 
 
-async def _hear_hooks(result: ToolResult, prepared: Prepared, among: Collaborators) -> ToolResult:
+def _fitted(result: ToolResult, text: str, prepared: Prepared, among: Collaborators) -> ToolResult:
+    """The result with this text, or with a preview of it where it is too long."""
+    text = well_formed(text)
+    size_chars = len(text)
+    if result.ok and size_chars > prepared.parsed.tool.max_result_chars:
+        path = among.results.keep(prepared.parsed.call.id, text)
+        text = two_ended_preview(text, path)
+    return msgspec.structs.replace(result, text=text, size_chars=size_chars, tokens=estimate(text))
+
+
+async def _hear_hooks(
+    result: ToolResult, prepared: Prepared, among: Collaborators, took_ms: float
+) -> ToolResult:
     parsed = prepared.parsed
     name = "PostToolUse" if result.ok else "PostToolUseFailure"
-    event = {**hook_event(parsed, among, name), "tool_response": result.to_json()}
-    outcome = await among.hooks.after(event, ok=result.ok)
-    complaint = (outcome.blocked,) if outcome.blocked else ()
-    result = msgspec.structs.replace(
-        result,
-        notes=(*result.notes, *outcome.notes),
-        messages=(*result.messages, *outcome.messages, *complaint),
-    )
+    if among.hooks.watches(name):
+        event = hook_event(parsed, among, name)
+        event["tool_response"] = result.to_json()
+        event["duration_ms"] = took_ms
+        if not result.ok:
+            event |= {"error": result.text, "is_interrupt": False}
+        outcome = await among.hooks.fire(
+            event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among)
+        )
+        complaint = (outcome.blocked,) if outcome.blocked else ()
+        stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
+        result = _replaced(result, outcome.output, prepared, among)
+        result = msgspec.structs.replace(
+            result,
+            notes=(*result.notes, *outcome.notes, *stop),
+            messages=(*result.messages, *outcome.messages, *complaint),
+        )
     if result.ok and not parsed.effects.is_read_only:
         result = await parsed.tool.recheck(parsed.args, prepared.ctx, result)
     return result
+
+
+def _replaced(
+    result: ToolResult, output: object, prepared: Prepared, among: Collaborators
+) -> ToolResult:
+    """The result with what a hook gave instead: a text, or an object with `text` and `data`."""
+    if output is msgspec.UNSET or not result.ok:
+        return result
+    given = {"text": output} if isinstance(output, str) else output
+    if isinstance(given, dict):
+        values = cast("dict[str, Any]", given)
+        text, data = values.get("text", result.text), values.get("data", result.data)
+        if (
+            isinstance(text, str)
+            and isinstance(data, dict)
+            and not values.keys().isdisjoint(_SHOWN)
+        ):
+            result = msgspec.structs.replace(result, data=data)
+            return _fitted(result, text, prepared, among) if "text" in values else result
+    note = "A hook gave an output of another shape than the tool's; it was ignored."
+    return msgspec.structs.replace(result, notes=(*result.notes, note))
+
+
+_SHOWN = frozenset({"text", "data"})

@@ -8,10 +8,11 @@ has to call `unshare` first. Copies (blobs) are named by their hash and shared.
 import contextlib
 import errno
 import fcntl
+import hashlib
 import mmap
 import os
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from pathlib import Path
 
 from handaxe.disk.durability import close, sync_file
@@ -38,16 +39,17 @@ class NotKept(DiskFault):
 
 
 class ContentStore:
-    """Old contents of one data directory."""
+    """Old contents of one data directory, as one session sees them."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, session_id: str = "") -> None:
+        self._owner = hashlib.sha256(session_id.encode()).hexdigest()[:12]
         self._blobs = blobs_directory(home)
         self._pins = pins_directory(home)
         self._pinned: Counter[tuple[int, int]] = Counter()
 
     def pin(self, path: str, info: os.stat_result) -> str:
         """Keep a file by a second name, durably; empty where the system refuses that."""
-        name = f"{info.st_dev:x}-{info.st_ino:x}-{os.urandom(6).hex()}"
+        name = f"{info.st_dev:x}-{info.st_ino:x}-{self._owner}-{os.urandom(6).hex()}"
         pin = self._pins / name
         try:
             make_durably(self._pins)
@@ -117,11 +119,17 @@ class ContentStore:
     def replaced(self, kept: str) -> None:
         """A pinned file got its new content; the pin is now the only name of the old one."""
         if kept.startswith(_PIN):
-            dev, ino, _ = kept.removeprefix(_PIN).split("-")
+            dev, ino, *_ = kept.removeprefix(_PIN).split("-")
             inode = int(dev, 16), int(ino, 16)
             self._pinned[inode] -= 1
             if self._pinned[inode] <= 0:
                 del self._pinned[inode]
+
+    def drop_pins_except(self, needed: Collection[str]) -> None:
+        """Remove pins of this session that a crash left before their record was written."""
+        for name in self._names():
+            if name.split("-")[2:3] == [self._owner] and _PIN + name not in needed:
+                (self._pins / name).unlink(missing_ok=True)
 
     def own_links(self, dev: int, ino: int) -> int:
         """How many names of an inode are pins of ours."""
@@ -154,8 +162,11 @@ class ContentStore:
 
     def _names_of(self, dev: int, ino: int) -> list[str]:
         prefix = f"{dev:x}-{ino:x}-"
+        return [name for name in self._names() if name.startswith(prefix)]
+
+    def _names(self) -> list[str]:
         try:
-            return [name for name in os.listdir(self._pins) if name.startswith(prefix)]
+            return os.listdir(self._pins)
         except FileNotFoundError:
             return []
 

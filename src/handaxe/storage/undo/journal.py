@@ -104,6 +104,13 @@ class UndoJournal:
                     entries = self._read()
         return entries
 
+    def recover(self) -> None:
+        """Complete what a crash left open, and let go of what it left without a record."""
+        kept = {s.kept for entry in self.entries() for s in entry.before.values() if s.kept}
+        with self.alone() as is_alone:
+            if is_alone:
+                self._store.drop_pins_except(kept)
+
     def contents_of(self, entry: Entry) -> dict[str, State]:
         """What the call found, with the small contents."""
         record = decode(self._payload_at(entry.part, entry.offset))

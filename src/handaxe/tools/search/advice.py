@@ -18,15 +18,15 @@ def better_pattern(pattern: str, diagnostic: str) -> str | None:
     fixed = _escaped(pattern, diagnostic)
     if fixed is None or fixed == pattern:
         return None
-    return f"To search for the characters themselves: pattern={fixed!r}"
+    return f"To search for the characters themselves: pattern: {fixed}"
 
 
 def better_glob(glob: str, diagnostic: str) -> str | None:
     """A sentence with the corrected glob, or None."""
     if "[" in glob and ("character class" in diagnostic or "'['" in diagnostic):
-        return f"To mean the character itself: glob={_before_each(glob, '[')!r}"
+        return f"To mean the character itself: glob: {_before_each(glob, '[')}"
     if "{" in glob and ("alternate" in diagnostic or "'{'" in diagnostic):
-        return f"To mean the character itself: glob={_before_each(glob, '{')!r}"
+        return f"To mean the character itself: glob: {_before_each(glob, '{')}"
     return None
 
 
@@ -44,7 +44,7 @@ def _without_look_around(pattern: str) -> str:
     fixed = _LOOK_AROUND.sub(r"\1", pattern)
     if fixed == pattern or re.search(r"\(\?<?[=!]", fixed):
         return "Leave the look-around out and filter the result."
-    return f"Without look-around: pattern={fixed!r}"
+    return f"Without look-around: pattern: {fixed}"
 
 
 def _escaped(pattern: str, diagnostic: str) -> str | None:

@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 import msgspec
 
+from handaxe.app.configuration import Configuration
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import read_settings_option
-from handaxe.settings.model import read_settings
 from handaxe.storage.home import data_home, sessions_directory
 from handaxe.storage.result_store import drop_old_results
 from handaxe.storage.undo.pruning import prune
@@ -23,7 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prune and say what went."""
     home = data_home()
-    settings = read_settings(read_settings_option(arguments.settings), source="--settings")
+    given = read_settings_option(arguments.settings)
+    # What belongs to all projects of a user is not for the project here to say.
+    settings = Configuration(str(Path.cwd()), home=home, given=given, sources="user").settings
     pruned = prune(
         home,
         max_bytes=settings.undo.max_bytes,

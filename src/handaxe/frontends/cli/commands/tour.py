@@ -100,8 +100,8 @@ STEPS = (
     Step(
         "Undo it",
         (
-            "What a file was is kept on disk before the file is changed, so every change can be put",
-            "back: by the model, or by you with `handaxe undo`.",
+            "What a file was is kept on disk before the file is changed. So every change can be",
+            "put back, by the model, or by you with `handaxe undo`.",
         ),
         (("Undo", {}),),
     ),

@@ -1,0 +1,210 @@
+"""The settings of one project as they are now: files, arguments and trust joined.
+
+Nothing here acts on an option; a session and the command line ask for what is in force.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.settings_store import Scope
+from handaxe.host.settings_file import SettingFiles
+from handaxe.runtime.permission.rules import parse_rule
+from handaxe.session.permission_state import RuleBehaviour, RuleText
+from handaxe.settings.files import SettingsFile, SettingsFiles
+from handaxe.settings.fragment import Fragment, Problem, Source, read_data
+from handaxe.settings.ignored import sentences
+from handaxe.settings.keys import KeyPath
+from handaxe.settings.layers import hooks_digest, merge
+from handaxe.settings.model import Settings
+from handaxe.settings.narrowing import FROM_THE_PROJECT
+from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
+from handaxe.storage.trust import TrustRecord
+
+Given = Settings | Mapping[str, Any] | Fragment | None
+"""Settings as a host program or the command line hands them over."""
+
+FILE_SOURCES: tuple[Source, ...] = ("user", "project", "local", "policy")
+_BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
+
+# Looking at files costs more than many calls do. Right after a call nobody has had the time to
+# change one; while calls follow each other without a pause, a look now and then is enough.
+_PAUSE_S = 0.00005
+_LONGEST_S = 0.005
+
+
+class Configuration:
+    """What is set for a project, by whom, and what is wrong with it."""
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        home: Path,
+        given: Given = None,
+        sources: str | Sequence[str] | None = None,
+        trusted: bool | None = None,
+    ) -> None:
+        """`root` is a real path; `trusted` speaks for the user where it is not None."""
+        self.root = root
+        self.trust = TrustRecord(home)
+        self._flags = read_given(given, where="the session's arguments")
+        self._trusted = trusted
+        self._sources = read_sources(sources)
+        self._files = SettingsFiles(all_places(root, self._sources))
+        self._looked_at = self._paused_at = time.monotonic()
+        self._join()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.merged.settings
+
+    @property
+    def files(self) -> tuple[SettingsFile, ...]:
+        """Every file there is or could be, lowest layer first."""
+        return self._files.files
+
+    def refresh(self, *, now: bool = False) -> tuple[str, ...]:
+        """Take in what was changed on disk; the files that changed. Cheap if nothing did."""
+        at = time.monotonic()
+        is_early = at - self._paused_at < _PAUSE_S and at - self._looked_at < _LONGEST_S
+        self._paused_at = at
+        if is_early and not now:
+            return ()
+        self._looked_at = at
+        changed = self._files.refresh()
+        if changed:
+            self._join()
+        return changed
+
+    def pause(self) -> None:
+        """A call ended; whatever happens from now on may change a file."""
+        self._paused_at = time.monotonic()
+
+    def rules(self, source: Source) -> list[RuleText]:
+        """The rules of one layer."""
+        return [
+            RuleText(entry.value, behaviour, source, entry.origin.file, entry.origin.line)
+            for behaviour in _BEHAVIOURS
+            for entry in self.merged.entries.get(("permissions", behaviour), ())
+            if entry.origin.source == source and entry.kind == "item"
+        ]
+
+    def directories(self) -> tuple[list[str], list[str]]:
+        """More working directories, and what is wrong with those that files name."""
+        found: list[str] = []
+        problems: list[str] = []
+        for entry in self.merged.entries.get(("permissions", "additionalDirectories"), ()):
+            if entry.kind != "item":
+                continue
+            path = str(Path(self.root) / Path(entry.value).expanduser())
+            if entry.origin.file is None or Path(path).is_dir():
+                found.append(path)
+            else:
+                problems.append(f"{entry.origin}: {path} is not a directory, so it is left out.")
+        return found, problems
+
+    def store(self, files: Files) -> SettingFiles:
+        """The port by which single settings are read and changed."""
+        own: dict[Scope, str] = {
+            scope: _real(own_file(self.root, scope), scope) for scope in SCOPES
+        }
+        return SettingFiles(
+            files,
+            own,
+            view=lambda: self.merged,
+            changed=lambda: self.refresh(now=True),
+            complaints=rule_complaints,
+        )
+
+    @property
+    def hooks_digest(self) -> str:
+        """What the hooks of the project's own files are known by."""
+        return hooks_digest(self._files.fragments())
+
+    def _join(self) -> None:
+        fragments = self._files.fragments()
+        at = next(
+            (n for n, found in enumerate(fragments) if found.source == "policy"), len(fragments)
+        )
+        fragments.insert(at, self._flags)
+        told: list[str] = []
+        is_trusted, hooks_are_trusted = self._trust(fragments, told)
+        self.is_trusted = is_trusted
+        self.merged = merge(fragments, is_trusted=is_trusted, hooks_are_trusted=hooks_are_trusted)
+        told += [str(problem) for problem in self._files.problems()]
+        told += sentences(self.merged.ignored, self.root, is_trusted=is_trusted)
+        self.warnings = tuple(told)
+
+    def _trust(self, fragments: Sequence[Fragment], told: list[str]) -> tuple[bool, bool]:
+        """Whether the project's own files may widen, and whether its hooks may run."""
+        if self._trusted is not None:
+            return self._trusted, self._trusted
+        if not any(fragment.source in FROM_THE_PROJECT for fragment in fragments):
+            return False, False
+        self._files.watch_also(self.trust.path)
+        if self.root in _trusted_by_settings(fragments):
+            return True, True
+        try:
+            folder = self.trust.find(self.root)
+        except SetupError as error:
+            told.append(str(error))
+            return False, False
+        if folder is None:
+            return False, False
+        return True, folder.hooks == hooks_digest(fragments)
+
+
+def read_given(given: Given, *, where: str) -> Fragment:
+    """Settings that were handed over; a mistake in them is an error, not a warning."""
+    if isinstance(given, Fragment):
+        fragment = given
+    elif isinstance(given, Settings):
+        fragment = read_data(msgspec.to_builtins(given))
+    else:
+        fragment = read_data(given or {})
+    if fragment.problems:
+        listed = "\n".join(f"  {_placed(problem)}" for problem in fragment.problems)
+        raise SetupError(f"The settings from {where} are wrong:\n{listed}")
+    return fragment
+
+
+def rule_complaints(path: KeyPath, value: object) -> list[str]:
+    """What is wrong with rules that somebody wants to set."""
+    behaviour: RuleBehaviour | None = next(
+        (name for name in _BEHAVIOURS if path == ("permissions", name)), None
+    )
+    if behaviour is None or not isinstance(value, list):
+        return []
+    texts = [text for text in cast("list[object]", value) if isinstance(text, str)]
+    problems = [parse_rule(text, behaviour).problem for text in texts]
+    return [problem for problem in problems if problem]
+
+
+def _trusted_by_settings(fragments: Sequence[Fragment]) -> set[str]:
+    return {
+        os.path.realpath(Path(entry.value).expanduser())
+        for fragment in fragments
+        if fragment.source not in FROM_THE_PROJECT
+        for entry in fragment.entries
+        if entry.path == ("trusted_folders",) and entry.kind == "item"
+    }
+
+
+def _placed(problem: Problem) -> str:
+    line = problem.origin.line
+    if problem.origin.file is not None:
+        return str(problem)
+    return problem.text if line is None else f"line {line}: {problem.text}"
+
+
+def _real(path: str, scope: Scope) -> str:
+    """Links of the user's own lead where the user wants; a project's links are not followed."""
+    return os.path.realpath(path) if scope == "user" else path

@@ -1,0 +1,110 @@
+"""Hooks joined to a session: from settings and arguments, up to date, told of both its ends."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from handaxe.app.configuration import Configuration
+from handaxe.contract.events import Event
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.hook_programs import HookPrograms
+from handaxe.runtime.hooks.config import CallableHook, HookBook, read_hooks
+from handaxe.runtime.hooks.programs import HookPolicy
+from handaxe.runtime.hooks.run import Hooks
+from handaxe.runtime.permission.rules import parse_rule
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.telling import session_event
+
+HookArguments = Mapping[str, Sequence[Any]] | None
+"""Hooks as a host program gives them: groups as in settings, or async functions."""
+
+
+class SessionHooks:
+    """The hooks of one session, whoever named them."""
+
+    def __init__(
+        self,
+        arguments: HookArguments,
+        configuration: Configuration,
+        *,
+        emit: Callable[[Event], None],
+        keep: Callable[[str, str], str],
+    ) -> None:
+        self._configuration = configuration
+        self._own = read_hooks(arguments, source="the session's arguments")
+        problems = (*self._own.problems, *_bad_conditions(self._own))
+        if problems:
+            listed = "\n".join(f"  {problem}" for problem in problems)
+            raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
+        self._joined: object = None
+        self._start: asyncio.Future[None] | None = None
+        self._programs: HookPrograms | None = None
+        self.problems: tuple[str, ...] = ()
+        self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
+        self.follow()
+
+    def follow(self) -> None:
+        """Take over what the settings say now; cheap if nothing changed."""
+        merged = self._configuration.merged
+        if merged is self._joined:
+            return
+        self._joined = merged
+        book = HookBook()
+        for found in merged.hooks:
+            read = read_hooks({found.event: [found.group]}, source=str(found.origin))
+            problems = (*read.problems, *_bad_conditions(read))
+            book += HookBook(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
+        self.problems = book.problems
+        settings = merged.settings
+        root = self._configuration.root
+        policy = HookPolicy(
+            env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
+            http_urls=settings.allowed_http_hook_urls,
+            http_env_names=settings.http_hook_allowed_env_vars,
+        )
+        book += self._own
+        self.hooks.configure(book, policy, self._outside(book))
+
+    def join(self, among: Collaborators, *, source: str) -> None:
+        """Have the first call wait until the hooks were told of the start."""
+
+        async def opening() -> None:
+            if self._start is None:
+                self._start = asyncio.ensure_future(self._tell_start(among, source))
+            await asyncio.shield(self._start)
+            among.opening = None
+
+        among.opening = opening
+
+    async def end(self, among: Collaborators) -> None:
+        """Tell of the end if there was a start, and leave nothing running."""
+        if self._start is not None:
+            self._start.cancel()
+            if self.hooks.watches("SessionEnd"):
+                await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": "other"})
+        await self.hooks.close()
+
+    async def _tell_start(self, among: Collaborators, source: str) -> None:
+        if self.hooks.watches("SessionStart"):
+            event = {**session_event(among, "SessionStart"), "source": source}
+            outcome = await self.hooks.fire(event)
+            self.hooks.late += outcome.messages
+
+    def _outside(self, book: HookBook) -> HookPrograms | None:
+        """The way out of the process, made when the first hook needs it."""
+        if self._programs is None and not all(
+            isinstance(placed.hook, CallableHook) for placed in book.placed
+        ):
+            from handaxe.host.hook_programs import LocalHookPrograms
+
+            self._programs = LocalHookPrograms()
+        return self._programs
+
+
+def _bad_conditions(book: HookBook) -> list[str]:
+    return [
+        f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"
+        for placed in book.placed
+        if placed.hook.condition is not None
+        and (rule := parse_rule(placed.hook.condition, "deny")).is_dead
+    ]

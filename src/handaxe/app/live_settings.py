@@ -1,0 +1,103 @@
+"""Settings that change while a session runs, carried into the parts that hold them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from handaxe.app.configuration import FILE_SOURCES, Configuration
+from handaxe.contract.events import Event, ModeChanged, SettingsChanged
+from handaxe.contract.faults import SetupError
+from handaxe.runtime.permission.book import RuleBook
+from handaxe.runtime.permission.rules import Rule
+from handaxe.session.permission_state import Mode, PermissionState
+from handaxe.session.workdir import Workdir
+from handaxe.settings.ecosystem import TOOL_NAMES
+from handaxe.settings.model import Settings
+from handaxe.text.near_names import nearest
+
+Roots = Callable[[Sequence[str]], tuple[str, ...]]
+"""The working directories, given those that settings add."""
+
+
+class LiveSettings:
+    """Keeps a session's rules, directories and options as the settings say."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        permissions: PermissionState,
+        workdir: Workdir,
+        *,
+        roots: Roots,
+        offers: dict[type[Any], Any],
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._configuration = configuration
+        self._permissions = permissions
+        self._workdir = workdir
+        self._roots = roots
+        self._offers = offers
+        self._emit = emit
+
+    def follow(self) -> bool:
+        """Take in what was changed on disk; whether anything was."""
+        before = self._configuration.warnings
+        changed = self._configuration.refresh()
+        if not changed:
+            return False
+        for source in FILE_SOURCES:
+            rules = self._configuration.rules(source)
+            if rules != list(self._permissions.rules_from(source)):
+                self._permissions.replace_rules(source, rules)
+        self._workdir.roots = self._roots(self._configuration.directories()[0])
+        self._offers[Settings] = self._configuration.settings
+        if mode_problem(self._configuration.settings, self._permissions.mode):
+            self._permissions.set_mode("default")
+            self._emit(ModeChanged(mode="default"))
+        new = tuple(told for told in self._configuration.warnings if told not in before)
+        self._emit(SettingsChanged(files=changed, warnings=new))
+        return True
+
+
+def mode_problem(settings: Settings, mode: Mode) -> str | None:
+    """Why settings forbid a mode, if they do."""
+    options = settings.permissions
+    forbidden = {
+        "bypassPermissions": options.disable_bypass_permissions_mode,
+        "auto": options.disable_auto_mode,
+    }
+    if forbidden.get(mode) is None:
+        return None
+    name = "disableBypassPermissionsMode" if mode == "bypassPermissions" else "disableAutoMode"
+    return f"The settings forbid {mode} mode (`permissions.{name}`)."
+
+
+def refuse_mode(settings: Settings, mode: Mode) -> None:
+    """Raise if settings forbid a mode."""
+    problem = mode_problem(settings, mode)
+    if problem is not None:
+        raise SetupError(problem)
+
+
+def rule_doubts(book: RuleBook, offered: Callable[[], Iterable[str]]) -> list[str]:
+    """Rules that name no tool anybody knows: probably a slip of the pen."""
+    strange = [
+        rule
+        for rule in book.rules
+        if rule.tool not in TOOL_NAMES
+        and not rule.is_dead
+        and "*" not in rule.tool
+        and not rule.tool.startswith("mcp__")
+    ]
+    # Asking what is on offer loads every tool, so it waits until somebody is in doubt.
+    known = TOOL_NAMES | set(offered()) if strange else TOOL_NAMES
+    return [_doubt(rule, known) for rule in strange if rule.tool not in known]
+
+
+def _doubt(rule: Rule, known: frozenset[str]) -> str:
+    near = nearest(rule.tool, sorted(known))
+    hint = f" Did you mean {near!r}?" if near else ""
+    where = "" if rule.source_file is None else f"{rule.source_file}:{rule.source_line}: "
+    return (
+        f"{where}The {rule.behaviour} rule {rule.text!r} names a tool that nobody knows, "
+        f"so it covers nothing.{hint}"
+    )

@@ -1,0 +1,188 @@
+"""`handaxe config`: show settings with their origins, and change single ones."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.app.configuration import Configuration
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
+from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.opening import plain, read_settings_option, warn
+from handaxe.host.files import LocalFiles
+from handaxe.settings.editing import value_of_word
+from handaxe.settings.keys import split_key
+from handaxe.settings.places import SCOPES
+from handaxe.storage.home import data_home
+
+ACTIONS = ("list", "get", "set", "unset", "path")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
+    parser.add_argument("key", nargs="?", metavar="KEY", help="such as read.line_format")
+    parser.add_argument("value", nargs="?", metavar="VALUE", help="JSON, or a plain text")
+    parser.add_argument(
+        "--scope", choices=SCOPES, help="the file to change, or to name (default: user)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
+    parser.add_argument("--settings", metavar="FILE|JSON", help="settings for this run")
+    parser.add_argument("--setting-sources", metavar="LIST", help="which settings files are read")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked."""
+    root = os.path.realpath(Path(arguments.root).expanduser())
+    if not Path(root).is_dir():
+        raise SetupError(f"{arguments.root} is not a directory. Name the project's directory.")
+    configuration = Configuration(
+        root,
+        home=data_home(),
+        given=read_settings_option(arguments.settings),
+        sources=arguments.setting_sources,
+    )
+    store = configuration.store(LocalFiles())
+    try:
+        return _ACTIONS[arguments.action](arguments, configuration, store)
+    except ToolFault as fault:
+        raise SetupError(fault.sentence) from None
+
+
+def _list(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
+    found = store.listed()
+    if arguments.json:
+        _print(
+            {
+                "settings": [_plain(setting) for setting in found],
+                "warnings": list(configuration.warnings),
+                "trusted": configuration.is_trusted,
+            }
+        )
+        return DONE
+    for setting in found:
+        for line in _lines(setting):
+            print(plain(line))
+    if not found:
+        print("Nothing is set; everything has its default.", file=sys.stderr)
+    warn((*configuration.warnings, *configuration.directories()[1]))
+    return DONE
+
+
+def _get(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
+    setting = store.find(_key(arguments))
+    if arguments.json:
+        _print(_plain(setting))
+    else:
+        print(plain(_shown(setting.value)))
+        for origin in dict.fromkeys(setting.origins) or (SettingOrigin("default"),):
+            print(f"  {plain(_place(origin))}", file=sys.stderr)
+    warn(configuration.warnings)
+    return DONE
+
+
+def _set(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
+    key = _key(arguments)
+    if arguments.value is None:
+        raise SetupError(f"`handaxe config set {key}` needs a value; `unset` removes it.")
+    return _change(arguments, configuration, store, value_of_word(split_key(key), arguments.value))
+
+
+def _unset(
+    arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore
+) -> int:
+    return _change(arguments, configuration, store, None)
+
+
+def _change(
+    arguments: argparse.Namespace,
+    configuration: Configuration,
+    store: SettingsStore,
+    value: object,
+) -> int:
+    key = _key(arguments)
+    scope = cast("Scope", arguments.scope or "user")
+    known = set(configuration.warnings)
+    setting = asyncio.run(store.change(key, value, scope))
+    file = store.file_of(scope)
+    if arguments.json:
+        _print({**_plain(setting), "written": file})
+    else:
+        verb = "is set" if value is not None else "is taken out"
+        print(f"`{plain(key)}` {verb} in {plain(file)}.", file=sys.stderr)
+        _say_if_overruled(setting, value, file)
+    warn(told for told in configuration.warnings if told not in known)
+    return DONE
+
+
+def _say_if_overruled(setting: Setting, value: object, file: str) -> None:
+    if not setting.is_used:
+        print("handaxe knows this key but does not use it.", file=sys.stderr)
+    elif value is not None and all(origin.file != file for origin in setting.origins):
+        stronger = ", ".join(_place(origin) for origin in dict.fromkeys(setting.origins))
+        print(f"It does not count: {plain(stronger or 'see the warning')}.", file=sys.stderr)
+
+
+def _path(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
+    if arguments.scope is not None:
+        print(store.file_of(arguments.scope))
+        return DONE
+    rows: list[dict[str, Any]] = [
+        {"path": file.path, "source": file.source, "exists": file.exists, "broken": file.is_broken}
+        for file in configuration.files
+    ]
+    if arguments.json:
+        _print(rows)
+        return DONE
+    for row in rows:
+        state = "broken" if row["broken"] else "read" if row["exists"] else "missing"
+        print(f"{row['source']:8} {state:8} {plain(row['path'])}")
+    return DONE
+
+
+_ACTIONS = {"list": _list, "get": _get, "set": _set, "unset": _unset, "path": _path}
+
+
+def _key(arguments: argparse.Namespace) -> str:
+    if arguments.key is None:
+        raise SetupError(f"`handaxe config {arguments.action}` needs the name of a setting.")
+    return arguments.key
+
+
+def _lines(setting: Setting) -> list[str]:
+    note = "" if setting.is_used else "  (known, not used here)"
+    items = _items(setting.value)
+    if not items or len(items) != len(setting.origins):
+        return [f"{setting.key} = {_shown(setting.value)}  ({_place(setting.origins[0])}){note}"]
+    return [
+        f"{setting.key} += {_shown(item)}  ({_place(origin)}){note}"
+        for item, origin in zip(items, setting.origins, strict=True)
+    ]
+
+
+def _items(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _place(origin: SettingOrigin) -> str:
+    if origin.file is None:
+        return origin.source
+    return origin.file if origin.line is None else f"{origin.file}:{origin.line}"
+
+
+def _plain(setting: Setting) -> dict[str, Any]:
+    return msgspec.to_builtins(setting)
+
+
+def _shown(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _print(value: object) -> None:
+    print(msgspec.json.encode(value).decode())

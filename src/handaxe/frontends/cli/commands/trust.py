@@ -1,0 +1,73 @@
+"""`handaxe trust [DIR]`: let the settings files of a folder also allow, not only forbid."""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from handaxe.app.configuration import Configuration
+from handaxe.frontends.cli.exits import DONE, FAILED
+from handaxe.frontends.cli.opening import plain
+from handaxe.settings.narrowing import FROM_THE_PROJECT
+from handaxe.storage.home import data_home
+from handaxe.storage.trust import TrustRecord
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("directory", nargs="?", default=".", metavar="DIR", help="default: here")
+    parser.add_argument("--revoke", action="store_true", help="trust the folder no longer")
+    parser.add_argument("--list", action="store_true", help="list the trusted folders")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked."""
+    record = TrustRecord(data_home())
+    folder = os.path.realpath(Path(arguments.directory).expanduser())
+    if arguments.list:
+        _list(record, as_json=arguments.json)
+        return DONE
+    if arguments.revoke:
+        if record.revoke(folder):
+            print(f"{plain(folder)} is no longer trusted.", file=sys.stderr)
+            return DONE
+        print(f"{plain(folder)} was not trusted.", file=sys.stderr)
+        return FAILED
+    configuration = Configuration(folder, home=data_home(), trusted=True)
+    trusted = record.trust(folder, hooks=configuration.hooks_digest)
+    if arguments.json:
+        print(msgspec.json.encode(trusted).decode())
+    else:
+        print(f"{plain(folder)} is trusted.{_effect(configuration)}", file=sys.stderr)
+    return DONE
+
+
+def _effect(configuration: Configuration) -> str:
+    """What the folder's own files say now, so that trust is not given blindly."""
+    counts = Counter(
+        ".".join(path[:1] if path[0] in {"hooks", "env"} else path)
+        for path, entries in configuration.merged.entries.items()
+        for entry in entries
+        if entry.origin.source in FROM_THE_PROJECT
+    )
+    if not counts:
+        return " Its settings files say nothing yet."
+    lines = [f"  {plain(name)}: {number}" for name, number in sorted(counts.items())]
+    return "\nIts settings files now say:\n" + "\n".join(lines)
+
+
+def _list(record: TrustRecord, *, as_json: bool) -> None:
+    folders = record.folders()
+    if as_json:
+        print(msgspec.json.encode(folders).decode())
+        return
+    if not folders:
+        print("No folder is trusted yet.", file=sys.stderr)
+    for folder in folders:
+        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(folder.at))
+        print(f"{day}  {plain(folder.path)}{'  with hooks' if folder.hooks else ''}")

@@ -1,0 +1,87 @@
+"""What hooks are told of a session, a call and a batch, and which calls an `if` means."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import Deny
+from handaxe.contract.result import ToolResult
+from handaxe.runtime.permission.decide import Policy, Request, decide
+from handaxe.runtime.permission.policy import MatchesCommand, make_policy
+from handaxe.runtime.permission.rules import parse_rule
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.parse import Parsed
+
+
+def session_event(among: Collaborators, name: str) -> dict[str, Any]:
+    """What every hook is told."""
+    return {
+        "session_id": among.session_id,
+        "transcript_path": among.transcript_path,
+        "cwd": among.workdir.current,
+        "permission_mode": among.policy().mode,
+        "hook_event_name": name,
+    }
+
+
+def hook_event(parsed: Parsed, among: Collaborators, name: str) -> dict[str, Any]:
+    """What a hook is told about a call; observers see resolved paths."""
+    event = session_event(among, name)
+    event["tool_name"] = parsed.tool.name
+    event["tool_input"] = {**plain(parsed.call.input), **parsed.derived()}
+    event["tool_use_id"] = parsed.call.id
+    return event
+
+
+def batch_event(
+    calls: Sequence[tuple[ToolCall, Parsed | None]],
+    results: Sequence[ToolResult],
+    among: Collaborators,
+) -> dict[str, Any]:
+    """What a hook is told about the calls of one message."""
+    told: list[dict[str, Any]] = []
+    for (call, parsed), result in zip(calls, results, strict=True):
+        derived = parsed.derived() if parsed is not None else {}
+        told.append(
+            {
+                "tool_name": result.tool,
+                "tool_input": {**plain(call.input), **derived},
+                "tool_use_id": call.id,
+                "tool_response": result.text,
+            }
+        )
+    return {**session_event(among, "PostToolBatch"), "tool_calls": told}
+
+
+def rule_covers(text: str, request: Request, policy: Policy) -> bool:
+    """Whether a hook's `if` means this call; one that cannot be read means every call."""
+    rule = parse_rule(text, "deny", source="hook")
+    if rule.is_dead:
+        return True
+    only = _policy_of(text, policy.roots, policy.home, policy.project_root, policy.matches_command)
+    return isinstance(decide(request, only), Deny)
+
+
+@lru_cache(maxsize=64)
+def _policy_of(
+    text: str,
+    roots: tuple[str, ...],
+    home: str,
+    project_root: str,
+    matches_command: MatchesCommand | None,
+) -> Policy:
+    """A policy of one deny rule: what it denies is what the rule covers."""
+    return make_policy(
+        (parse_rule(text, "deny", source="hook"),),
+        mode="bypassPermissions",
+        roots=roots,
+        home=home,
+        project_root=project_root,
+        matches_command=matches_command,
+    )
+
+
+def plain(value: object) -> dict[str, Any]:
+    """A call's input as named values; nothing if it is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,139 @@
+"""Config: read and change settings."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Ask, Decision
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.settings_store import Setting, SettingOrigin, SettingsStore
+from handaxe.contract.result import ToolResult
+from handaxe.contract.setting_faults import BadSetting
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+
+HIDDEN = "(hidden)"
+"""What stands for values that may be secrets."""
+
+
+class ConfigArgs(ToolArgs, kw_only=True):
+    key: Annotated[
+        str | None, "The setting, such as `read.line_format`; without it all that are set."
+    ] = None
+    value: Annotated[
+        bool | int | float | str | list[str] | None, "The new value; leave it out to read."
+    ] = None
+    remove: Annotated[bool, "Take the setting out of the file."] = False
+    scope: Annotated[
+        Literal["local", "project", "user"],
+        "Which file is changed; reading shows what is in force.",
+    ] = "local"
+
+
+class Config(Tool[ConfigArgs]):
+    """The settings, as far as a model may see and touch them."""
+
+    search_hint = "show or change settings, options, permission rules"
+    uses = (SettingsStore,)
+    defer = True
+    input_examples = (
+        {"key": "permissions"},
+        {"key": "read.line_format", "value": "tab", "scope": "user"},
+    )
+
+    def effects_of(self, args: ConfigArgs) -> Effects:
+        return Effects.unknown() if _is_change(args) else Effects.none()
+
+    def subjects(self, args: ConfigArgs) -> tuple[Subject, ...]:
+        return ()
+
+    async def situate(
+        self, args: ConfigArgs, ctx: ToolContext
+    ) -> tuple[Effects, tuple[Subject, ...]] | None:
+        if not _is_change(args):
+            return None
+        path = ctx[SettingsStore].file_of(args.scope)
+        return Effects.on(path), (PathSubject(path, "write"),)
+
+    async def validate(self, args: ConfigArgs, ctx: ToolContext) -> None:
+        if not _is_change(args):
+            if args.key is not None:
+                ctx[SettingsStore].find(args.key)
+            return
+        if args.key is None:
+            raise BadSetting("Name the setting to change in `key`.")
+        if args.remove and args.value is not None:
+            raise BadSetting("Give either `value` or `remove`, not both.")
+        ctx[SettingsStore].check(args.key, args.value)
+
+    async def decide(self, args: ConfigArgs, ctx: ToolContext) -> Decision | None:
+        if not _is_change(args):
+            return None
+        file = ctx[SettingsStore].file_of(args.scope)
+        what = "be removed" if args.remove else f"become {_shown(args.value)}"
+        return Ask(f"`{args.key}` would {what} in {file}; settings never change without a yes.")
+
+    async def call(self, args: ConfigArgs, ctx: ToolContext) -> ToolResult:
+        store = ctx[SettingsStore]
+        if args.key is None:
+            found = [_masked(setting) for setting in store.listed()]
+            text = "\n".join(_line(setting) for setting in found)
+            return ToolResult(text or "Nothing is set; everything has its default.", data=found)
+        if not _is_change(args):
+            setting = _masked(store.find(args.key))
+            meaning = f"\n{setting.meaning}" if setting.meaning else ""
+            return ToolResult(_line(setting) + meaning, data=setting)
+        setting = _masked(await store.change(args.key, args.value, args.scope))
+        verb = "removed from" if args.remove else "set in"
+        file = store.file_of(args.scope)
+        text = f"`{args.key}` was {verb} {file}. In force now: {_line(setting)}"
+        counts = args.remove or any(origin.file == file for origin in setting.origins)
+        notes = () if counts else (_why_not(setting, args.scope),)
+        return ToolResult(text, data=setting, notes=notes)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        key = partial_input.get("key") or "all"
+        value = partial_input.get("value")
+        return f"Config({key})" if value is None else f"Config({key} = {_shown(value)})"
+
+
+def _is_change(args: ConfigArgs) -> bool:
+    return args.remove or args.value is not None
+
+
+def _why_not(setting: Setting, scope: str) -> str:
+    if not setting.is_used:
+        return "handaxe knows this setting but does not use it."
+    if setting.origins:
+        return f"It does not count: {_place(setting.origins[-1])} has the last word."
+    if scope == "user":
+        return "It does not count."
+    return "It does not count: until the user runs `handaxe trust`, a project's files only forbid."
+
+
+def _masked(setting: Setting) -> Setting:
+    """The setting without values of variables, which are often secrets."""
+    group, _, name = setting.key.partition(".")
+    if group != "env":
+        return setting
+    value: Any = HIDDEN
+    if not name:
+        value = dict.fromkeys(setting.value or {}, HIDDEN)
+    return msgspec.structs.replace(setting, value=value)
+
+
+def _line(setting: Setting) -> str:
+    places = ", ".join(dict.fromkeys(_place(origin) for origin in setting.origins)) or "default"
+    note = "" if setting.is_used else ", not used by handaxe"
+    return f"{setting.key} = {_shown(setting.value)} ({places}{note})"
+
+
+def _place(origin: SettingOrigin) -> str:
+    if origin.file is None:
+        return origin.source
+    return origin.file if origin.line is None else f"{origin.file}:{origin.line}"
+
+
+def _shown(value: object) -> str:
+    return msgspec.json.encode(value).decode()

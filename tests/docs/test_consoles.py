@@ -1,0 +1,54 @@
+"""What the pages show in a console is what the commands really print."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parent.parent.parent
+PAGES = ["docs/tutorial/first-session.md", "docs/guides/permissions.md"]
+_BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_VARYING = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|call_\w+")
+
+
+def told(page: str) -> list[tuple[str, str]]:
+    """The commands of a page with the output it shows; none is shown for scripts."""
+    found: list[tuple[str, str]] = []
+    for kind, block in _BLOCK.findall((HOUSE / page).read_text()):
+        if kind == "console":
+            found += _COMMAND.findall(block)
+        elif "source .venv" not in block:
+            found.append((block, "..."))
+        else:
+            found.append((block.partition("cd /tmp/lesson\n")[2], "..."))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_console_of_a_page_shows_what_happens(page: str, tmp_path: Path):
+    project = tmp_path / "lesson"
+    project.mkdir()
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": programs, "HANDAXE_HOME": str(tmp_path / "home")}
+    asked = told(page)
+    # One shell for the whole page; what we print between commands must not hide an exit code.
+    script = "\n".join(
+        f"{command.replace('echo $?', 'echo $code')}\ncode=$?\necho '====='" for command, _ in asked
+    )
+    ran = subprocess.run(
+        ["bash"], input=script, cwd=project, env=environment, capture_output=True, text=True,
+        timeout=100, check=False,
+    )  # fmt: skip
+    printed = ran.stdout.replace(str(project), "/tmp/lesson").split("=====\n")
+    for (command, shown), got in zip(asked, printed, strict=False):
+        assert is_shown(got, shown), f"{command}\nprints\n{got}\n{ran.stderr}\nnot\n{shown}"
+
+
+def is_shown(got: str, shown: str) -> bool:
+    """Whether the output is what the page shows; `...` stands for anything."""
+    wanted = re.escape(_VARYING.sub("~", shown)).replace(re.escape("..."), ".*")
+    return re.fullmatch(wanted, _VARYING.sub("~", got), re.DOTALL) is not None

@@ -1,0 +1,156 @@
+"""`handaxe undo`, `history`, `gc` and `du`: other processes, after the session has ended."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def handaxe(*words, cwd, stdin=None):
+    return subprocess.run(
+        [sys.executable, "-m", "handaxe", *words],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        timeout=60,
+        check=False,
+        text=True,
+    )
+
+
+def write(project, name: str, content: str) -> None:
+    out = handaxe(
+        "call", "Write", f"file_path={name}", f"content={content}",
+        "--permission-mode", "acceptEdits", cwd=project,
+    )  # fmt: skip
+    assert out.returncode == 0, out.stdout
+
+
+def run_calls(project, *calls, mode="acceptEdits") -> list[dict]:
+    lines = "".join(json.dumps(call) + "\n" for call in calls)
+    out = handaxe("run", "--permission-mode", mode, cwd=project, stdin=lines)
+    return [json.loads(line) for line in out.stdout.splitlines()]
+
+
+@pytest.fixture
+def edited(project):
+    """A project in which one session has edited one file and made another."""
+    (project / "a.txt").write_text("one\ntwo\n")
+    results = run_calls(
+        project,
+        {"id": "r", "tool": "Read", "input": {"file_path": "a.txt"}},
+        {"id": "e", "tool": "Edit",
+         "input": {"file_path": "a.txt", "old_string": "two", "new_string": "2"}},
+        {"id": "w", "tool": "Write", "input": {"file_path": "d/b.txt", "content": "new\n"}},
+    )  # fmt: skip
+    assert [result["ok"] for result in results] == [True, True, True]
+    return project
+
+
+def test_undo_puts_back_the_last_change_of_an_ended_session(edited):
+    out = handaxe("undo", cwd=edited)
+    assert (out.returncode, out.stderr) == (0, "")
+    assert out.stdout.startswith("Undid: Write w.\nremoved: ")
+    assert not (edited / "d").exists()
+    assert handaxe("undo", cwd=edited).returncode == 0
+    assert (edited / "a.txt").read_text() == "one\ntwo\n"
+    out = handaxe("undo", cwd=edited)
+    assert (out.returncode, out.stdout) == (1, "")
+    assert "No change is left to undo" in out.stderr
+
+
+def test_undo_with_an_id_goes_back_to_before_that_call(edited):
+    out = handaxe("undo", "e", "--json", cwd=edited)
+    result = json.loads(out.stdout)
+    assert (result["ok"], result["data"]["calls"]) == (True, ["w", "e"])
+    assert (edited / "a.txt").read_text() == "one\ntwo\n"
+    assert handaxe("undo", "--redo", cwd=edited).returncode == 0
+    assert (edited / "d" / "b.txt").read_text() == "new\n"
+    assert handaxe("undo", "e", "--only", cwd=edited).returncode == 0
+    assert (edited / "a.txt").read_text() == "one\ntwo\n"
+    assert (edited / "d" / "b.txt").exists()
+
+
+def test_a_conflict_shows_the_change_and_how_to_force(edited):
+    (edited / "a.txt").write_text("one\nby hand \x1b[31m\n")
+    out = handaxe("undo", "e", cwd=edited)
+    assert (out.returncode, out.stdout) == (1, "")
+    assert "-2\n+by hand \\x1b[31m" in out.stderr
+    assert "handaxe undo --force" in out.stderr
+    assert (edited / "d" / "b.txt").exists()
+    assert handaxe("undo", "e", "--force", cwd=edited).returncode == 0
+    assert (edited / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_undo_walks_back_over_sessions(project):
+    for number in range(3):
+        write(project, f"{number}.txt", "x")
+    for left in (["0.txt", "1.txt"], ["0.txt"], []):
+        assert handaxe("undo", cwd=project).returncode == 0
+        assert sorted(os.listdir(project)) == left
+    for back in (["0.txt"], ["0.txt", "1.txt"]):
+        assert handaxe("undo", "--redo", cwd=project).returncode == 0
+        assert sorted(os.listdir(project)) == back
+
+
+def test_undo_finds_the_project_from_a_directory_below_it(edited):
+    (edited / "sub").mkdir()
+    assert handaxe("undo", cwd=edited / "sub").returncode == 0
+    assert not (edited / "d").exists()
+
+
+def test_history_lists_calls_with_what_they_changed(edited):
+    handaxe("undo", cwd=edited)
+    out = handaxe("history", cwd=edited)
+    assert f"modified  {edited}/a.txt" in out.stdout
+    assert f"created   {edited}/d/b.txt" in out.stdout
+    assert "w  Write  (undone)" in out.stdout
+    assert "took back w" in out.stdout
+    assert "-two\n+2\n" in handaxe("history", "--diff", cwd=edited).stdout
+
+
+def test_history_is_json_on_request(edited):
+    out = handaxe("history", "--json", "--diff", cwd=edited)
+    [session] = json.loads(out.stdout)["sessions"]
+    edit, made = session["calls"]
+    assert (edit["callId"], edit["tool"], edit["undone"]) == ("e", "Edit", False)
+    assert made["changes"][0]["change"] == "created"
+    assert "+new" in made["changes"][0]["diff"]
+
+
+@pytest.mark.parametrize("command", ["undo", "history"])
+def test_a_project_nobody_changed_is_a_usage_error(project, command):
+    out = handaxe(command, cwd=project)
+    assert (out.returncode, out.stdout) == (2, "")
+    assert "No session has changed a file" in out.stderr
+    assert handaxe(command, "--session-id", "nope", cwd=project).returncode == 2
+
+
+def test_an_unknown_call_fails_and_names_known_ones(edited):
+    out = handaxe("undo", "nope", cwd=edited)
+    assert out.returncode == 1
+    assert "e, w" in out.stderr
+
+
+def test_gc_and_du_tell_numbers(edited):
+    used = json.loads(handaxe("du", "--json", cwd=edited).stdout)
+    assert used["checkpoints"] > 0
+    assert used["total"] == sum(used[k] for k in ("events", "results", "checkpoints", "other"))
+    assert "checkpoints" in handaxe("du", cwd=edited).stdout
+    tight = '{"undo": {"max_bytes": 0}}'
+    told = json.loads(handaxe("gc", "--dry-run", "--json", "--settings", tight, cwd=edited).stdout)
+    assert (told["calls"], told["journal_parts"]) == (2, 1)
+    assert "2 calls" in handaxe("gc", "--settings", tight, cwd=edited).stdout
+    assert json.loads(handaxe("du", "--json", cwd=edited).stdout)["checkpoints"] < 1000
+
+
+def test_nothing_but_the_files_put_back_is_touched(edited):
+    subprocess.run(["git", "init", "-q"], cwd=edited, check=True)
+    subprocess.run(["git", "add", "."], cwd=edited, check=True)
+    before = {p: p.stat().st_mtime_ns for p in (edited / ".git").rglob("*") if p.is_file()}
+    assert handaxe("undo", "e", cwd=edited).returncode == 0
+    after = {p: p.stat().st_mtime_ns for p in (edited / ".git").rglob("*") if p.is_file()}
+    assert after == before
+    assert sorted(os.listdir(edited)) == [".git", "a.txt"]

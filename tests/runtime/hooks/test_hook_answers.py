@@ -1,0 +1,210 @@
+"""What exit codes, outputs and JSON answers mean."""
+
+import json
+
+import msgspec
+import pytest
+
+from handaxe.contract.decision import Allow, Ask, Deny
+from handaxe.contract.ports.hook_programs import CommandEnd, Reply
+from handaxe.runtime.hooks.answers import Unusable, from_command, from_json, from_reply, from_value
+from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge
+
+pytestmark = pytest.mark.proves("HK-1")
+
+
+def ended(code=0, stdout="", stderr=""):
+    if isinstance(stdout, dict):
+        stdout = json.dumps(stdout)
+    return CommandEnd(code, stdout.encode(), stderr.encode())
+
+
+def permission(word, **more):
+    return {
+        "hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": word, **more}
+    }
+
+
+def test_silence_means_nothing():
+    assert from_command("PreToolUse", ended()) is NOTHING
+    assert from_command("PreToolUse", ended(stdout="just talking")) is NOTHING
+    assert from_reply("PreToolUse", Reply(204, b"")) is NOTHING
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"])
+def test_plain_output_is_context_at_some_events(event):
+    assert from_command(event, ended(stdout="today is Monday\n")).messages == ("today is Monday",)
+
+
+@pytest.mark.parametrize(
+    "event", ["PreToolUse", "PostToolUse", "Stop", "UserPromptSubmit", "PreCompact"]
+)
+def test_exit_code_2_blocks_with_what_stands_on_stderr(event):
+    assert from_command(event, ended(2, stderr="not this way\n")).blocked == "not this way"
+    assert from_command(event, ended(2)).blocked
+
+
+@pytest.mark.parametrize(
+    "event", ["PermissionRequest", "Notification", "SessionStart", "SessionEnd"]
+)
+def test_exit_code_2_blocks_nothing_that_cannot_be_blocked(event):
+    with pytest.raises(Unusable, match="exit code 2"):
+        from_command(event, ended(2, stderr="no"))
+
+
+def test_a_reason_in_json_goes_before_stderr():
+    blocked = from_command(
+        "PreToolUse", ended(2, permission("deny", permissionDecisionReason="A"), "B")
+    )
+    assert blocked.blocked == "A"
+    assert (
+        from_command("PostToolUse", ended(2, {"decision": "block", "reason": "A"}, "B")).blocked
+        == "A"
+    )
+    assert from_command("PreToolUse", ended(2, permission("allow"), "B")).blocked == "B"
+
+
+def test_broken_json_does_not_weaken_exit_code_2():
+    assert from_command("PreToolUse", ended(2, "{broken", "no")).blocked == "no"
+    assert from_command("PreToolUse", ended(2, {"continue": "maybe"}, "no")).blocked == "no"
+
+
+def test_other_exit_codes_are_failures_unless_json_speaks():
+    with pytest.raises(Unusable, match="exit code 1: first line$"):
+        from_command("PreToolUse", ended(1, "talk", "first line\nsecond"))
+    outcome = from_command(
+        "PreToolUse", ended(1, permission("deny", permissionDecisionReason="no"))
+    )
+    assert outcome.decision == Deny("no", by="hook")
+    with pytest.raises(Unusable, match="exit code -9"):
+        from_command("PostToolUse", ended(-9))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "{",
+        "{'a': 1}",
+        {"continue": "yes"},
+        {"decision": "perhaps"},
+        {"reason": 3},
+        {"hookSpecificOutput": []},
+        {"hookSpecificOutput": {"hookEventName": "Stop"}},
+        {"hookSpecificOutput": {"permissionDecision": "sure"}},
+        {"hookSpecificOutput": {"updatedInput": "x"}},
+        {"hookSpecificOutput": {"additionalContext": 3}},
+        '{"systemMessage": "\\ud800"',
+        "{" * 100_000,
+        '{"a":' * 50_000,
+    ],
+)
+def test_json_of_another_shape_is_a_failure(raw):
+    with pytest.raises(Unusable):
+        from_command("PreToolUse", ended(0, raw))
+
+
+@pytest.mark.parametrize(
+    ("word", "decision"),
+    [("allow", Allow), ("deny", Deny), ("ask", Ask), ("defer", Ask)],
+)
+def test_words_on_permission(word, decision):
+    outcome = from_json("PreToolUse", permission(word, permissionDecisionReason="because"))
+    assert outcome.decision == decision("because", by="hook")
+
+
+def test_the_older_words_are_understood():
+    assert from_json("PreToolUse", {"decision": "approve", "reason": "r"}).decision == Allow(
+        "r", by="hook"
+    )
+    assert from_json("PreToolUse", {"decision": "block", "reason": "r"}).decision == Deny(
+        "r", by="hook"
+    )
+    both = {"decision": "approve", **permission("deny")}
+    assert isinstance(from_json("PreToolUse", both).decision, Deny)
+
+
+def test_the_rest_of_an_answer_has_its_places():
+    raw = {
+        "continue": False,
+        "stopReason": "enough",
+        "suppressOutput": True,
+        "systemMessage": "for the person",
+        "something": "new",
+        **permission(None, updatedInput={"a": 1}, additionalContext="for the model"),
+    }
+    outcome = from_json("PreToolUse", raw)
+    assert outcome == Outcome(
+        stop="enough",
+        told=("for the person",),
+        input={"a": 1},
+        messages=("for the model",),
+    )
+
+
+def test_answers_to_a_permission_request():
+    def answer(**decision):
+        return from_json("PermissionRequest", {"hookSpecificOutput": {"decision": decision}})
+
+    assert answer(behavior="allow", updatedInput={"a": 1}).input == {"a": 1}
+    assert answer(behavior="allow").decision == Allow(by="hook")
+    refused = answer(behavior="deny", message="no", interrupt=True)
+    assert (refused.decision, refused.stop) == (Deny("no", by="hook"), "no")
+    widened = answer(behavior="allow", updatedPermissions=[{"type": "addRules"}])
+    assert "cannot make rules" in widened.notes[0]
+    with pytest.raises(Unusable):
+        answer(behavior="perhaps")
+
+
+def test_output_after_a_call_can_be_replaced():
+    raw = {"hookSpecificOutput": {"updatedToolOutput": "x", "additionalContext": "y"}}
+    outcome = from_json("PostToolUse", raw)
+    assert (outcome.output, outcome.messages) == ("x", ("y",))
+    assert from_json("PostToolUse", {}).output is msgspec.UNSET
+
+
+def test_what_only_the_owner_of_an_event_understands_is_kept_for_it():
+    raw = {"hookSpecificOutput": {"sessionTitle": "T", "watchPaths": ["/a"]}}
+    assert from_json("SessionStart", raw).extra == {"sessionTitle": "T", "watchPaths": ["/a"]}
+
+
+def test_blocking_counts_only_where_something_can_be_blocked():
+    raw = {"decision": "block", "reason": "no"}
+    assert from_json("Stop", raw).blocked == "no"
+    assert from_json("Notification", raw).blocked is None
+
+
+def test_a_server_answers_with_success_and_an_object():
+    assert from_reply("Stop", Reply(200, b'{"decision": "block", "reason": "r"}')).blocked == "r"
+    for reply in (Reply(500, b"{}"), Reply(302, b""), Reply(200, b"[]"), Reply(200, b"ok")):
+        with pytest.raises(Unusable):
+            from_reply("Stop", reply)
+
+
+def test_a_function_answers_with_nothing_an_outcome_or_a_dict():
+    assert from_value("PreToolUse", None) is NOTHING
+    assert from_value("PreToolUse", Outcome(blocked="x")).blocked == "x"
+    assert isinstance(from_value("PreToolUse", permission("deny")).decision, Deny)
+    with pytest.raises(Unusable, match="answered with bool"):
+        from_value("PreToolUse", True)
+
+
+def test_merging_keeps_the_strictest_word_and_the_later_input():
+    allow, ask, deny = (Outcome(decision=word()) for word in (Allow, Ask, Deny))
+    assert merge(allow, deny).decision == merge(deny, allow).decision == Deny()
+    assert merge(ask, allow).decision == Ask()
+    first, second = (
+        Outcome(input={"a": 1}, messages=("1",)),
+        Outcome(input={"a": 2}, messages=("2",)),
+    )
+    assert merge(first, second).input == {"a": 2}
+    assert merge(first, second).messages == ("1", "2")
+
+
+def test_a_yes_counts_only_for_the_input_that_its_giver_knew():
+    allow, change = Outcome(decision=Allow()), Outcome(input={"a": 2})
+    assert merge(allow, change).decision is None
+    assert merge(change, allow).decision is None
+    both = Outcome(decision=Allow(), input={"a": 2})
+    assert merge(both, NOTHING).decision == Allow()
+    assert merge(change, both).decision == Allow()
+    assert merge(both, Outcome(decision=Deny())).decision == Deny()

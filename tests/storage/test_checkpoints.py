@@ -1,0 +1,354 @@
+"""The undo record itself: what is durable when, what is kept how, what a crash leaves."""
+
+import asyncio
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from tests.storage.undoable import in_a_process, open_session, tree
+
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.undo_faults import NotRecorded, PrunedCall, UndoConflict
+from handaxe.disk.atomic import replace
+from handaxe.disk.lines import scan
+from handaxe.storage.checkpoints import DiskCheckpoints
+from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.history import JournalHistory
+from handaxe.storage.undo.in_place import SharedContentGuard, repair_in_place
+from handaxe.storage.undo.journal import LATE_S, UndoJournal
+from handaxe.storage.undo.records import decode
+
+LARGE = b"0123456789abcdef" * 10_000
+UNDO_LAST = Wanted()
+
+
+class Desk:
+    """One session's record over a home, as the application joins it."""
+
+    def __init__(self, home: Path, session_id: str = "s") -> None:
+        self.home = home
+        self.store = ContentStore(home)
+        directory = home / "sessions" / session_id
+        self.journal = UndoJournal(directory, self.store, session_id=session_id, root="/")
+        self.guard = SharedContentGuard(home, self.store)
+        self.checkpoints = DiskCheckpoints(self.journal, self.store, replacing={"Replace", "Undo"})
+        self.history = JournalHistory(self.journal, self.store, in_place=self.guard)
+
+    async def replace(self, call_id: str, path: Path, content: bytes) -> None:
+        await self.checkpoints.before(call_id, "Replace", Effects.on(str(path)))
+        replace(
+            path,
+            [content],
+            expect=None,
+            make_parents=True,
+            journal=self.guard,
+            own_links=self.store.own_links,
+        )
+        await self.checkpoints.after(call_id)
+
+    async def undo(self, wanted: Wanted = UNDO_LAST, call_id: str = "undo"):
+        paths = self.history.touched(wanted)
+        await self.checkpoints.before(call_id, "Undo", Effects.on(*paths))
+        try:
+            return await self.history.put_back(call_id, wanted)
+        finally:
+            await self.checkpoints.after(call_id)
+
+    def pins(self) -> list[str]:
+        pins = self.home / "pins"
+        return sorted(os.listdir(pins)) if pins.exists() else []
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path / "home")
+
+
+async def test_the_old_content_is_durable_before_the_call_may_run(desk, project, monkeypatch):
+    synced = []
+    real = os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(os.fstat(fd).st_size), real(fd)))
+    file = project / "a.txt"
+    file.write_text("one\n")
+    await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    journal = desk.journal.directory / "journal.jsonl"
+    assert synced == [journal.stat().st_size]
+    assert decode(list(scan(journal))[-1].payload).states[0].content == b"one\n"
+
+
+async def test_a_second_change_costs_one_sync(desk, project, monkeypatch):
+    file = project / "a.txt"
+    await desk.replace("first", file, b"1")
+    synced = []
+    for name in ("fsync", "fdatasync"):
+        real = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda fd, name=name, real=real: (synced.append(name), real(fd))
+        )
+    await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    await desk.checkpoints.after("c")
+    assert synced == ["fdatasync"]
+
+
+async def test_a_full_disk_stops_the_change(desk, project, monkeypatch):
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "fdatasync", full)
+    file = project / "a.bin"
+    file.write_bytes(LARGE)
+    with pytest.raises(NotRecorded, match="no space is left"):
+        await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    await desk.checkpoints.after("c")
+    assert (desk.pins(), file.stat().st_nlink) == ([], 1)
+
+
+async def test_a_large_file_is_kept_without_a_copy(desk, project):
+    file = project / "a.bin"
+    file.write_bytes(LARGE)
+    inode = file.stat().st_ino
+    await desk.replace("c", file, b"new")
+    [pin] = desk.pins()
+    assert (desk.home / "pins" / pin).stat().st_ino == inode
+    assert file.stat().st_nlink == 1
+    assert not (desk.home / "blobs").exists()
+    await desk.undo()
+    assert file.read_bytes() == LARGE
+
+
+async def test_a_large_file_that_was_not_changed_is_let_go(desk, project):
+    file = project / "a.bin"
+    file.write_bytes(LARGE)
+    await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    assert file.stat().st_nlink == 2
+    await desk.checkpoints.after("c")
+    assert (desk.pins(), file.stat().st_nlink) == ([], 1)
+    assert desk.history.calls() == []
+
+
+async def test_a_large_file_that_other_tools_write_into_is_copied(desk, project):
+    file = project / "a.bin"
+    file.write_bytes(LARGE)
+    await desk.checkpoints.before("c", "sed", Effects.on(str(file)))
+    with file.open("r+b") as opened:
+        opened.write(b"in place")
+    await desk.checkpoints.after("c")
+    assert desk.pins() == []
+    await desk.undo()
+    assert file.read_bytes() == LARGE
+
+
+async def test_equal_large_contents_are_kept_once(desk, project):
+    for name in ("a", "b"):
+        (project / name).write_bytes(LARGE)
+        await desk.checkpoints.before(name, "sed", Effects.on(str(project / name)))
+        (project / name).write_bytes(b"x")
+        await desk.checkpoints.after(name)
+    assert len([p for p in (desk.home / "blobs").rglob("*") if p.is_file()]) == 1
+
+
+async def test_a_hard_linked_large_file_is_written_in_place_and_kept_whole(desk, project):
+    file = project / "a.bin"
+    file.write_bytes(LARGE)
+    os.link(file, project / "b.bin")
+    await desk.replace("c", file, b"new" * 30_000)
+    assert (project / "b.bin").read_bytes() == b"new" * 30_000
+    await desk.undo()
+    assert (project / "b.bin").read_bytes() == LARGE
+    assert file.stat().st_nlink == 2
+
+
+async def test_a_pin_gets_a_copy_of_its_own_before_the_file_is_written_in_place(desk, project):
+    file = project / "a.bin"
+    file.write_bytes(LARGE)
+    await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    # Somebody links the file just now, so that the replacement has to write in place.
+    os.link(file, project / "b.bin")
+    replace(file, [b"new"], expect=None, journal=desk.guard, own_links=desk.store.own_links)
+    await desk.checkpoints.after("c")
+    assert (project / "b.bin").read_bytes() == b"new"
+    await desk.undo()
+    assert file.read_bytes() == LARGE
+
+
+async def test_a_kept_content_that_somebody_spoilt_is_not_put_back(desk, project):
+    file = project / "a.bin"
+    file.write_bytes(LARGE)
+    await desk.replace("c", file, b"new")
+    [pin] = desk.pins()
+    (desk.home / "pins" / pin).write_bytes(b"spoilt")
+    with pytest.raises(PrunedCall, match="changed by somebody"):
+        await desk.undo()
+    assert file.read_bytes() == b"new"
+
+
+async def test_modes_are_put_back(desk, project):
+    file = project / "a.sh"
+    file.write_text("echo\n")
+    file.chmod(0o640)
+    await desk.checkpoints.before("c", "chmod", Effects.on(str(file)))
+    file.chmod(0o755)
+    await desk.checkpoints.after("c")
+    [call] = desk.history.calls()
+    assert call.changes[0].change == "mode"
+    await desk.undo()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+async def test_a_mode_somebody_else_changed_since_is_a_conflict(desk, project):
+    file = project / "a.sh"
+    file.write_text("echo\n")
+    file.chmod(0o640)
+    await desk.checkpoints.before("c", "chmod", Effects.on(str(file)))
+    file.chmod(0o755)
+    await desk.checkpoints.after("c")
+    file.chmod(0o700)
+    with pytest.raises(UndoConflict, match="its mode was changed since"):
+        await desk.undo()
+
+
+async def test_a_mode_the_call_did_not_touch_stays_as_somebody_made_it(desk, project):
+    file = project / "a.sh"
+    file.write_text("one\n")
+    await desk.replace("c", file, b"two\n")
+    file.chmod(0o700)
+    await desk.undo()
+    assert (stat.S_IMODE(file.stat().st_mode), file.read_text()) == (0o700, "one\n")
+
+
+async def test_a_deleted_file_comes_back_with_mode_and_attributes(desk, project):
+    file = project / "a.txt"
+    file.write_text("one\n")
+    file.chmod(0o640)
+    os.setxattr(file, "user.note", b"kept")
+    await desk.checkpoints.before("c", "rm", Effects.on(str(file)))
+    file.unlink()
+    await desk.checkpoints.after("c")
+    await desk.undo()
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("one\n", 0o640)
+    assert os.getxattr(file, "user.note") == b"kept"
+
+
+async def test_names_that_are_no_utf_8_are_put_back(desk, project):
+    place = os.fsencode(project) + b"/caf\xe9.txt"
+    Path(os.fsdecode(place)).write_text("one\n")
+    await desk.replace("c", Path(os.fsdecode(place)), b"two\n")
+    await desk.undo()
+    assert Path(os.fsdecode(place)).read_text() == "one\n"
+
+
+async def test_a_tree_too_big_to_remember_is_named(desk, project, monkeypatch):
+    monkeypatch.setattr("handaxe.storage.undo.trees.MAX_FILES", 3)
+    monkeypatch.setattr(
+        "handaxe.storage.undo.trees.below.__kwdefaults__", {"max_files": 3, "max_bytes": 99}
+    )
+    for number in range(5):
+        (project / f"{number}.txt").write_text("x")
+    await desk.checkpoints.before("c", "make", Effects.on(str(project)))
+    (project / "0.txt").write_text("y")
+    await desk.checkpoints.after("c")
+    [entry] = desk.journal.entries()
+    assert entry.left_out == (str(project),)
+
+
+@pytest.mark.parametrize("kill_at", range(0, 60, 3))
+def test_a_kill_at_any_point_leaves_a_journal_that_tells_the_truth(tmp_path, project, kill_at):
+    file = project / "a.txt"
+    file.write_bytes(LARGE)
+    before = tree(project)
+    calls = [
+        ("Read", {"file_path": str(file), "limit": 5}),
+        ("Edit", {"file_path": str(file), "old_string": "0123", "new_string": "x",
+                  "replace_all": True}),
+    ]  # fmt: skip
+    in_a_process(project, tmp_path / "home", calls, kill_at)
+    is_changed = tree(project) != before
+
+    async def look_back() -> None:
+        async with open_session(project, tmp_path / "home") as session:
+            assert bool(session.history()) == is_changed
+            assert file.stat().st_nlink == 1
+            result = await session.undo()
+            assert result.ok == is_changed, result.text
+            assert tree(project) == before
+
+    asyncio.run(look_back())
+
+
+async def test_a_call_that_runs_is_not_taken_for_a_dead_one(desk, project):
+    file = project / "a.txt"
+    file.write_text("one\n")
+    await desk.checkpoints.before("c", "slow", Effects.on(str(file)))
+    file.write_text("half\n")
+    assert Desk(desk.home).history.calls() == []
+    file.write_text("two\n")
+    await desk.checkpoints.after("c")
+    [call] = Desk(desk.home).history.calls()
+    assert (call.call_id, call.cut_off) == ("c", False)
+
+
+async def test_a_file_written_long_after_a_crash_is_not_taken_for_the_calls(desk, project):
+    file = project / "a.txt"
+    file.write_text("one\n")
+    await desk.checkpoints.before("c", "slow", Effects.on(str(file)))
+    file.write_text("by hand, the day after\n")
+    late = file.stat().st_mtime + LATE_S + 5
+    os.utime(file, (late, late))
+    desk.journal.leave()
+    desk.journal.close()
+    later = Desk(desk.home)
+    [call] = later.history.calls()
+    assert call.cut_off
+    with pytest.raises(UndoConflict, match="long after"):
+        await later.undo()
+    assert file.read_text().startswith("by hand")
+
+
+async def test_a_torn_record_is_skipped_and_said(desk, project):
+    file = project / "a.txt"
+    await desk.replace("c", file, b"1")
+    desk.checkpoints.close()
+    journal = desk.journal.directory / "journal.jsonl"
+    with journal.open("ab") as opened:
+        opened.write(b'{"seq":9,"crc":"000')
+    later = Desk(desk.home)
+    outcome = await later.undo()
+    assert not file.exists()
+    assert outcome.calls[0].call_id == "c"
+
+
+async def test_a_full_part_is_closed_and_still_read(desk, project, monkeypatch):
+    monkeypatch.setattr("handaxe.storage.undo.journal.PART_BYTES", 1000)
+    other = Desk(desk.home)
+    for number in range(6):
+        writer = desk if number % 2 else other
+        await writer.replace(f"c{number}", project / "a.txt", b"%d" % number * 300)
+    assert len(list(desk.journal.directory.glob("journal*.jsonl"))) > 2
+    assert [call.call_id for call in desk.history.calls()] == [f"c{n}" for n in range(6)]
+    await desk.undo(Wanted(call_id="c3"))
+    assert (project / "a.txt").read_bytes() == b"2" * 300
+
+
+def test_a_half_written_file_is_repaired_when_a_session_opens(tmp_path, project):
+    """The writer is killed while it writes a hard-linked file in place."""
+    home = tmp_path / "home"
+    file = project / "a.txt"
+    file.write_text("one\n" * 500)
+    os.link(file, project / "b.txt")
+    calls = [
+        ("Read", {"file_path": str(file)}),
+        ("Write", {"file_path": str(file), "content": "two\n" * 400}),
+    ]
+    outcomes = set()
+    for kill_at in range(5, 60, 4):
+        in_a_process(project, home, calls, kill_at)
+        repair_in_place(home)
+        content = file.read_text()
+        assert content in {"one\n" * 500, "two\n" * 400}
+        outcomes.add(content)
+        file.write_text("one\n" * 500)
+    assert len(outcomes) == 2
+    assert not list((home / "in-place").glob("*.pre-image"))
