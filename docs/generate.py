@@ -202,8 +202,10 @@ def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str, str]]:
 
 def settings_page() -> Iterator[str]:
     yield "# Settings\n"
-    yield "Give them to `Session(settings={...})`, or to the command line with `--settings` as a"
-    yield "JSON object or the name of a file that holds one. Keys may be nested or dotted:"
+    yield "They stand in [settings files](../guides/permissions.md#settings-files), or are given to"
+    yield "`Session(settings={...})`, or to the command line with `--settings` as a JSON object or"
+    yield "the name of a file that holds one. `handaxe config list` shows what is in force and"
+    yield "where it comes from. Keys may be nested or dotted:"
     yield '`{"read": {"line_format": "tab"}}` and `{"read.line_format": "tab"}` are the same.'
     yield "A wrong key or value is an error that names the nearest valid key.\n"
     yield from _options(Settings, "")

@@ -10,9 +10,10 @@ from handaxe import Session
 @pytest.fixture(autouse=True)
 def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing of the machine's own handaxe or user settings reaches a test."""
-    monkeypatch.setenv("HANDAXE_HOME", str(tmp_path_factory.mktemp("handaxe-home")))
-    for name in ("HANDAXE_CONFIG_HOME", "CLAUDE_CONFIG_DIR"):
-        monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
+    home = tmp_path_factory.mktemp("handaxe-home")
+    monkeypatch.setenv("HANDAXE_HOME", str(home))
+    monkeypatch.setenv("HANDAXE_CONFIG_HOME", f"{home}-own-settings")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{home}-shared-settings")
 
 
 @pytest.fixture

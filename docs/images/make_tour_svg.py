@@ -41,12 +41,14 @@ def output_of_tour() -> str:
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     command = [sys.executable, "-m", "handaxe", "tour"]
-    with subprocess.Popen(command, stdout=theirs, env=environment):  # noqa: S603
+    with subprocess.Popen(command, stdout=theirs, env=environment) as tour:  # noqa: S603
         os.close(theirs)
         shown = b""
         while chunk := _read(ours):
             shown += chunk
     os.close(ours)
+    if tour.returncode:
+        raise SystemExit("The tour did not end well; the picture is left as it is.")
     return shown.decode().replace("\r\n", "\n")
 
 

@@ -296,8 +296,7 @@ async def test_a_server_gets_the_event_as_json(programs, monkeypatch):
 @pytest.mark.parametrize(
     "raw",
     [
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        + b'4\r\n{"a"\r\n4;x=y\r\n: 1}\r\n0\r\n\r\n',
+        b'HTTP/1.1 200 OK\r\ntransfer-encoding:chunked\r\n\r\n8;x=y\r\n{"a": 1}\r\n0\r\n\r\n',
         b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b'{"a": 1}'),
         b"HTTP/1.0 200 OK\r\n\r\n" + b'{"a": 1}',
     ],

@@ -89,6 +89,11 @@ def test_length_and_number_of_parts_never_weaken_a_deny():
         assert decision(command, **deny).verdict == "deny", command[:40]
 
 
+def test_a_denied_redirection_is_found_beyond_the_limit_of_parts():
+    command = "ls;" * 200 + "ls > locked/a"
+    assert decision(command, allow=["Bash"], deny_edit=["/repo/locked"]).verdict == "deny"
+
+
 def test_deep_nesting_over_several_shells_is_decided():
     inner = "( " * 35 + "rm x" + " )" * 35
     middle = "( " * 35 + f'bash -c "{inner}"' + " )" * 35

@@ -1,11 +1,14 @@
 """A project whose changes are made by calls, each in a process of its own that may be killed."""
 
 import asyncio
+import atexit
+import json
 import os
 import signal
 import stat
+import subprocess
 import sys
-import warnings
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -101,21 +104,54 @@ def in_a_process(
     root: Path, home: Path, calls: list[tuple[str, dict]], kill_at: int | None
 ) -> bool:
     """Make calls in a process that is killed at its n-th change of the disk; whether it lived."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+    request = {"root": str(root), "home": str(home), "calls": calls, "kill_at": kill_at}
+    server = _server()
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(json.dumps(request) + "\n")
+    server.stdin.flush()
+    answer = server.stdout.readline().strip()
+    assert answer in {"lived", "killed"}, answer
+    return answer == "lived"
+
+
+@cache
+def _server() -> subprocess.Popen[str]:
+    """A process without threads, so that it can fork, which has imported everything already."""
+    server = subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def stop() -> None:
+        for pipe in (server.stdin, server.stdout):
+            if pipe is not None:
+                pipe.close()
+        server.wait()
+
+    atexit.register(stop)
+    return server
+
+
+def serve() -> None:
+    """Answer one request per line, each in a fork."""
+    for line in sys.stdin:
+        request = json.loads(line)
         child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            asyncio.run(_make(root, home, calls, kill_at))
-            code = 0
-        except BaseException:  # noqa: BLE001 - a child that returns would run the tests again
-            sys.excepthook(*sys.exc_info())
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "the child failed"
-    return not os.WIFSIGNALED(status)
+        if child == 0:
+            code = 1
+            try:
+                calls = [(name, call_input) for name, call_input in request["calls"]]
+                root, home = Path(request["root"]), Path(request["home"])
+                asyncio.run(_make(root, home, calls, request["kill_at"]))
+                code = 0
+            except BaseException:  # noqa: BLE001 - a child that returns would serve as well
+                sys.excepthook(*sys.exc_info())
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        lived = "lived" if os.WIFEXITED(status) and not os.WEXITSTATUS(status) else "failed"
+        sys.stdout.write(("killed" if os.WIFSIGNALED(status) else lived) + "\n")
+        sys.stdout.flush()
 
 
 async def _make(root: Path, home: Path, calls: list[tuple[str, dict]], kill_at: int | None) -> None:
@@ -142,3 +178,7 @@ def _die_at(number: int) -> None:
 
     for name in KILLING_CALLS:
         setattr(os, name, watched(getattr(os, name)))
+
+
+if __name__ == "__main__":
+    serve()

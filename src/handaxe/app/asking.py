@@ -1,4 +1,4 @@
-"""The host's own function as the one who answers permission questions, one at a time."""
+"""One broker for permission questions: asked one at a time, answers kept with their calls."""
 
 import asyncio
 import logging
@@ -6,28 +6,42 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
 from handaxe.contract.ports.asker import Asker
 from handaxe.session.permission_state import Answer, PermissionState
 
 OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
+KeepRules = Callable[[tuple[str, ...], Remember], Awaitable[None]]
+"""Write allow rules down for the project or for always."""
 
 _log = logging.getLogger("handaxe.asking")
 
 
-class CallbackAsker(Asker):
-    """Asks an async function; what it does not clearly allow is refused."""
+class Broker(Asker):
+    """Puts questions to an async function; what it does not clearly allow is refused.
 
-    def __init__(self, on_ask: OnAsk, state: PermissionState) -> None:
+    Whoever asks, the main agent or background work, waits in the same queue.
+    """
+
+    def __init__(
+        self,
+        on_ask: OnAsk,
+        state: PermissionState,
+        keep: KeepRules,
+    ) -> None:
         self._on_ask = on_ask
         self._state = state
+        self._keep = keep
         self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
-        """Wait for the answer and keep it."""
+        """Wait for the answer, keep it, and remember it for as long as it says."""
         async with self._one_at_a_time:
             answer = await self._answer(request)
-        answer = msgspec.structs.replace(answer, by="callback")
+        if answer.by != "user":
+            answer = msgspec.structs.replace(answer, by="callback")
+        if isinstance(answer, Allow):
+            await self._remember(answer)
         self._state.record(
             Answer(
                 call_id=request.call_id,
@@ -48,3 +62,10 @@ class CallbackAsker(Asker):
         if not isinstance(answer, Allow | Deny):
             return Deny(f"The permission callback answered {answer!r}, not Allow or Deny.")
         return answer
+
+    async def _remember(self, answer: Allow) -> None:
+        if answer.remember == "once" or not answer.rules:
+            return
+        self._state.grant(answer.rules)
+        if answer.remember != "session":
+            await self._keep(answer.rules, answer.remember)

@@ -10,14 +10,15 @@ from typing import Any, Self
 import msgspec
 
 from handaxe import __version__
-from handaxe.app.asking import CallbackAsker, OnAsk
-from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
+from handaxe.app.asking import Broker, OnAsk
+from handaxe.app.assembly import Tools, anchored, permission_state, sort_tools, working_directories
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
 from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import Remember
 from handaxe.contract.display import Display
 from handaxe.contract.events import (
     CallFinished,
@@ -32,7 +33,7 @@ from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.search import Search
-from handaxe.contract.ports.settings_store import SettingsStore
+from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
@@ -147,9 +148,7 @@ class Session:
             offers=offers,
             emit=self._emit,
         )
-        self._hooks = SessionHooks(
-            hooks, self._configuration, emit=self._emit, keep=results.keep
-        )
+        self._hooks = SessionHooks(hooks, self._configuration, emit=self._emit, keep=results.keep)
         names, own = sort_tools(tools)
         self.catalog = Catalog(
             loaders(),
@@ -168,7 +167,7 @@ class Session:
             hooks=self._hooks.hooks,
             emit=self._emit,
             results=results,
-            asker=CallbackAsker(on_ask, self.permissions) if on_ask else None,
+            asker=Broker(on_ask, self.permissions, self._keep_rules) if on_ask else None,
             checkpoints=self._changes,
             transcript_path=str(directory / LOG_NAME),
         )
@@ -379,6 +378,17 @@ class Session:
             cut_off = ToolResult.from_fault(Cancelled(started=True))
             result = msgspec.structs.replace(cut_off, id=call.call_id, tool=call.tool, data={})
             self._emit(CallFinished(call_id=call.call_id, result=result))
+
+    async def _keep_rules(self, rules: tuple[str, ...], how: Remember) -> None:
+        """Write allow rules into the project's local settings, or into the user's."""
+        store: SettingsStore = self._collaborators.offers[SettingsStore]
+        scope: Scope = "local" if how == "project" else "user"
+        if scope == "user":
+            rules = tuple(anchored(rule, self.workdir.root) for rule in rules)
+        setting, file = store.find("permissions.allow"), store.file_of(scope)
+        listed = zip(setting.value or (), setting.origins, strict=False)
+        kept = [rule for rule, origin in listed if origin.file == file]
+        await store.change("permissions.allow", list(dict.fromkeys((*kept, *rules))), scope)
 
     def _emit(self, event: Event) -> None:
         if not self._is_started:

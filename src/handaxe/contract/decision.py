@@ -4,8 +4,11 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from handaxe.contract.display import Display
+
 DecidedBy = Literal["rule", "mode", "builtin", "tool", "hook", "user", "callback"]
 Verdict = Literal["allow", "ask", "deny"]
+Remember = Literal["once", "session", "project", "always"]
 
 
 class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
@@ -32,6 +35,10 @@ class Allow(_Word, frozen=True, tag="allow"):
 
     verdict: ClassVar[Verdict] = "allow"
 
+    remember: Remember = "once"
+    """How long the yes holds; beyond `once` it is kept as `rules`."""
+    rules: tuple[str, ...] = ()
+
 
 class Ask(_Word, frozen=True, tag="ask"):
     """A human has to agree first."""
@@ -48,6 +55,14 @@ class Deny(_Word, frozen=True, tag="deny"):
 Decision = Allow | Ask | Deny
 
 
+class RuleProposal(msgspec.Struct, frozen=True):
+    """A rule that would have allowed the call, with examples of its reach."""
+
+    rule: str
+    would_match: tuple[str, ...]
+    would_not_match: tuple[str, ...]
+
+
 class PermissionRequest(msgspec.Struct, frozen=True):
     """A question to a human: this call, with this input, for this reason."""
 
@@ -57,3 +72,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     reason: str
     rule: str | None = None
     source: str | None = None
+    cwd: str = ""
+    preview: Display | None = None
+    """What the call would change, where that can be told beforehand."""
+    proposals: tuple[RuleProposal, ...] = ()

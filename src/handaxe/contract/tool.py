@@ -118,6 +118,10 @@ class Tool(Generic[Args]):
         """The tool's own word on permission; None leaves it to the rules."""
         return None
 
+    async def preview(self, args: Args, ctx: ToolContext) -> Display | None:  # noqa: ARG002
+        """What the call would change, for whoever is asked to allow it."""
+        return None
+
     async def call(self, args: Args, ctx: ToolContext) -> ToolResult:
         """Do the work."""
         raise NotImplementedError

@@ -5,7 +5,6 @@ mended. A missing file says nothing and is no mistake.
 """
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 
 from handaxe.contract.faults import SetupError
@@ -15,13 +14,10 @@ from handaxe.settings.fragment import RULES, Fragment, Origin, Problem, Source, 
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.located_json import BadJson
 from handaxe.settings.places import Place
+from handaxe.settings.watch import Watch
 
 MAX_BYTES = 2 << 20
-_TICK_NS = 50_000_000
-"""Two changes within one tick of a file's clock can look like one."""
 _WIDENING: frozenset[KeyPath] = frozenset({RULES[2], ("permissions", "additionalDirectories")})
-
-Stamp = tuple[int, ...]
 
 
 class SettingsFile:
@@ -36,10 +32,10 @@ class SettingsFile:
         self._data: bytes | None = None
         self._reason: str | None = None
 
-    def read(self) -> bool:
+    def read(self, *, is_there: bool) -> bool:
         """Take in what the file says now; whether that differs from before."""
         try:
-            data = _content(self.path)
+            data = _content(self.path) if is_there else None
             reason = None
         except (DiskFault, OSError) as error:
             data = None
@@ -93,8 +89,7 @@ class SettingsFiles:
         self._places = places
         self._also: tuple[str, ...] = ()
         self._files: dict[str, SettingsFile] = {}
-        self._stamps: dict[str, Stamp | None] = {}
-        self._is_unsure = False
+        self._watch = Watch()
         self._read()
         refuse_broken_policy(self.files)
 
@@ -115,39 +110,39 @@ class SettingsFiles:
         """Count a change of this file as well; what it says is the caller's business."""
         if path not in self._also:
             self._also = (*self._also, path)
-            self._note(path, time.time_ns() - _TICK_NS)
+            self._watch.add(path)
 
     def refresh(self) -> tuple[str, ...]:
         """Read again what was touched; the files that now say something else."""
-        stamps = self._stamps
-        if not self._is_unsure and all(_stamp(path) == stamps[path] for path in stamps):
-            return ()
-        return self._read()
+        return () if self._watch.is_quiet() else self._read()
 
     def _read(self) -> tuple[str, ...]:
-        # Stamps are taken first: a change while we read shows at the next look.
-        expanded = list(self._expanded())
-        before = self._stamps
-        self._watch([*(place.path for place in (*self._places, *expanded)), *self._also])
-        changed = [path for path in self._also if self._stamps.get(path) != before.get(path)]
+        # First how they look, then what they say: a change in between shows at the next look.
+        before, watch = self._watch, Watch(place.path for place in self._places)
+        expanded = list(self._expanded(watch))
+        for path in (*(place.path for place in expanded), *self._also):
+            watch.add(path)
+        self._watch = watch
+        changed = [path for path in self._also if watch.stamp_of(path) != before.stamp_of(path)]
         files: dict[str, SettingsFile] = {}
         for place in expanded:
             file = self._files.get(place.path) or SettingsFile(place.path, place.source)
             files[place.path] = file
-            if file.read():
+            if file.read(is_there=watch.stamp_of(place.path) is not None):
                 changed.append(place.path)
         for path, file in self._files.items():
             # A managed file does not end by being taken out of its directory.
-            if path not in files and file.read():
+            if path not in files and file.read(is_there=False):
                 changed.append(path)
             files.setdefault(path, file)
         self._files = files
         return tuple(changed)
 
-    def _expanded(self) -> Iterable[Place]:
+    def _expanded(self, watch: Watch) -> Iterable[Place]:
         for place in self._places:
             if not place.is_directory:
                 yield place
+            if not place.is_directory or watch.stamp_of(place.path) is None:
                 continue
             try:
                 names = sorted(os.listdir(place.path))
@@ -156,24 +151,6 @@ class SettingsFiles:
             for name in names:
                 if name.endswith(".json") and not name.startswith("."):
                     yield Place(f"{place.path}/{name}", place.source)
-
-    def _watch(self, paths: Iterable[str]) -> None:
-        """Remember how every file looks, or else the nearest directory that is there."""
-        self._stamps = {}
-        self._is_unsure = False
-        recent_ns = time.time_ns() - _TICK_NS
-        for path in paths:
-            self._note(path, recent_ns)
-
-    def _note(self, path: str, recent_ns: int) -> None:
-        while path not in self._stamps:
-            stamp = _stamp(path)
-            if stamp is not None or path == "/":
-                self._stamps[path] = stamp
-                # What was touched just now may be touched again without looking different.
-                self._is_unsure |= stamp is not None and max(stamp[:2]) > recent_ns
-                return
-            path = path.rpartition("/")[0] or "/"
 
 
 def refuse_broken_policy(files: Iterable[SettingsFile]) -> None:
@@ -196,12 +173,3 @@ def _content(path: str) -> bytes | None:
         return read_regular(os.path.realpath(path), max_bytes=MAX_BYTES)[0]
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _stamp(path: str) -> Stamp | None:
-    """What changes whenever the file or directory does; None if it is not there."""
-    try:
-        info = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_dev)

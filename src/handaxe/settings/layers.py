@@ -99,11 +99,10 @@ def _settings(values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]]) -
         if entry.kind != "unused":
             _put(plain, path, entry.value)
     for path, entries in items.items():
-        listed: list[Any] = []
-        for entry in entries:
-            if entry.kind == "item" and entry.value not in listed:
-                listed.append(entry.value)
-        _put(plain, path, listed)
+        found = [entry.value for entry in entries if entry.kind == "item"]
+        # Two layers often say the same; objects are compared by what they hold.
+        distinct = {value if isinstance(value, str) else repr(value): value for value in found}
+        _put(plain, path, list(distinct.values()))
     if "cleanupPeriodDays" in plain:
         plain.setdefault("retention_days", plain["cleanupPeriodDays"])
     return msgspec.convert(plain, Settings)

@@ -6,9 +6,11 @@ import re
 
 from msgspec import Struct
 
+from handaxe.shell.effects import redirect_use
 from handaxe.shell.fields import Field, fields_of, value_field
 from handaxe.shell.flow import Part, State, walk
 from handaxe.shell.parse import parse, parse_expansions
+from handaxe.shell.places import PathUse
 from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
 from handaxe.shell.subcommands import without_global_options
 from handaxe.shell.syntax import Script, Sequence, Simple
@@ -51,6 +53,8 @@ class Danger(Struct):
     """Why some program is not known before it runs; empty when every program is."""
     evaluates: str = ""
     """Which builtin would run code hidden in data, if one does."""
+    redirects: list[PathUse] = []
+    """Files that redirections inside inner shell texts open."""
     unread: list[str] = []
     """Inner shell texts that could not be parsed; the caller scans them as raw text."""
 
@@ -81,6 +85,9 @@ class _Finder:
 
     def part(self, part: Part, state: State, depth: int, *, certain: bool = True) -> None:
         node = part.node
+        if depth:
+            for redirect in part.redirects:
+                self.danger.redirects.extend(redirect_use(redirect, state).uses)
         for word in part.words:
             if certain and word.hazards and word.hazards != ["sign"]:
                 self.danger.evaluates = word.hazards[0]

@@ -26,7 +26,7 @@ from handaxe.shell.runners import is_wrapper
 Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
 By = Literal["rule", "mode", "builtin"]
-Cause = Literal["", "program", "path", "redirection", "critical", "unreadable"]
+Cause = Literal["", "program", "redirection", "critical", "unreadable"]
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 _SECRET_NAMES = (
     ".env",
@@ -105,7 +105,7 @@ class PartDecision(Struct, frozen=True):
     source: str | None = None
     by: By = "builtin"
     cause: Cause = ""
-    """What an ask is about; only "program" and "path" could be settled by an allow rule."""
+    """What an ask is about; only "program" could be settled by an allow rule."""
 
 
 class Judge(Struct):
@@ -162,7 +162,8 @@ class Judge(Struct):
             found = look(part, danger, part.text)
             if found is not None and found.verdict == "deny":
                 return found
-        return None
+        redirected = self._redirected(part, part.text)
+        return redirected if redirected is not None and redirected.verdict == "deny" else None
 
     def _asked(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
         asking = self.rules.ask if self._may_hit(self.rules.ask, part, danger) else ()
@@ -178,6 +179,11 @@ class Judge(Struct):
     def _path_bound(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
         """Read and Edit rules of the user bind file operands, whatever Bash rules say."""
         asked: PartDecision | None = None
+        for use in danger.redirects:
+            decision = self._bound_use(use, text, known=True)
+            if decision is not None and decision.verdict == "deny":
+                return decision
+            asked = asked or decision
         # Variables are already filled in; only the directory still makes a difference.
         states = {state.cwds: state for state in part.states}.values()
         for candidate in danger.candidates:

@@ -5,6 +5,7 @@ Trust goes with the hooks the folder had when it was given: other hooks need it 
 
 import os
 import time
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -33,7 +34,12 @@ class TrustRecord:
     """The user's word on folders."""
 
     def __init__(self, home: Path) -> None:
-        self.path = os.path.realpath(home / FILE_NAME)
+        self._home = home
+
+    @cached_property
+    def path(self) -> str:
+        """The real path of the record."""
+        return os.path.realpath(self._home / FILE_NAME)
 
     def find(self, folder: str) -> TrustedFolder | None:
         """What was said about this very folder; one above or below it does not count."""

@@ -21,7 +21,7 @@ TEXTS = (
 """What is shown of an output that comes in several forms: the first of these that it has."""
 
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_LONG_BYTES = 1 << 20
+_LONG_BYTES = 1 << 18
 
 
 class Output(msgspec.Struct, frozen=True):

@@ -245,7 +245,12 @@ async def test_the_kinds_of_ignore_files_are_asked_in_order(search, tmp_path):
 async def test_a_repository_inside_is_ruled_by_the_ignore_files_around_it(search, tmp_path):
     plant(
         tmp_path,
-        {".gitignore": "*.log\n", "inner/.git/HEAD": "", "inner/a.log": "foo\n", "inner/b": "foo\n"},
+        {
+            ".gitignore": "*.log\n",
+            "inner/.git/HEAD": "",
+            "inner/a.log": "foo\n",
+            "inner/b": "foo\n",
+        },
     )
 
     assert names(await grep(search, tmp_path, "foo"), tmp_path) == ["inner/b"]

@@ -70,7 +70,7 @@ def test_broken_json_does_not_weaken_exit_code_2():
 
 
 def test_other_exit_codes_are_failures_unless_json_speaks():
-    with pytest.raises(Unusable, match="exit code 1: first line$"):
+    with pytest.raises(Unusable, match=r"exit code 1: first line$"):
         from_command("PreToolUse", ended(1, "talk", "first line\nsecond"))
     outcome = from_command(
         "PreToolUse", ended(1, permission("deny", permissionDecisionReason="no"))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from handaxe.app.configuration import read_given
+from handaxe.app.asking import OnAsk
 from handaxe.app.session import Session
 from handaxe.contract.display import Text
 from handaxe.contract.events import Event, SettingsChanged
@@ -51,7 +52,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
 
 
-def open_session(arguments: argparse.Namespace) -> Session:
+def open_session(arguments: argparse.Namespace, *, on_ask: OnAsk | None = None) -> Session:
     """The session that the options describe; not yet entered."""
     from handaxe.runtime.permission.rules import split_rules
 
@@ -65,6 +66,7 @@ def open_session(arguments: argparse.Namespace) -> Session:
         setting_sources=arguments.setting_sources,
         tools=arguments.tools,
         session_id=arguments.session_id,
+        on_ask=on_ask,
     )
     warn(session.warnings)
     session.subscribe(_tell)

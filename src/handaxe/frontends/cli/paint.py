@@ -25,6 +25,11 @@ class Painter:
         """Colours if standard output is a terminal that wants them."""
         return cls(colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
 
+    @classmethod
+    def for_stderr(cls) -> "Painter":
+        """Colours if standard error is a terminal that wants them."""
+        return cls(colour=sys.stderr.isatty() and not os.environ.get("NO_COLOR"))
+
     def result(self, session: Session, result: ToolResult, call_input: dict[str, Any]) -> str:
         """A whole result, with its notes."""
         blocks: Display | None = session.show(result, call_input) if result.ok else None

@@ -4,7 +4,7 @@ import os
 import re
 import stat
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from handaxe.contract.ports.search import TextQuery
@@ -14,6 +14,7 @@ from handaxe.host.search.rust_regex import translate
 CHUNK_BYTES = 32 << 20
 MAX_BYTES = TOO_LARGE_MIB << 20
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MARK = b"\xef\xbb\xbf"
 _WIDE = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
@@ -35,14 +36,15 @@ class Scanner:
             self._regex = re.compile(known.source, flags)
         except (re.error, OverflowError, RecursionError) as error:
             raise _unusable(query.pattern, error) from None
-        self._literal = b"" if query.ignore_case else known.literal.encode()
+        self._literal = "" if query.ignore_case else known.literal
+        self._raw_literal = self._literal.encode("utf-8", "surrogateescape")
         self._query = query
         self._start, self._end = marks.start.decode(), marks.end.decode()
 
     def count(self, path: str, *, dir_fd: int, first_only: bool, in_binary: bool = False) -> int:
         """How many lines match; with `first_only` 1 as soon as one does."""
         total = 0
-        for text, _ in self._chunks(path, dir_fd, in_binary=in_binary):
+        for text, _ in self._texts(path, dir_fd, in_binary=in_binary):
             for _ in self._matching(text):
                 total += 1
                 if first_only:
@@ -51,68 +53,84 @@ class Scanner:
 
     def lines(self, path: str, *, dir_fd: int) -> Iterator[bytes]:
         """The lines to show, each with its number, matches between marks."""
-        for text, first_line in self._chunks(path, dir_fd):
+        for text, first_line in self._texts(path, dir_fd):
             spans = list(self._matching(text))
             if spans:
                 yield self._shown(text, spans, first_line)
 
-    def _chunks(
+    def _texts(
         self, path: str, dir_fd: int, *, in_binary: bool = False
-    ) -> Iterator[tuple[str, int]]:
-        """The decoded text in pieces of whole lines, with the number of their first line."""
+    ) -> Iterable[tuple[str, int]]:
+        """The decoded text in pieces of whole lines, with the number of their first line.
+
+        Most files do not hold the text that every match holds; those are not even decoded.
+        """
         fd = os.open(path, _OPEN, dir_fd=dir_fd)
         try:
             info = os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
-                return
-            if info.st_size > MAX_BYTES and (self._query.multiline or not self._query.is_file):
-                raise NotSearched("too_large")
-            yield from self._read(fd, info.st_size, in_binary=in_binary)
+                return ()
+            if info.st_size > CHUNK_BYTES:
+                return self._large_texts(os.dup(fd), info.st_size, in_binary=in_binary)
+            # A buffer of just the right size: a large one would cost more than reading into it.
+            data = os.read(fd, info.st_size + 1)
         finally:
             os.close(fd)
+        if data[:2] in _WIDE:
+            return ((data[2:].decode(_WIDE[data[:2]], "replace"), 1),)
+        if not in_binary and b"\0" in data:
+            raise NotSearched("binary")
+        if self._raw_literal not in data:
+            return ()
+        return ((data.removeprefix(_MARK).decode("utf-8", "surrogateescape"), 1),)
 
-    def _read(self, fd: int, size: int, *, in_binary: bool) -> Iterator[tuple[str, int]]:
-        limit = MAX_BYTES if self._query.multiline else CHUNK_BYTES
-        # A buffer of just the right size: a large one would cost more than reading into it.
-        data = os.read(fd, min(limit, size + 1))
-        encoding = _WIDE.get(data[:2])
-        if encoding is not None:
-            while more := os.read(fd, limit):
-                data += more
-            yield data[2:].decode(encoding, "replace"), 1
-            return
-        data = data.removeprefix(b"\xef\xbb\xbf")
-        line = 1
-        while data:
-            if not in_binary and b"\0" in data:
-                raise NotSearched("binary")
-            more = os.read(fd, limit) if len(data) > limit // 2 else b""
-            cut = data.rfind(b"\n") + 1 if more else len(data)
-            whole, data = data[: cut or len(data)], data[cut or len(data) :] + more
-            # Most files do not hold the text every match holds; those need not be decoded.
-            if not self._literal or self._literal in whole:
-                yield whole.decode("utf-8", "surrogateescape"), line
-            line += whole.count(b"\n") if data else 0
+    def _large_texts(self, fd: int, size: int, *, in_binary: bool) -> Iterator[tuple[str, int]]:
+        with os.fdopen(fd, "rb", buffering=0) as file:
+            if size > MAX_BYTES and (self._query.multiline or not self._query.is_file):
+                raise NotSearched("too_large")
+            data = file.read(CHUNK_BYTES).removeprefix(_MARK)
+            line = 1
+            while data:
+                if not in_binary and b"\0" in data:
+                    raise NotSearched("binary")
+                more = file.read(CHUNK_BYTES)
+                if more and (self._query.multiline or b"\n" not in data):
+                    data += more
+                    continue
+                cut = data.rfind(b"\n") + 1 if more else len(data)
+                if self._raw_literal in data:
+                    yield data[:cut].decode("utf-8", "surrogateescape"), line
+                line += data.count(b"\n")
+                data = data[cut:] + more
 
     def _matching(self, text: str) -> Iterator[tuple[int, int]]:
-        """From where to where each matching line (or run of lines) goes, without its break.
-
-        A match in the whole text may cross a line break, so each candidate is proved on its own
-        line; and a line that matches alone always has such a candidate.
-        """
+        """From where to where each matching line (or run of lines) goes, without its break."""
         if self._query.multiline:
-            yield from self._matching_runs(text)
-            return
+            return self._matching_runs(text)
+        return self._matching_lines(text)
+
+    def _matching_lines(self, text: str) -> Iterator[tuple[int, int]]:
         search, at, end = self._regex.search, 0, len(text)
-        while at < end and (found := search(text, at)) is not None:
-            begin = text.rfind("\n", at, found.start()) + 1 or at
-            stop = text.find("\n", max(found.start(), begin))
-            stop = end if stop < 0 else stop
+        while 0 <= (place := self._candidate(text, at)) < end or (place == end and at < end):
+            begin = max(at, text.rfind("\n", at, place) + 1)
             if begin >= end:
                 return
+            stop = text.find("\n", max(place, begin))
+            stop = end if stop < 0 else stop
             if search(text, begin, _without_cr(text, begin, stop)) is not None:
                 yield begin, stop
             at = stop + 1
+
+    def _candidate(self, text: str, at: int) -> int:
+        """Where a line may match; -1 if none does any more.
+
+        A match in the whole text may cross a line break, so each candidate has to be proved on
+        its own line; but every line that matches alone is a candidate.
+        """
+        if self._literal:
+            return text.find(self._literal, at)
+        found = self._regex.search(text, at)
+        return -1 if found is None else found.start()
 
     def _matching_runs(self, text: str) -> Iterator[tuple[int, int]]:
         begin = stop = -1

@@ -51,8 +51,7 @@ def decide_command(
 
 def _for_shell(rules: tuple[Rule, ...]) -> tuple[ShellRule, ...]:
     return tuple(
-        ShellRule("" if rule.is_whole_tool else rule.specifier or "", rule.origin)
-        for rule in rules
+        ShellRule("" if rule.is_whole_tool else rule.specifier or "", rule.origin) for rule in rules
     )
 
 

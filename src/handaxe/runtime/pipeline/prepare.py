@@ -13,10 +13,12 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
 from handaxe.contract.events import CallAsked, CallDecided, CallProgress
+from handaxe.contract.display import Display
 from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, PathSubject, TextSubject
 from handaxe.runtime.hooks.outcome import Outcome, strictest
+from handaxe.runtime.permission.proposals import proposals_for
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_binding
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
@@ -225,8 +227,9 @@ async def _permit(
     """The decision that lets the call run; `Refused` if there is none."""
     judged = _judged_paths(parsed, among)
     tools_word = await parsed.tool.decide(parsed.args, ctx)
-    decision = _decide(parsed, judged, tools_word, hooks_word, among)
-    decision = await _settle(decision, parsed, heard, among)
+    request = _request(parsed, judged)
+    decision = _decide(request, tools_word, hooks_word, among)
+    decision = await _settle(decision, request, parsed, ctx, heard, among)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
     for spelling, place in parsed.places.items():
         if not place.is_final:
@@ -236,8 +239,9 @@ async def _permit(
     if farther != judged:
         # The places themselves are settled; what is left is where they lead.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
-        decision = _decide(parsed, farther, tools_word, hooks_word, among)
-        decision = await _settle(decision, parsed, heard, among)
+        request = _request(parsed, farther)
+        decision = _decide(request, tools_word, hooks_word, among)
+        decision = await _settle(decision, request, parsed, ctx, heard, among)
     return decision
 
 
@@ -269,14 +273,13 @@ def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
 
 
 def _decide(
-    parsed: Parsed,
-    paths: tuple[JudgedPath, ...],
+    request: Request,
     tools_word: Decision | None,
     hooks_word: Decision | None,
     among: Collaborators,
 ) -> Decision:
     """Rules first; a tool or a hook may be stricter, or say yes where no rule speaks."""
-    decision = decide(_request(parsed, paths), among.policy())
+    decision = decide(request, among.policy())
     for word, by in ((tools_word, "tool"), (hooks_word, "hook")):
         if word is None:
             continue
@@ -295,8 +298,21 @@ def _is_open(decision: Decision) -> bool:
     return is_default and not is_binding(decision)
 
 
+async def _preview(parsed: Parsed, ctx: ToolContext) -> Display | None:
+    """What the call would do, if it can be told without looking where nobody may look yet."""
+    try:
+        return await parsed.tool.preview(parsed.args, ctx)
+    except (_Undecided, ToolFault):
+        return None
+
+
 async def _settle(
-    decision: Decision, parsed: Parsed, heard: _Heard, among: Collaborators
+    decision: Decision,
+    request: Request,
+    parsed: Parsed,
+    ctx: ToolContext,
+    heard: _Heard,
+    among: Collaborators,
 ) -> Decision:
     if isinstance(decision, Allow):
         return decision
@@ -318,6 +334,9 @@ async def _settle(
             reason=decision.reason,
             rule=decision.rule,
             source=decision.source,
+            cwd=among.workdir.current,
+            preview=await _preview(parsed, ctx),
+            proposals=() if is_binding(decision) else proposals_for(request, among.policy()),
         )
     )
     among.emit(CallDecided(call_id=call_id, decision=answer))

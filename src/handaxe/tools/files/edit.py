@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.file_faults import Binary, CannotEncode, NotFound, TooLarge
 from handaxe.contract.ports.files import Files, FileVersion, Loaded
@@ -67,6 +68,13 @@ class Edit(Tool[EditArgs]):
         else:
             await refuse_unread_or_stale(path, info, ctx)
 
+    async def preview(self, args: EditArgs, ctx: ToolContext) -> Display | None:
+        path = ctx[Workdir].resolve(args.file_path)
+        if not args.old_string:
+            return (Code(args.new_string, path),)
+        content = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
+        return diff_display(path, patch_of(content, _plan(content, path, args, ctx)))
+
     async def call(self, args: EditArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         if not args.old_string:
@@ -89,27 +97,12 @@ class Edit(Tool[EditArgs]):
 async def _replace(path: str, loaded: Loaded, args: EditArgs, ctx: ToolContext) -> ToolResult:
     content, edits = loaded.data, ctx[AppliedEdits]
     try:
-        plan = replace.plan(
-            content,
-            args.old_string,
-            args.new_string,
-            replace_all=args.replace_all,
-            tolerance=ctx[Settings].edit.tolerance,
-        )
-    except replace.SameText:
-        raise NoChange from None
-    except replace.NoPlace:
+        plan = _plan(content, path, args, ctx)
+    except NoMatch:
         repeated = edits.has(loaded.version.path, args.old_string, args.new_string)
         if repeated and replace.already_applied(content, args.old_string, args.new_string):
             return _already_applied(path, args)
-        hint = explain_no_match(content, path, args.old_string, args.new_string)
-        raise NoMatch(args.old_string, hint) from None
-    except replace.ManyPlaces as many:
-        raise ManyMatches(args.old_string, many.count, many.lines, many.matched_with) from None
-    except replace.CannotEncode as cannot:
-        raise CannotEncode(path, cannot.encoding, cannot.character) from None
-    except replace.NotText:
-        raise Binary(path, len(content)) from None
+        raise
     hunks = patch_of(content, plan)
     pieces = list(plan.pieces(content))
     version = await ctx[Files].replace(path, pieces, expect=loaded.version)
@@ -119,6 +112,29 @@ async def _replace(path: str, loaded: Loaded, args: EditArgs, ctx: ToolContext) 
     )
     edits.add(version.path, args.old_string, args.new_string)
     return _done(path, args, loaded, plan, hunks)
+
+
+def _plan(content: bytes, path: str, args: EditArgs, ctx: ToolContext) -> replace.Plan:
+    """Where the replacement goes; a fault if that is nowhere, or not one place."""
+    try:
+        return replace.plan(
+            content,
+            args.old_string,
+            args.new_string,
+            replace_all=args.replace_all,
+            tolerance=ctx[Settings].edit.tolerance,
+        )
+    except replace.SameText:
+        raise NoChange from None
+    except replace.NoPlace:
+        hint = explain_no_match(content, path, args.old_string, args.new_string)
+        raise NoMatch(args.old_string, hint) from None
+    except replace.ManyPlaces as many:
+        raise ManyMatches(args.old_string, many.count, many.lines, many.matched_with) from None
+    except replace.CannotEncode as cannot:
+        raise CannotEncode(path, cannot.encoding, cannot.character) from None
+    except replace.NotText:
+        raise Binary(path, len(content)) from None
 
 
 def _done(

@@ -52,6 +52,13 @@ class Write(Tool[WriteArgs]):
         if not seen.is_whole:
             raise NotReadWhole(path, seen.lines, seen.total_lines)
 
+    async def preview(self, args: WriteArgs, ctx: ToolContext) -> Display | None:
+        path = ctx[Workdir].resolve(args.file_path)
+        if await existing_file(path, ctx) is None:
+            return (Code(args.content, path),)
+        before = (await ctx[Files].load(path)).data
+        return diff_display(path, hunks_between(before, _encoded(path, args.content, before)))
+
     async def call(self, args: WriteArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         info = await existing_file(path, ctx)

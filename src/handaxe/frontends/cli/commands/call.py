@@ -11,6 +11,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.terminal_asker import ask_in_terminal, can_ask
 from handaxe.frontends.cli.wire import encode_result
 
 
@@ -36,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
 async def _call(
     arguments: argparse.Namespace, call_input: dict[str, Any]
 ) -> tuple[ToolResult, str]:
-    async with open_session(arguments) as session:
+    on_ask = ask_in_terminal if can_ask() else None
+    async with open_session(arguments, on_ask=on_ask) as session:
         result = await session.call(arguments.tool, call_input)
         shown = "" if arguments.json else Painter.for_stdout().result(session, result, call_input)
     return result, shown

@@ -152,7 +152,11 @@ class _Tour:
             f"A throw-away project, {len(STEPS)} messages of a model that we play ourselves."
         )
         async with Session(
-            self._project, permission_mode="acceptEdits", deny=["Read(*.key)"], home=self._home
+            self._project,
+            permission_mode="acceptEdits",
+            deny=["Read(*.key)"],
+            setting_sources=(),
+            home=self._home,
         ) as session:
             for number, step in enumerate(STEPS, 1):
                 self._announce(number, step.title, step.says)

@@ -1,0 +1,72 @@
+"""A session's tools for LangChain and LangGraph: `ToolNode(tools_for(session))`.
+
+A failure is a `ToolMessage` with status `error`; the result object is the message's artifact.
+Pictures are content blocks. The tools are asynchronous: `ainvoke`, not `invoke`.
+"""
+
+from typing import Any, NoReturn
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, ToolException
+from pydantic import PrivateAttr
+
+from handaxe.adapters.exchange import Answer, Exchange
+from handaxe.app.session import Session
+
+
+def tools_for(session: Session, *, fresh_ids: bool = False) -> list[BaseTool]:
+    """The session's tools as LangChain's; `fresh_ids` ignores the ids of the model."""
+    exchange = Exchange(session, fresh_ids=fresh_ids)
+    tools: list[BaseTool] = []
+    for offer in exchange.offers():
+        tool = SessionTool(
+            name=offer.name, description=offer.description, args_schema=offer.schema
+        )
+        tool.join(exchange)
+        tools.append(tool)
+    return tools
+
+
+class SessionTool(BaseTool):
+    """One tool of a session."""
+
+    # Without an id there is no message to mark as an error, so the text alone has to say it.
+    handle_tool_error: Any = True
+    _exchange: Exchange = PrivateAttr()
+
+    def join(self, exchange: Exchange) -> None:
+        """Say where calls go."""
+        self._exchange = exchange
+
+    def _to_args_and_kwargs(
+        self, tool_input: str | dict[str, Any], tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Hand the input on as it is, with its id; the session checks it against the schema."""
+        return (tool_input, tool_call_id), {}
+
+    async def _arun(self, call_input: object, call_id: str | None) -> Any:  # noqa: ANN401
+        answer = await self._exchange.call(self.name, call_input, call_id)
+        if call_id is None:
+            if answer.is_failure:
+                raise ToolException(answer.text)
+            return _content(answer)
+        return ToolMessage(
+            _content(answer),
+            name=self.name,
+            tool_call_id=call_id,
+            status="error" if answer.is_failure else "success",
+            artifact=answer.result.to_json(),
+        )
+
+    def _run(self, *_: object) -> NoReturn:
+        raise NotImplementedError(f"{self.name} is asynchronous. Use ainvoke, or astream.")
+
+
+def _content(answer: Answer) -> str | list[Any]:
+    if not answer.pictures:
+        return answer.text
+    pictures = [
+        {"type": "image", "base64": picture.data, "mime_type": picture.media_type}
+        for picture in answer.pictures
+    ]
+    return [{"type": "text", "text": answer.text}, *pictures]

@@ -1,0 +1,45 @@
+"""A session's tools for the OpenAI Agents SDK: `Agent(name, tools=tools_for(session))`.
+
+A failure is a text that starts with `Error:`, for the SDK has no other sign that lets the run
+go on. Pictures follow the text as data URLs.
+"""
+
+from typing import Any
+
+from agents import FunctionTool, Tool, ToolOutputImage, ToolOutputText
+from agents.tool_context import ToolContext
+
+from handaxe.adapters.exchange import Answer, Exchange, Offer
+from handaxe.app.session import Session
+
+
+def tools_for(session: Session, *, fresh_ids: bool = False) -> list[Tool]:
+    """The session's tools as the SDK's; `fresh_ids` ignores the ids of the model."""
+    exchange = Exchange(session, fresh_ids=fresh_ids)
+    return [_tool(exchange, offer) for offer in exchange.offers()]
+
+
+def _tool(exchange: Exchange, offer: Offer) -> FunctionTool:
+    async def call(ctx: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401
+        # The session reads JSON text itself and says what is wrong with it.
+        return _output(await exchange.call(offer.name, arguments or {}, ctx.tool_call_id))
+
+    return FunctionTool(
+        name=offer.name,
+        description=offer.description,
+        params_json_schema=offer.schema,
+        on_invoke_tool=call,
+        strict_json_schema=False,
+    )
+
+
+def _output(answer: Answer) -> str | list[ToolOutputText | ToolOutputImage]:
+    if answer.is_failure:
+        return f"Error: {answer.text}"
+    if not answer.pictures:
+        return answer.text
+    pictures = [
+        ToolOutputImage(image_url=f"data:{picture.media_type};base64,{picture.data}")
+        for picture in answer.pictures
+    ]
+    return [ToolOutputText(text=answer.text), *pictures]

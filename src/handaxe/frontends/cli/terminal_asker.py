@@ -1,0 +1,103 @@
+"""Permission questions in a terminal: everything shown in full, answered with one key.
+
+Questions go to standard error and answers come from the terminal, so that standard output stays
+the result's alone.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+from typing import Any
+
+from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
+from handaxe.frontends.cli.paint import Painter
+from handaxe.text.visible import visible
+
+_ANSWERS: dict[str, Remember] = {
+    "y": "once",
+    "yes": "once",
+    "s": "session",
+    "p": "project",
+    "a": "always",
+}
+
+
+def can_ask() -> bool:
+    """Whether a person sits at both ends."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+async def ask_in_terminal(request: PermissionRequest) -> Allow | Deny:
+    """Show the whole question and wait for an answer that can be understood."""
+    sys.stderr.write(shown_question(request, Painter.for_stderr()))
+    while True:
+        sys.stderr.write(_choices(request))
+        sys.stderr.flush()
+        line = await _read_line()
+        answer = read_answer(line, request)
+        if answer is not None:
+            return answer
+        sys.stderr.write("Please answer with one of the letters.\n")
+
+
+def shown_question(request: PermissionRequest, painter: Painter) -> str:
+    """The question as a person sees it; nothing is cut off, nothing is invisible."""
+    lines = [f"\n{request.tool} asks for permission in {visible(request.cwd)}\n"]
+    lines += [f"  {name}: {_value(value)}\n" for name, value in request.input.items()]
+    if request.preview:
+        lines += [painter.block(block) for block in request.preview]
+    lines.append(f"{visible(request.reason)}\n")
+    for proposal in request.proposals:
+        lines.append(f"  rule {visible(proposal.rule)}\n")
+        lines.append(f"    would allow      {visible(', '.join(proposal.would_match))}\n")
+        lines.append(f"    would not allow  {visible(', '.join(proposal.would_not_match))}\n")
+    return "".join(lines)
+
+
+def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | None:
+    """What a typed line means; None if that is unclear. No answer at all is a no."""
+    if line is None:
+        return Deny("Nobody answered.", by="user")
+    word, _, comment = line.strip().partition(" ")
+    word = word.lower()
+    if word in {"n", "no"}:
+        return Deny(comment.strip() or "The user said no.", by="user")
+    remember = _ANSWERS.get(word)
+    if remember is None or comment:
+        return None
+    if remember == "once":
+        return Allow("The user said yes.", by="user")
+    if not request.proposals:
+        return None
+    rules = tuple(proposal.rule for proposal in request.proposals)
+    return Allow("The user said yes.", by="user", remember=remember, rules=rules)
+
+
+def _choices(request: PermissionRequest) -> str:
+    lasting = "  [s]ession  [p]roject  [a]lways" if request.proposals else ""
+    return f"Allow?  [y]es, once{lasting}  [n]o, with a comment if you like: "
+
+
+def _value(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    lines = [visible(line) for line in text.split("\n")]
+    return lines[0] if len(lines) == 1 else "\n".join(["", *(f"    {line}" for line in lines)])
+
+
+async def _read_line() -> str | None:
+    """A line from the terminal, read in a thread so that a signal still ends the wait."""
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[str | None] = loop.create_future()
+
+    def read() -> None:
+        line = sys.stdin.readline()
+        loop.call_soon_threadsafe(_settle, answered, line or None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return await answered
+
+
+def _settle(answered: asyncio.Future[str | None], line: str | None) -> None:
+    if not answered.done():
+        answered.set_result(line)

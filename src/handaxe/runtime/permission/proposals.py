@@ -1,0 +1,44 @@
+"""Rules to offer with a question: what would have allowed the call, and how far it reaches."""
+
+from handaxe.contract.decision import RuleProposal
+from handaxe.runtime.permission.families import is_foreign
+from handaxe.runtime.permission.policy import Policy
+from handaxe.runtime.permission.request import JudgedPath, Request
+from handaxe.runtime.permission.rules import Rule, format_rule
+from handaxe.runtime.permission.scopes import suggested_scope
+
+
+def proposals_for(request: Request, policy: Policy) -> tuple[RuleProposal, ...]:
+    """One proposal per place the call asks about; for a call without paths, the tool itself."""
+    if not request.confined and not request.read_only:
+        return (_for_tool(request.tool),)
+    if request.paths:
+        found = {
+            proposal.rule: proposal for proposal in (_for_path(p, policy) for p in request.paths)
+        }
+        return tuple(found.values())
+    return (_for_tool(request.tool),)
+
+
+def _for_path(judged: JudgedPath, policy: Policy) -> RuleProposal:
+    family = "Edit" if judged.access == "write" else "Read"
+    scope = suggested_scope(judged.real, policy.book.anchors)
+    directory, _, name = judged.real.rpartition("/")
+    above = directory.rpartition("/")[0]
+    reaches = (judged.real, f"{directory}/other", f"{directory}/below/other")
+    return RuleProposal(
+        rule=format_rule(Rule(family, scope, "")),
+        would_match=reaches if scope.endswith("/**") else (judged.real,),
+        would_not_match=(
+            f"{above}/other",
+            f"{directory}-other/{name}",
+            *(() if scope.endswith("/**") else (f"{directory}/other",)),
+        ),
+    )
+
+
+def _for_tool(tool: str) -> RuleProposal:
+    others = f"other tools of {tool.split('__')[1]}" if is_foreign(tool) else "any other tool"
+    return RuleProposal(
+        rule=tool, would_match=(f"every call of {tool}",), would_not_match=(others,)
+    )

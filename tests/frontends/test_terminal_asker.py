@@ -1,0 +1,109 @@
+"""Questions in a terminal, answered by somebody at the other end of a real pseudo-terminal."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+from handaxe import Allow, Deny, PermissionRequest
+from handaxe.contract.decision import RuleProposal
+from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.terminal_asker import read_answer, shown_question
+
+PROPOSAL = RuleProposal("Edit(/src/**)", ("/p/src/a",), ("/p/other",))
+REQUEST = PermissionRequest(
+    "1", "Write", {"file_path": "/p/src/a", "content": "x\x1b[31m\u202e\ny"}, "because", cwd="/p",
+    proposals=(PROPOSAL,),
+)  # fmt: skip
+
+
+def talk(words, answers, cwd):
+    """Run a command in a terminal, type the answers when it asks; all it showed, and its code."""
+    main, other = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "handaxe", *words], stdin=other, stdout=other, stderr=other, cwd=cwd
+    )
+    os.close(other)
+    shown, waiting = "", list(answers)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([main], [], [], 0.2)[0]:
+            try:
+                piece = os.read(main, 65536)
+            except OSError:
+                break
+            shown += piece.decode()
+            if waiting and shown.count("Allow?") > len(answers) - len(waiting):
+                os.write(main, waiting.pop(0).encode() + b"\n")
+        elif process.poll() is not None:
+            break
+    os.close(main)
+    return shown, process.wait(10)
+
+
+def test_a_yes_lets_the_call_run_and_the_diff_was_shown(project):
+    (project / "a.txt").write_text("one\n")
+    options = ["--session-id", "t"]
+    subprocess.run(
+        [sys.executable, "-m", "handaxe", "call", "Read", "file_path=a.txt", *options], cwd=project, check=True
+    )
+    words = ["call", "Edit", "file_path=a.txt", "old_string=one", "new_string=two", *options]
+    shown, code = talk(words, ["y"], project)
+    assert code == 0, shown
+    assert "-one" in shown.partition("Allow?")[0]
+    assert "+two" in shown.partition("Allow?")[0]
+    assert (project / "a.txt").read_text() == "two\n"
+
+
+def test_a_no_with_a_comment_reaches_the_result(project):
+    words = ["call", "Write", "file_path=a.txt", "content=x"]
+    shown, code = talk(words, ["what?", "n use b.txt instead"], project)
+    assert code == 3, shown
+    assert "Please answer" in shown
+    assert "use b.txt instead" in shown.rpartition("comment if you like")[2]
+    assert not (project / "a.txt").exists()
+
+
+@pytest.mark.proves("PM-4")
+def test_a_lasting_yes_is_written_down_where_it_says(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("HANDAXE_CONFIG_HOME", str(tmp_path / "config"))
+    shown, code = talk(["call", "Write", "file_path=src/a.txt", "content=x"], ["a"], project)
+    assert code == 0, shown
+    again = subprocess.run(
+        [sys.executable, "-m", "handaxe", "call", "Write", "file_path=src/b.txt", "content=x", "--json"],
+        cwd=project, capture_output=True, check=False,
+    )  # fmt: skip
+    result = json.loads(again.stdout)
+    assert result["ok"], result
+    assert result["decision"]["by"] == "rule"
+
+
+def test_the_question_is_complete_and_cannot_lie():
+    shown = shown_question(REQUEST, Painter(colour=False))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    for piece in ("/p/src/a", "because", "Edit(/src/**)", "/p/other", "y"):
+        assert piece in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("y\n", Allow("The user said yes.", by="user")),
+        ("YES", Allow("The user said yes.", by="user")),
+        ("s", Allow("The user said yes.", by="user", remember="session", rules=("Edit(/src/**)",))),
+        ("n", Deny("The user said no.", by="user")),
+        ("no not now ", Deny("not now", by="user")),
+        ("", None),
+        ("maybe", None),
+        ("y please", None),
+        (None, Deny("Nobody answered.", by="user")),
+    ],
+)
+def test_answers_mean_what_they_say(line, expected):
+    assert read_answer(line, REQUEST) == expected

@@ -1,0 +1,109 @@
+"""ripgrep's output means the same however it is cut into pieces."""
+
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from handaxe.host.search.arguments import Marks
+from handaxe.host.search.blocks import (
+    KEPT_OF_LONG_LINE,
+    CountStream,
+    HeadingStream,
+    PathStream,
+    in_path_order,
+)
+from handaxe.host.search.lines import LineReader, window
+
+MARKS = Marks(b"\x1dS\x1d", b"\x1dE\x1d", b"\x1dG\x1d")
+OUTPUT = (
+    b"./a.txt\x001:one \x1dS\x1dfoo\x1dE\x1d\r\n5-context\n--\r\n9:last\n\r\n"
+    b"./dir/two\n\nlines\x003:x\n\n"
+    b"./c\x007:end\n"
+)
+FILES = {
+    b"a.txt": b"1:one \x1dS\x1dfoo\x1dE\x1d\r\n5-context\n--\r\n9:last\n",
+    b"dir/two\n\nlines": b"3:x\n",
+    b"c": b"7:end\n",
+}
+
+cuts = st.lists(st.integers(0, len(OUTPUT)), max_size=12).map(sorted)
+
+
+def pieces(data: bytes, places: list[int]):
+    for start, end in zip([0, *places], [*places, len(data)], strict=True):
+        yield data[start:end]
+
+
+@given(cuts)
+def test_files_and_lines_do_not_depend_on_the_pieces(places):
+    taken: dict[bytes, bytes] = {}
+
+    def take(path: bytes, body: bytes) -> bool:
+        taken[path] = taken.get(path, b"") + body
+        assert body.endswith(b"\n")
+        return False
+
+    stream = HeadingStream(take, MARKS)
+    for piece in pieces(OUTPUT, places):
+        if piece:
+            stream.feed(piece)
+    stream.finish()
+
+    assert taken == FILES
+
+
+@given(cuts)
+def test_paths_and_counts_do_not_depend_on_the_pieces(places):
+    paths: list[bytes] = []
+    pairs: list[tuple[bytes, int]] = []
+    listed = PathStream(lambda found: bool(paths.extend(found)))
+    counted = CountStream(lambda found: bool(pairs.extend(found)))
+    for piece in pieces(b"./a\0./b\nc\0", [place // 12 for place in places]):
+        listed.feed(piece)
+    for piece in pieces(b"./a\x0012\r\n./b\nc\x003\n", [place // 6 for place in places]):
+        counted.feed(piece)
+
+    assert paths == [b"a", b"b\nc"]
+    assert pairs == [(b"a", 12), (b"b\nc", 3)]
+
+
+def test_an_endless_line_is_never_kept_whole():
+    taken: list[bytes] = []
+    stream = HeadingStream(lambda _, body: bool(taken.append(body)), MARKS)
+    stream.feed(b"./a\x0012:")
+    for _ in range(40):
+        stream.feed(b"x" * 100_000)
+        assert len(stream._rest) < 1_200_000
+    stream.feed(b"\x1dS\x1dfoo\x1dE\x1d")
+    for _ in range(40):
+        stream.feed(b"y" * 100_000)
+        assert len(stream._rest) < 1_200_000
+    stream.feed(b"\n")
+    stream.finish()
+
+    (line,) = LineReader("/r/", MARKS, has_columns=False).read([(b"a", b"".join(taken))])[0]
+    assert (line.path, line.line, line.is_cut, line.column) == ("/r/a", 12, True, None)
+    ((start, end),) = line.ranges
+    assert line.text[start:end] == "foo"
+    assert len(b"".join(taken)) < 1_200_000 + 4 * KEPT_OF_LONG_LINE
+
+
+def test_paths_are_ordered_part_by_part():
+    paths = [b"a-b/f", b"a/f", b"a.c", b"a"]
+
+    assert sorted(paths, key=in_path_order) == [b"a", b"a/f", b"a-b/f", b"a.c"]
+
+
+@given(st.text(min_size=501, max_size=900), st.data())
+def test_a_window_shows_the_first_match(text, data):
+    start = data.draw(st.integers(0, len(text) - 2))
+    end = data.draw(st.integers(start + 1, min(len(text), start + 250)))
+
+    shown, ranges = window(text, [(start, end)])
+
+    assert len(shown) <= 502
+    assert shown[slice(*ranges[0])] == text[start:end]

@@ -1,0 +1,202 @@
+"""Running ripgrep: ended in time, retried where the machine was short of something, left nowhere."""
+
+import asyncio
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from search_tree import grep, lines, names, plant
+
+from handaxe.contract.ports.search import TextQuery
+from handaxe.host.search import program
+from handaxe.host.search.local import LocalSearch
+from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.program import find_ripgrep
+from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
+from handaxe.host.search.watch import Watch
+
+RG = find_ripgrep(()) or pytest.fail("the tests need ripgrep")
+
+
+def stand_in(folder: Path, script: str) -> str:
+    """A program in ripgrep's place; it may go on as ripgrep."""
+    path = folder / "stand-in"
+    path.write_text(f"#!/bin/sh\nRG={RG}\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def answer(rg: str, root: Path, pattern: str = "foo", **query):
+    whole = TextQuery(pattern=pattern, root=str(root), **query)
+    with SearchPlace(str(root), is_file=False, is_named=False, respect_ignore=True) as place:
+        return Ripgrep(rg, whole, place, Watch(whole.timeout_s), None).answer()
+
+
+def children() -> set[int]:
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        found.update(map(int, (task / "children").read_text().split()))
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return plant(tmp_path / "root", {"a.txt": "foo\n", "b/c.txt": "foo\n"})
+
+
+def test_too_few_threads_means_one_retry_with_one(root, tmp_path):
+    rg = stand_in(
+        tmp_path,
+        'case " $* " in *" --threads=1 "*) exec $RG "$@";; esac\n'
+        "echo 'failed to spawn thread: Os { code: 11, kind: WouldBlock }' >&2; exit 101",
+    )
+
+    assert names(answer(rg, root), root) == ["a.txt", "b/c.txt"]
+
+
+def test_too_little_memory_means_one_retry_without_the_largest_files(root, tmp_path):
+    rg = stand_in(
+        tmp_path,
+        'case " $* " in *" --max-filesize=256M "*) exec $RG "$@";; esac\n'
+        "echo 'memory allocation of 2147483648 bytes failed' >&2; exit 134",
+    )
+
+    assert names(answer(rg, root), root) == ["a.txt", "b/c.txt"]
+
+
+def test_a_second_refusal_is_final(root, tmp_path):
+    log = tmp_path / "log"
+    rg = stand_in(tmp_path, f"echo run >> {log}; echo 'os error 11' >&2; exit 101")
+
+    with pytest.raises(RipgrepFailed):
+        answer(rg, root)
+
+    assert log.read_text() == "run\nrun\n"
+
+
+async def test_a_broken_ripgrep_is_replaced_by_the_fallback(root, tmp_path, monkeypatch, caplog):
+    rg = stand_in(tmp_path, "echo oh no >&2; exit 139")
+    monkeypatch.setattr(program, "_own_directories", lambda: (str(tmp_path / "bin"),))
+    (tmp_path / "bin").mkdir()
+    shutil.move(rg, tmp_path / "bin/rg")
+
+    found = await grep(LocalSearch(), root, "foo")
+
+    assert (names(found, root), found.engine) == (["a.txt", "b/c.txt"], "python")
+    assert "oh no" in caplog.text
+
+
+async def test_a_cancelled_search_ends_at_once_and_leaves_no_process(root, tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    pid_file = tmp_path / "pid"
+    rg = stand_in(tmp_path, f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; sleep 600")
+    shutil.move(rg, tmp_path / "bin/rg")
+    monkeypatch.setattr(program, "_own_directories", lambda: (str(tmp_path / "bin"),))
+    before = children()
+    task = asyncio.create_task(grep(LocalSearch(), root, "foo"))
+    async with asyncio.timeout(10):
+        while not pid_file.exists():
+            await asyncio.sleep(0.01)
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert not is_alive(int(pid_file.read_text()))
+    assert children() == before
+
+
+def test_a_search_that_takes_too_long_gives_what_it_found(root, tmp_path):
+    rg = stand_in(tmp_path, "printf './a.txt\\0'; exec sleep 600")
+
+    found = answer(rg, root, timeout_s=0.3)
+
+    assert names(found, root) == ["a.txt"]
+    assert not found.is_complete
+    assert found.unvisited == [f"{root}/b"]
+
+
+def test_a_flood_is_stopped_when_the_page_is_full(root, tmp_path):
+    rg = stand_in(tmp_path, "printf './a.txt\\0'; exec yes '1:foo'")
+
+    began = time.monotonic()
+    found = answer(rg, root, mode="content", limit=10)
+
+    assert (found.shown_lines, found.has_more, found.total_lines) == (10, True, None)
+    assert time.monotonic() - began < 60
+
+
+def test_many_searches_leave_no_descriptor_and_no_child(root):
+    answer(RG, root)
+    before = (len(os.listdir("/proc/self/fd")), children())
+
+    for mode in ("files", "content", "count") * 5:
+        answer(RG, root, mode=mode, limit=1)
+
+    assert (len(os.listdir("/proc/self/fd")), children()) == before
+
+
+def test_the_users_ripgrep_settings_are_not_read(root, tmp_path, monkeypatch):
+    settings = tmp_path / "ripgreprc"
+    settings.write_text("--invert-match\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(settings))
+
+    assert lines(answer(RG, root, mode="content"), root) == ["a.txt:1:foo", "b/c.txt:1:foo"]
+
+
+def test_a_long_search_gives_the_same_lines_as_a_short_one(tmp_path, monkeypatch):
+    files = {f"d{n % 7}/e{n % 3}/f{n}": "foo\nx\nfoo\n" for n in range(200)}
+    root = plant(tmp_path / "root", files)
+    for query in ({}, {"limit": 30}, {"limit": None}, {"before": 1, "limit": 50, "offset": 20}):
+        short = answer(RG, root, mode="content", **query)
+        with monkeypatch.context() as patched:
+            patched.setattr("handaxe.host.search.ripgrep.GLANCE_S", 0.0)
+            long = answer(RG, root, mode="content", **query)
+        assert (long.lines, long.has_more) == (short.lines, short.has_more)
+
+
+def test_a_link_put_in_the_place_of_the_root_is_not_followed(root, tmp_path):
+    from handaxe.contract.faults import ToolFault
+
+    (tmp_path / "moved").symlink_to(root)
+
+    with pytest.raises(ToolFault):
+        answer(RG, tmp_path / "moved")
+
+
+class TestFindingRipgrep:
+    def test_the_one_beside_the_interpreter_comes_first(self, tmp_path):
+        (tmp_path / "rg").write_text("#!/bin/sh\n")
+        (tmp_path / "rg").chmod(0o755)
+
+        assert find_ripgrep((), str(tmp_path)) == RG
+
+    def test_one_from_a_working_directory_is_never_taken(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(program, "_own_directories", tuple)
+        inside = tmp_path / "project/bin"
+        inside.mkdir(parents=True)
+        shutil.copy(RG, inside / "rg")
+        link = tmp_path / "elsewhere"
+        link.mkdir()
+        (link / "rg").symlink_to(inside / "rg")
+        search_path = f"{inside}:{link}:relative:."
+
+        assert find_ripgrep((str(tmp_path / "project"),), search_path) is None
+        assert find_ripgrep((), search_path) == f"{inside}/rg"
+
+    def test_an_old_one_is_not_taken(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(program, "_own_directories", tuple)
+        old = tmp_path / "rg"
+        old.write_text("#!/bin/sh\necho 'ripgrep 11.0.2'\n")
+        old.chmod(0o755)
+
+        assert find_ripgrep((), str(tmp_path)) is None
