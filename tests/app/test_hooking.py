@@ -20,7 +20,7 @@ def group(*lines, matcher=""):
 
 
 def says(**answer):
-    return f"echo '{json.dumps(answer)}'"
+    return f"printf %s '{json.dumps(answer)}'"
 
 
 INPUTS = {
@@ -154,7 +154,7 @@ async def test_a_rewritten_input_is_judged_again_whoever_rewrote_it(project):
     async with Session(project, hooks=hooks) as session:
         result = await session.call("Read", file_path="secret.txt")
         assert "o" in result.text
-        ran = [e for e in events_of(session_home(session), session.id) if isinstance(e, HookRan)]
+    ran = [e for e in events_of(session_home(session), session.id) if isinstance(e, HookRan)]
     assert ran[0].input == changed
 
 
@@ -318,6 +318,32 @@ async def test_after_a_batch_hooks_hear_of_all_its_calls_once(project, tmp_path)
     assert [call["tool_name"] for call in told] == ["Read", "Nope", "Read"]
     assert told[0]["tool_input"] == {"file_path": str(project / "a.txt")}
     assert told[0]["tool_response"] == results[0].text
+
+
+async def test_cancelling_while_a_batch_is_told_keeps_its_results(project, tmp_path):
+    (project / "a.txt").write_text("one\n")
+    hooks = {"PostToolBatch": [group(f"touch {tmp_path}/on; sleep 300")]}
+    async with Session(project, hooks=hooks) as session:
+        running = asyncio.create_task(session.call_many([("Read", {"file_path": "a.txt"})]))
+        while not (tmp_path / "on").exists():
+            await asyncio.sleep(0.01)
+        session.cancel()
+        assert [result.ok for result in await running] == [True]
+        running = asyncio.create_task(session.call_many([("Glob", {"pattern": "*"})]))
+        await asyncio.sleep(0.2)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
+async def test_what_hooks_add_is_told_even_if_the_call_is_refused(project):
+    async def add(event):
+        return {"hookSpecificOutput": {"additionalContext": "why not ask first"}}
+
+    async with Session(project, hooks={"PreToolUse": [add]}) as session:
+        result = await session.call("Write", file_path="n.txt", content="x\n")
+    assert result.code == "permission.asked"
+    assert result.messages == ("why not ask first",)
 
 
 async def test_after_a_call_a_hook_may_replace_what_the_model_reads(project):

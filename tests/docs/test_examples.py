@@ -13,6 +13,7 @@ EXAMPLES = sorted((HOUSE / "docs" / "examples").glob("*.py"))
 SAYS = {
     "own_tool.py": "HELLO FROM CALL_",
     "permission_callback.py": "script.sh: permission.denied",
+    "plain_loop.py": "toolu_2 worked\ntoolu_3 failed\nx is 2 now.",
     "provider_schemas.py": '"is_error": true',
     "quick_start.py": "has been updated successfully",
     "sync_connect.py": "True file.not_found",

@@ -110,7 +110,8 @@ async def test_a_large_event_reaches_a_program_that_reads_late_or_never(programs
     event = b"x" * 3_000_000
     end = await programs.run(command("sleep 0.1; wc -c", cwd=tmp_path), event)
     assert end.stdout.split() == [b"3000000"]
-    assert (await programs.run(command("exit 0", cwd=tmp_path), event)).exit_code == 0
+    end = await programs.run(command("exit 0", cwd=tmp_path, timeout_s=float("inf")), event)
+    assert end.exit_code == 0
 
 
 async def test_what_a_program_says_too_much_is_dropped_and_does_not_hold_it_up(programs, tmp_path):
@@ -166,6 +167,17 @@ async def test_cancelling_ends_the_tree_at_once(programs, tmp_path):
     assert time.monotonic() - began < 0.2
     assert await gone(leader)
     assert await gone(await number_in(tmp_path / "daemon"))
+
+
+async def test_the_end_of_a_program_is_seen_without_help_of_the_system(
+    programs, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("handaxe.host.hook_process._exit_news", lambda pid: None)
+    line = "cat; setsid sleep 300 & exit 3"
+    end = await programs.run(command(line, cwd=tmp_path, timeout_s=1e12), b"x")
+    assert (end.exit_code, end.stdout) == (3, b"x")
+    with pytest.raises(NoAnswer):
+        await programs.run(command("sleep 300", cwd=tmp_path, timeout_s=0.1), b"")
 
 
 async def test_closing_ends_what_still_runs(tmp_path):

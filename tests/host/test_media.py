@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from handaxe.contract.media_faults import BadImage, NotInstalled
+from handaxe.contract.ports.media import ImageLimits
 from handaxe.host.media import pictures
 from handaxe.host.media.jpeg import encode_jpeg
 from handaxe.host.media.local import LocalMedia
@@ -26,32 +27,34 @@ async def test_without_the_picture_library_the_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, pictures.__name__)
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(NotInstalled, match=r"handaxe\[media\]"):
-        await LocalMedia().fit_image(data, max_side=100, max_bytes=10_000)
+        await LocalMedia().fit_image(data, ImageLimits(100, 10_000))
 
 
 async def test_without_the_pdf_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pypdfium2_raw", None)
     with pytest.raises(NotInstalled, match=r"handaxe\[media\]"):
-        await LocalMedia().read_pdf(b"%PDF-1.7", ((1, 1),), max_pages=1, max_drawn=1)
+        await LocalMedia().read_pdf(
+            b"%PDF-1.7", ((1, 1),), ImageLimits(99, 9_999), max_pages=1, max_drawn=1
+        )
 
 
 async def test_only_the_four_kinds_of_picture_are_ever_decoded():
     buffer = io.BytesIO()
     Image.new("RGB", (8, 8)).save(buffer, "BMP")
     with pytest.raises(BadImage):
-        await LocalMedia().fit_image(buffer.getvalue(), max_side=100, max_bytes=10_000)
+        await LocalMedia().fit_image(buffer.getvalue(), ImageLimits(100, 10_000))
 
 
 async def test_many_pictures_at_once_all_come_out():
     media, data = LocalMedia(), png((1700, 40))
-    asked = [media.fit_image(data, max_side=1568, max_bytes=100_000) for _ in range(20)]
+    asked = [media.fit_image(data, ImageLimits(1568, 100_000)) for _ in range(20)]
     found = await asyncio.gather(*asked)
     assert {(picture.width, picture.height) for picture in found} == {(1568, 37)}
 
 
 async def test_the_loop_goes_on_while_a_picture_is_scaled():
     media, data = LocalMedia(), png((3000, 3000))
-    scaling = asyncio.create_task(media.fit_image(data, max_side=1568, max_bytes=100_000))
+    scaling = asyncio.create_task(media.fit_image(data, ImageLimits(1568, 100_000)))
     longest, last = 0.0, time.perf_counter()
     while not scaling.done():
         await asyncio.sleep(0.001)
@@ -63,7 +66,7 @@ async def test_the_loop_goes_on_while_a_picture_is_scaled():
 async def test_every_way_to_store_colours_can_be_scaled(mode: str):
     buffer = io.BytesIO()
     Image.new(mode, (40, 20)).save(buffer, "JPEG" if mode == "CMYK" else "PNG")
-    picture = await LocalMedia().fit_image(buffer.getvalue(), max_side=10, max_bytes=10_000)
+    picture = await LocalMedia().fit_image(buffer.getvalue(), ImageLimits(10, 10_000))
     assert (picture.width, picture.height, picture.media_type) == (10, 5, "image/jpeg")
 
 

@@ -1,5 +1,7 @@
 """One file, value by value: what is wrong is named and left out, the rest counts."""
 
+import re
+
 import msgspec
 import pytest
 
@@ -17,35 +19,47 @@ def settings_of(*fragments):
     return merge(fragments).settings
 
 
+MISTAKES = """
+{"permisions": {}}                        there is no setting `permisions`; did you mean `permissions`?
+{"permissions": {"alow": []}}             there is no setting `permissions.alow`; did you mean `permissions.allow`?
+{"deny": []}                              there is no setting `deny`; did you mean `permissions.deny`?
+{"sandbox": {"networks": {}}}             there is no setting `sandbox.networks`; did you mean `sandbox.network`?
+{"zzzzqqq": 1}                            there is no setting `zzzzqqq`
+{"read": 3}                               `read` must be an object, not 3
+{"read": {"line_format": "tabb"}}         `read.line_format` must be `arrow` or `tab`, not "tabb"; did you mean `tab`?
+{"permissions": {"allow": ["Read", 3]}}   `permissions.allow` item 2 must be a text, not 3
+{"permissions": {"allow": "Read"}}        `permissions.allow` must be a list, not "Read"
+{"max_parallel_calls": 0}                 `max_parallel_calls` must be a whole number >= 1, not 0
+{"cleanupPeriodDays": 0}                  `cleanupPeriodDays` must be a whole number >= 1, not 0
+{"sandbox": {"enabled": "yes"}}           `sandbox.enabled` must be true or false, not "yes"
+{"env": {"A": [1]}}                       `env.A` must be a text, not [1]
+{"env": 1}                                `env` must be an object, not 1
+{"hooks": {"Stop": [4]}}                  `hooks.Stop` item 1 must be an object, not 4
+{"hooks": {"Stop": {}}}                   `hooks.Stop` must be a list, not {}
+"""  # noqa: E501 - a table
+
+
 @pytest.mark.proves("ST-2")
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ('{\n "permisions": {}}', "s.json:2: there is no setting `permisions`; did you mean `permissions`?"),
-        ('{"permissions": {\n"alow": []}}', "s.json:2: there is no setting `permissions.alow`; did you mean `permissions.allow`?"),
-        ('{"deny": []}', "s.json:1: there is no setting `deny`; did you mean `permissions.deny`?"),
-        ('{"sandbox": {"networks": {}}}', "s.json:1: there is no setting `sandbox.networks`; did you mean `sandbox.network`?"),
-        ('{"zzzzqqq": 1}', "s.json:1: there is no setting `zzzzqqq`"),
-        ('{"read": 3}', "s.json:1: `read` must be an object, not 3"),
-        ('{"read": {"line_format": "tabb"}}', 's.json:1: `read.line_format` must be `arrow` or `tab`, not "tabb"; did you mean `tab`?'),
-        ('{"permissions": {"allow": ["Read",\n 3]}}', "s.json:2: `permissions.allow` item 2 must be a text, not 3"),
-        ('{"permissions": {"allow": "Read"}}', 's.json:1: `permissions.allow` must be a list, not "Read"'),
-        ('{"max_parallel_calls": 0}', "s.json:1: `max_parallel_calls` must be a whole number >= 1, not 0"),
-        ('{"cleanupPeriodDays": 0}', "s.json:1: `cleanupPeriodDays` must be a whole number >= 1, not 0"),
-        ('{"sandbox": {"enabled": "yes"}}', 's.json:1: `sandbox.enabled` must be true or false, not "yes"'),
-        ('{"env": {"A": [1]}}', "s.json:1: `env.A` must be a text, not [1]"),
-        ('{"env": 1}', "s.json:1: `env` must be an object, not 1"),
-        ('{"hooks": {"Stop": [4]}}', "s.json:1: `hooks.Stop` item 1 must be an object, not 4"),
-        ('{"hooks": {"Stop": {}}}', "s.json:1: `hooks.Stop` must be a list, not {}"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_told_with_file_line_and_nearest_key(text, told):
-    assert problems_of(text) == [told]
+@pytest.mark.parametrize("row", MISTAKES.strip().splitlines())
+def test_a_mistake_is_told_with_file_line_and_nearest_key(row):
+    text, told = re.split(r"  +", row, maxsplit=1)
+    # The mistake is the innermost value, so it stands on the last line.
+    spread = text.replace("{", "{\n").replace("[", "[\n")
+    line = spread.rstrip("}] ").count("\n") + 1
+    (problem,) = problems_of(text)
+    assert problem == f"s.json:1: {told}"
+    (problem,) = problems_of(spread)
+    where, _, said = problem.partition(": ")
+    assert said == told
+    assert 2 <= int(where.removeprefix("s.json:")) <= line
 
 
 @pytest.mark.proves("ST-2")
 def test_one_bad_value_disables_nothing_beside_it():
-    text = '{"permissions": {"deny": [1, "Read(/a)", null], "alow": 2, "ask": ["Bash"]}, "model": 4, "env": {"A": "x", "B": {}}}'
+    text = """{
+        "permissions": {"deny": [1, "Read(/a)", null], "alow": 2, "ask": ["Bash"]},
+        "model": 4, "env": {"A": "x", "B": {}}
+    }"""
     found = settings_of(read_text(text, source="user"))
     assert found.permissions.deny == ("Read(/a)",)
     assert found.permissions.ask == ("Bash",)
@@ -61,14 +75,15 @@ def test_a_deny_rule_without_its_brackets_still_denies_and_an_allow_rule_does_no
     assert len(found.problems) == 2
 
 
-@pytest.mark.proves("ST-1")
 def test_the_ecosystems_own_keys_are_taken_as_they_are():
     text = """{
-      "$schema": "https://example.org/s.json", "includeCoAuthoredBy": false, "statusLine": {"type": "command"},
-      "apiKeyHelper": "/bin/x", "outputStyle": "Explanatory", "enabledPlugins": {"a@b": true},
-      "worktree": {"baseRef": "head"}, "autoMode": {"classifyAllShell": true}, "cleanupPeriodDays": 20,
-      "sandbox": {"enabled": true, "ignoreViolations": {"x": ["y"]}, "network": {"httpProxyPort": 8080}},
-      "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]},
+      "$schema": "https://example.org/s.json", "includeCoAuthoredBy": false,
+      "statusLine": {"type": "command"}, "apiKeyHelper": "/bin/x", "outputStyle": "Explanatory",
+      "enabledPlugins": {"a@b": true}, "worktree": {"baseRef": "head"},
+      "autoMode": {"classifyAllShell": true}, "cleanupPeriodDays": 20,
+      "sandbox": {"enabled": true, "ignoreViolations": {"x": ["y"]},
+                  "network": {"httpProxyPort": 8080}},
+      "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command"}]}]},
       "permissions": {"allow": ["Bash(npm run *)"], "disableBypassPermissionsMode": "disable"},
       "allowedMcpServers": []
     }"""
@@ -113,8 +128,13 @@ def test_every_option_has_a_meaning_and_reads_its_own_default():
 
 @pytest.mark.parametrize(
     ("wrong", "right"),
-    [("Permissions", "permissions"), ("read.lineFormat", "read.line_format"), ("line_format", "read.line_format"),
-     ("sandbox.deniedDomains", "sandbox.network.deniedDomains"), ("includeCoauthoredby", "includeCoAuthoredBy")],
-)  # fmt: skip
+    [
+        ("Permissions", "permissions"),
+        ("read.lineFormat", "read.line_format"),
+        ("line_format", "read.line_format"),
+        ("sandbox.deniedDomains", "sandbox.network.deniedDomains"),
+        ("includeCoauthoredby", "includeCoAuthoredBy"),
+    ],
+)
 def test_the_nearest_key_is_found_in_other_groups_too(wrong, right):
     assert nearest_key(split_key(wrong)) == right

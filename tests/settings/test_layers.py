@@ -16,7 +16,6 @@ def ignored(merged):
     return {(one.entry.name, one.why) for one in merged.ignored}
 
 
-@pytest.mark.proves("ST-1")
 def test_of_single_values_the_highest_layer_wins():
     layers = [
         layer(source, model=source) for source in ("user", "project", "local", "flags", "policy")
@@ -27,7 +26,6 @@ def test_of_single_values_the_highest_layer_wins():
         assert merged.entries[("model",)][0].origin == Origin(layers[count - 1].source)
 
 
-@pytest.mark.proves("ST-1")
 def test_lists_are_put_together_and_keep_who_said_what():
     merged = merge(
         [
@@ -42,7 +40,6 @@ def test_lists_are_put_together_and_keep_who_said_what():
     assert found == [("A", "user"), ("B", "user"), ("B", "project"), ("C", "project")]
 
 
-@pytest.mark.proves("ST-1")
 def test_hooks_and_variables_are_joined():
     merged = merge(
         [
@@ -84,17 +81,20 @@ def test_managed_settings_can_keep_allow_rules_to_themselves():
 
 
 WIDENING = {
-    "permissions": {"allow": ["Bash"], "additionalDirectories": ["/etc"], "defaultMode": "acceptEdits"},
+    "permissions": {
+        "allow": ["Bash"],
+        "additionalDirectories": ["/etc"],
+        "defaultMode": "acceptEdits",
+    },
     "hooks": {"PreToolUse": [HOOK]},
     "env": {"A": "1"},
     "model": "claude-x",
     "max_parallel_calls": 100,
     "read": {"line_format": "tab"},
     "sandbox": {"enabled": True, "excludedCommands": ["x"], "network": {"allowedDomains": ["*"]}},
-}  # fmt: skip
+}
 
 
-@pytest.mark.proves("S8", "S9")
 @pytest.mark.parametrize("source", ["project", "local"])
 def test_before_trust_a_projects_files_change_nothing_but_forbid(source):
     merged = merge([layer(source, **WIDENING)], is_trusted=False, hooks_are_trusted=False)
@@ -103,7 +103,6 @@ def test_before_trust_a_projects_files_change_nothing_but_forbid(source):
     assert {why for _, why in ignored(merged)} == {"untrusted"}
 
 
-@pytest.mark.proves("S9")
 @pytest.mark.parametrize("source", ["project", "local"])
 def test_before_trust_a_projects_files_may_forbid(source):
     merged = merge(
@@ -130,7 +129,6 @@ def test_before_trust_a_projects_files_may_forbid(source):
     assert options.sandbox.filesystem.deny_read == ("/x",)
 
 
-@pytest.mark.proves("S9")
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.parametrize(
     "data",
@@ -175,7 +173,6 @@ def test_a_repository_cannot_approve_its_own_servers_but_its_user_can():
     assert merge([layer("local", **data)]).settings.enable_all_project_mcp_servers
 
 
-@pytest.mark.proves("S9")
 @pytest.mark.parametrize(
     ("below", "wanted", "found"),
     [

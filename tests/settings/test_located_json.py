@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from handaxe.settings.located_json import BadJson, LocatedJson
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
 )
@@ -22,7 +26,7 @@ def test_it_reads_what_the_standard_library_writes(value, indent):
     assert LocatedJson(json.dumps(value, indent=indent)).value == value
 
 
-@given(st.text(alphabet='{}[]",:0123456789.eE+-truefalsn \n\\u/*#\'', max_size=30))
+@given(st.text(alphabet="{}[]\",:0123456789.eE+-truefalsn \n\\u/*#'", max_size=30))
 @effort(deadline=None, max_examples=500)
 def test_it_accepts_exactly_what_the_standard_library_accepts(text):
     try:

@@ -110,6 +110,26 @@ class Maker:
             lambda: f"cd src && {self.simple(inner)}",
             lambda: f"coproc {self.simple(inner)}",
             lambda: f"{self.simple(inner)} # {self.simple(0)}",
+            lambda: f"echo $(cat <<E\n{self.word(inner)}\nE\n) {self.word(inner)}",
+            lambda: f"echo $(case a in a) {self.simple(0)};; esac) {self.word(0)}",
+            lambda: f"echo $(# {self.simple(0)}\n{self.simple(inner)}\n)",
+            lambda: f"function f {{ {self.script(inner)}; }}; f",
+            lambda: f"f() ( {self.script(inner)} ); f {self.word(0)}",
+            lambda: f"a=({self.word(inner)} {self.word(inner)}); echo ${{a[0]}} ${{a[@]}}",
+            lambda: f"a=({self.name()} x); ${{a[@]}}",
+            lambda: f"case a in a) {self.simple(0)};& b) {self.simple(inner)};;& *) :;; esac",
+            lambda: (
+                f"if ! {self.simple(inner)}; then :; elif {self.name()}; then {self.simple(0)}; fi"
+            ),
+            lambda: (
+                f"cat <<E <<'F'\n{self.word(inner)}\nE\n$({self.simple(0)})\nF\n{self.simple(0)}"
+            ),
+            lambda: f"cat <<E\nfoo\\\nE\n$({self.simple(0)})\nE\n{self.simple(inner)}",
+            lambda: f"for ((i=0; i<1; i++)); do {self.script(inner)}; done",
+            lambda: f'{self.simple(0)} <<< "$({self.simple(inner)})"',
+            lambda: f"while read -r v; do {self.simple(inner)}; break; done <<< a.txt",
+            lambda: f"x='{self.name().replace(chr(39), '')} y'; eval $x",
+            lambda: f"x=a.txt; cd src; cat $x; cd ..; {self.simple(inner)}",
         )
 
     def simple(self, depth: int) -> str:
@@ -217,6 +237,13 @@ class Maker:
             f'"a $({inner}) b"',
             f"$(( $({inner}) + 1 ))",
             f"'$({inner})'" if "'" not in inner else "a",
+            f"${{x/a/$({inner})}}",
+            f"${{x##$({inner})}}",
+            "${x:-'a b'}",
+            f"`echo \\`{inner}\\``" if "`" not in inner and "\\" not in inner else "a",
+            f'"`{inner}`"' if not set(inner) & set('`\\"') else "a",
+            f"a$({inner})b",
+            f"{{a,$({inner})}}",
         )
 
     def redirect(self, depth: int) -> str:

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handaxe.text.globs import GlobPattern, expand_braces
 from handaxe.text.patterns import (
     MAX_PATTERN_CHARS,
     BadPattern,
-    GlobPattern,
     IgnoreFile,
     IgnorePattern,
     escape,
-    expand_braces,
 )
 
 NAMES = st.text(alphabet="ab.c-", min_size=1, max_size=4).filter(lambda n: n not in {".", ".."})

@@ -1,4 +1,4 @@
-"""handaxe's tools in an Agno agent. Further down, a scripted model stands in for a real one."""
+"""handaxe's tools in an Agno agent. A scripted model stands in, further down."""
 
 import asyncio
 
@@ -32,11 +32,11 @@ class Scripted(Model):
         self.heard = list(messages)
         return self.steps.pop(0)
 
-    def invoke(self, *_: Any, **__: Any) -> ModelResponse:
+    def unused(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError
 
-    invoke_stream = ainvoke_stream = invoke
-    _parse_provider_response = _parse_provider_response_delta = invoke
+    invoke = invoke_stream = ainvoke_stream = unused
+    _parse_provider_response = _parse_provider_response_delta = unused
 
 
 def says(id: str, name: str, arguments: str) -> ModelResponse:

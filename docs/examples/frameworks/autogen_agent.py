@@ -1,4 +1,4 @@
-"""handaxe's tools in an AutoGen agent. Further down, a scripted model stands in for a real one."""
+"""handaxe's tools in an AutoGen agent. A scripted model stands in, further down."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ async def main(client: ChatCompletionClient) -> None:
     async with Session(".", permission_mode="acceptEdits") as session:
         agent = AssistantAgent("writer", client, tools=tools_for(session), max_tool_iterations=9)
         answer = await agent.run(task="Write a greeting to hello.txt.")
-        print(answer.messages[-1].to_model_text())
+        print(answer.messages[-1].to_text())
 
 
 # Below: no key and no network, only what a model would have said.
@@ -62,7 +62,9 @@ class Scripted(ChatCompletionClient):
             multiple_system_messages=True,
         )
 
-    capabilities = model_info
+    @property
+    def capabilities(self) -> Any:
+        return self.model_info
 
 
 def says(id: str, name: str, arguments: str) -> list[FunctionCall]:

@@ -1,8 +1,9 @@
-"""handaxe's tools in a LangGraph agent. Further down, a scripted model stands in for a real one."""
+"""handaxe's tools in a LangGraph agent. A scripted model stands in, further down."""
 
 import asyncio
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
@@ -13,15 +14,15 @@ from handaxe.adapters.langchain import tools_for
 async def main(model: BaseChatModel) -> None:
     async with Session(".", permission_mode="acceptEdits") as session:
         tools = tools_for(session)
-        bound = model.bind_tools(tools)
 
         async def ask(state: MessagesState) -> MessagesState:
-            return {"messages": [await bound.ainvoke(state["messages"])]}
+            return {"messages": [await model.bind_tools(tools).ainvoke(state["messages"])]}
 
         graph = StateGraph(MessagesState).add_node("model", ask).add_edge(START, "model")
         graph.add_node("tools", ToolNode(tools)).add_edge("tools", "model")
         graph.add_conditional_edges("model", tools_condition)
-        answer = await graph.compile().ainvoke({"messages": ["Write a greeting to hello.txt."]})
+        asked = HumanMessage("Write a greeting to hello.txt.")
+        answer = await graph.compile().ainvoke({"messages": [asked]})
         print(answer["messages"][-1].content)
 
 

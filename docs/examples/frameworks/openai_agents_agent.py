@@ -1,4 +1,4 @@
-"""handaxe's tools in an OpenAI Agents SDK agent. Further down, a scripted model stands in."""
+"""handaxe's tools in an OpenAI Agents SDK agent. A scripted model stands in, further down."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""handaxe's tools in a pydantic-ai agent. Further down, a scripted model stands in for a real one."""
+"""handaxe's tools in a pydantic-ai agent. A scripted model stands in, further down."""
 
 import asyncio
 

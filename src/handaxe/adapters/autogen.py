@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from handaxe.adapters.exchange import Exchange, Offer
 from handaxe.app.session import Session
 
+_UNSEEN = "(AutoGen shows the text of a result only, not its pictures.)"
+
 
 def tools_for(session: Session, *, fresh_ids: bool = False) -> list[BaseTool[Any, Any]]:
     """The session's tools as AutoGen's; `fresh_ids` ignores the ids of the model."""
@@ -65,5 +67,4 @@ class SessionTool(BaseTool[AnyInput, Any]):
             answer = await calling
             if answer.is_failure:
                 raise CallFailed(answer.text)
-        count = len(answer.pictures)
-        return f"{answer.text}\n\n({count} images cannot be shown here)" if count else answer.text
+        return f"{answer.text}\n\n{_UNSEEN}" if answer.pictures else answer.text

@@ -19,9 +19,7 @@ def tools_for(session: Session, *, fresh_ids: bool = False) -> list[BaseTool]:
     exchange = Exchange(session, fresh_ids=fresh_ids)
     tools: list[BaseTool] = []
     for offer in exchange.offers():
-        tool = SessionTool(
-            name=offer.name, description=offer.description, args_schema=offer.schema
-        )
+        tool = SessionTool(name=offer.name, description=offer.description, args_schema=offer.schema)
         tool.join(exchange)
         tools.append(tool)
     return tools

@@ -6,6 +6,7 @@ go on. Pictures follow the text as data URLs.
 
 from typing import Any
 
+import msgspec
 from agents import FunctionTool, Tool, ToolOutputImage, ToolOutputText
 from agents.tool_context import ToolContext
 
@@ -21,8 +22,7 @@ def tools_for(session: Session, *, fresh_ids: bool = False) -> list[Tool]:
 
 def _tool(exchange: Exchange, offer: Offer) -> FunctionTool:
     async def call(ctx: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401
-        # The session reads JSON text itself and says what is wrong with it.
-        return _output(await exchange.call(offer.name, arguments or {}, ctx.tool_call_id))
+        return _output(await exchange.call(offer.name, _read(arguments), ctx.tool_call_id))
 
     return FunctionTool(
         name=offer.name,
@@ -31,6 +31,14 @@ def _tool(exchange: Exchange, offer: Offer) -> FunctionTool:
         on_invoke_tool=call,
         strict_json_schema=False,
     )
+
+
+def _read(arguments: str) -> object:
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        # The session says what is wrong with it, so that the model can repair it.
+        return arguments
 
 
 def _output(answer: Answer) -> str | list[ToolOutputText | ToolOutputImage]:

@@ -27,9 +27,7 @@ def _tool(exchange: Exchange, offer: Offer) -> Tool[Any]:
             raise ToolFailed(answer.text)
         return ToolReturn(_content(answer), metadata=answer.result.to_json())
 
-    tool = Tool[Any].from_schema(
-        call, offer.name, offer.description, offer.schema, takes_ctx=True
-    )
+    tool = Tool[Any].from_schema(call, offer.name, offer.description, offer.schema, takes_ctx=True)
     # Left open, some models would ask for a stricter schema than ours.
     tool.strict = False
     return tool

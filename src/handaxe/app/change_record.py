@@ -78,6 +78,8 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
     async def close(self, options: UndoOptions | None = None) -> None:
         """Let go of the journal; once a day take the time to prune."""
+        if "_journal" in self.__dict__:
+            self._journal.close()
         if not self._is_used:
             return
         from handaxe.storage.undo.pruning import prune_if_due

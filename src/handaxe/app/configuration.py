@@ -35,7 +35,7 @@ _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
 
 # Looking at files costs more than many calls do. Right after a call nobody has had the time to
 # change one; while calls follow each other without a pause, a look now and then is enough.
-_PAUSE_S = 0.00005
+_PAUSE_S = 0.000008
 _LONGEST_S = 0.005
 
 
@@ -82,6 +82,7 @@ class Configuration:
         changed = self._files.refresh()
         if changed:
             self._join()
+        self.pause()
         return changed
 
     def pause(self) -> None:

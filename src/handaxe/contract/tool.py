@@ -151,8 +151,10 @@ def _as_text(args: object) -> str:
 
 
 def _prompt_of(tool_type: type[Tool[Any]]) -> str:
-    module = sys.modules[tool_type.__module__]
-    source = Path(getattr(module, "__file__", None) or "")
+    file = getattr(sys.modules.get(tool_type.__module__), "__file__", None)
+    if not file:
+        return (tool_type.__doc__ or "").strip()
+    source = Path(file)
     beside = source.with_name("prompt.md" if source.stem == "__init__" else f"{source.stem}.md")
     # A module of somebody else may hold several tools; then its one text file is not theirs.
     derived_name = source.parent.name if source.stem == "__init__" else source.stem

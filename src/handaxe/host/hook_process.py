@@ -30,6 +30,7 @@ MARK = "HANDAXE_HOOK"
 
 _PIECE_BYTES = 1 << 16
 _TICK_S = 0.02
+_LONG_S = 60.0
 _ROUNDS = 5
 
 
@@ -172,7 +173,7 @@ class _Pipes:
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             return False
-        wait_s = left_s if self._news is not None else min(left_s, _TICK_S)
+        wait_s = min(left_s, _LONG_S if self._news is not None else _TICK_S)
         for fd, _ in self._poll.poll(wait_s * 1000):
             if fd == self._news:
                 self._has_ended = True

@@ -68,7 +68,7 @@ class SettingFiles(SettingsStore):
         if option is None and path not in groups() and not is_unused(path):
             raise _unknown(path)
         if inside or path in groups():
-            plain = msgspec.to_builtins(merged.settings)
+            plain = _as_json(merged.settings)
             for name in path:
                 plain = plain.get(name, {})
             origins = tuple(_origin(entry) for entries in inside.values() for entry in entries)
@@ -153,7 +153,11 @@ def _setting(path: KeyPath, entries: tuple[Entry, ...]) -> Setting:
 
 
 def _default(key: Key, name: str | None) -> object:
-    return None if name is not None else msgspec.to_builtins(key.default)
+    return None if name is not None else _as_json(key.default)
+
+
+def _as_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _origin(entry: Entry) -> SettingOrigin:

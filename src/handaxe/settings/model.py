@@ -24,6 +24,12 @@ class ReadOptions(_Options, frozen=True, kw_only=True):
     line_format: Annotated[
         Literal["arrow", "tab"], "`arrow` shows `     1→text`, `tab` shows `1<TAB>text`."
     ] = "arrow"
+    image_max_side: Annotated[
+        int, msgspec.Meta(ge=32, le=8_000), "The longest side of a picture, in pixels."
+    ] = 1_568
+    image_max_bytes: Annotated[
+        int, msgspec.Meta(ge=10_000, le=20_000_000), "How long a picture may be, as base64."
+    ] = 500_000
 
 
 class EditOptions(_Options, frozen=True, kw_only=True):

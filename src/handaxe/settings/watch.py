@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable
 
 Stamp = tuple[int, ...]
+_UNSEEN: Stamp = (0, 0, -1, 0, 0)
 
 _TICK_NS = 50_000_000
 """Two changes within one tick of a file's clock can look like one."""
@@ -63,6 +64,9 @@ def _stamp(path: str) -> Stamp | None:
     """What changes whenever the file or directory does; None if it is not there."""
     try:
         info = os.stat(path)
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
+    except OSError:
+        # Something is there that may not be looked at; whoever reads it will hear why.
+        return _UNSEEN
     return (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_dev)

@@ -15,6 +15,7 @@ from handaxe.contract.events import CallFinished, CallProgress, CallStarted, Eve
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
+from handaxe.storage.home import make_private
 from handaxe.text.wellformed import scrub
 
 IDLE_S = 5.0
@@ -117,7 +118,7 @@ class EventLog:
 
     def _write(self, events: Sequence[Event]) -> list[int]:
         if not self._has_directory:
-            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._directory)
             self._has_directory = True
         offsets = self._lines.extend([_encoded(event) for event in events])
         self._used = True

@@ -44,3 +44,10 @@ def checked_session_id(session_id: str) -> str:
 def new_session_id() -> str:
     """A fresh id."""
     return os.urandom(16).hex()
+
+
+def make_private(directory: Path) -> None:
+    """Create a directory of ours with its parents, readable by its owner only."""
+    missing = [place for place in (directory, *directory.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(exist_ok=True, mode=0o700)

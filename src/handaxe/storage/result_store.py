@@ -6,6 +6,7 @@ from pathlib import Path
 
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.disk import atomic
+from handaxe.storage.home import make_private
 
 DAY_S = 24 * 60 * 60
 
@@ -25,7 +26,7 @@ class DiskResultStore(ResultStore):
         while path.exists():
             attempt += 1
             path = self.directory / f"{name}-{attempt}.txt"
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.directory)
         atomic.replace(path, [text.encode()], expect=atomic.ABSENT, mode=0o600)
         self._sweep_once_a_day()
         return str(path)

@@ -34,6 +34,7 @@ class Cell(msgspec.Struct, frozen=True):
     source: str
     execution_count: int | None
     outputs: tuple[Span, ...]
+    attachments: tuple[str, ...]
 
     @property
     def address(self) -> str:
@@ -149,6 +150,7 @@ def _cell(data: bytes, index: int, span: Span) -> Cell:
         source=joined(value_at(data, parts["source"])),
         execution_count=count if isinstance(count, int) else None,
         outputs=tuple(items(data, parts["outputs"])) if "outputs" in parts else (),
+        attachments=tuple(members(data, parts["attachments"])) if "attachments" in parts else (),
     )
 
 

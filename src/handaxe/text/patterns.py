@@ -1,8 +1,9 @@
-"""Glob and gitignore matching: patterns compiled once to regular expressions.
+"""Gitignore matching: patterns compiled once to regular expressions.
 
-Two dialects over one grammar of segments: ignore files (`IgnorePattern`, `IgnoreFile`) and the
-Glob tool (`GlobPattern`). Paths are POSIX text, relative to the directory the pattern belongs to
-and without `.`, `..` or doubled slashes. Nothing here walks a directory or reads a file.
+The grammar of segments that ignore files, path rules and the Glob tool (`text.globs`) share, and
+the dialect of ignore files (`IgnorePattern`, `IgnoreFile`). Paths are POSIX text, relative to the
+directory the pattern belongs to and without `.`, `..` or doubled slashes. Nothing here walks a
+directory or reads a file.
 
 No pattern can make a match explode. Inside a segment every run between two stars has a fixed
 length, and between two `**` stands a fixed number of segments, so the leftmost place of such a
@@ -15,7 +16,6 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 MAX_PATTERN_CHARS = 4096
-MAX_ALTERNATIVES = 512
 
 _POSIX_CLASSES = {
     "alnum": "a-zA-Z0-9",
@@ -31,9 +31,6 @@ _POSIX_CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }
-_BRACE_PIECE = re.compile(
-    r"\\.|\[[!^]?\]?(?:\\.|\[:[a-z]+:\]|[^\]\\])*+\]|[{},]|[^\\\[{},]+|.", re.DOTALL
-)
 _SPECIAL = re.compile(r"[\\*?\[\]{}!#]| $")
 _STAR = ""
 """Stands for `*` among the pieces of a segment; every other piece matches one character."""
@@ -278,136 +275,3 @@ def _ignore_line(line: str) -> IgnorePattern | None:
 
 def _ends_in_escape(text: str) -> bool:
     return (len(text) - len(text.rstrip("\\"))) % 2 == 1
-
-
-class GlobPattern:
-    """A pattern of the Glob tool: `**`, `{a,b}`, `[!x]` and escapes, case-sensitive.
-
-    Without a slash it matches in the search directory only; `**/` goes deeper.
-    """
-
-    __slots__ = (
-        "_leading",
-        "_parsed",
-        "_regex",
-        "endings",
-        "is_absolute",
-        "literal_directory",
-        "max_depth",
-        "only_dirs",
-        "text",
-    )
-
-    def __init__(self, text: str) -> None:
-        if len(text) > MAX_PATTERN_CHARS:
-            raise BadPattern(text, f"is longer than {MAX_PATTERN_CHARS} characters")
-        if not text:
-            raise BadPattern(text, "is empty; write '**' for everything")
-        self.text = text
-        self.only_dirs = text.endswith("/")
-        spellings = list(dict.fromkeys(expand_braces(text)))
-        self.is_absolute = spellings[0].startswith("/")
-        """Whether it has to be matched against absolute paths."""
-        if any(spelling.startswith("/") != self.is_absolute for spelling in spellings):
-            raise BadPattern(text, "mixes absolute and relative alternatives; search twice instead")
-        parsed = [_glob_segments(text, spelling) for spelling in spellings]
-        depths = [len(segments) for segments in parsed if None not in segments]
-        self.max_depth = max(depths) if len(depths) == len(parsed) else None
-        """How many names deep a match can lie; None if `**` puts no end to it."""
-        root = "/" if self.is_absolute else ""
-        self.literal_directory = root + "/".join(_common([_leading(item) for item in parsed]))
-        """The directory that holds every match, so that a walk can start there; "" = here."""
-        sources = "|".join(source_of(segments) for segments in parsed)
-        self._regex = re.compile(rf"{root}(?:{sources})\Z")
-        last = [segments[-1] for segments in parsed]
-        self.endings = tuple({segment.suffix if segment else "" for segment in last})
-        """Every match ends in one of these; "" among them rules nothing out."""
-        self._parsed = parsed
-        self._leading: dict[int, re.Pattern[str]] = {}
-
-    def matches(self, path: str, *, is_dir: bool = False) -> bool:
-        """Whether the path, relative to the search directory or absolute, fits."""
-        return (is_dir or not self.only_dirs) and self._regex.match(path) is not None
-
-    def leads_through(self, directory: str) -> bool:
-        """Whether something below this directory, spelled as for `matches`, can fit."""
-        directory = directory.removeprefix("/")
-        depth = directory.count("/") + 1 if directory else 0
-        if depth not in self._leading:
-            sources = (_beginning(segments, depth) for segments in self._parsed)
-            source = "|".join(source for source in sources if source is not None)
-            self._leading[depth] = re.compile(rf"(?:{source})\Z" if source or not depth else "(?!)")
-        return self._leading[depth].match(directory) is not None
-
-
-def expand_braces(pattern: str) -> list[str]:
-    """Every spelling that the `{a,b}` of a pattern stand for, in order; braces may nest."""
-    done = [""]
-    waiting: list[tuple[list[str], list[str]]] = []
-    for piece in _BRACE_PIECE.findall(pattern):
-        if piece == "{":
-            waiting.append((done, []))
-            done = [""]
-        elif piece == "," and waiting:
-            waiting[-1][1].extend(done)
-            done = [""]
-        elif piece == "}":
-            if not waiting:
-                raise BadPattern(
-                    pattern, "has a '}' without its '{'; write '\\}' for the character"
-                )
-            before, options = waiting.pop()
-            options.extend(done)
-            if len(before) * len(options) > MAX_ALTERNATIVES:
-                raise BadPattern(pattern, f"stands for more than {MAX_ALTERNATIVES} alternatives")
-            done = [head + option for head in before for option in options]
-        else:
-            done = [head + piece for head in done]
-    if waiting:
-        raise BadPattern(pattern, "has a '{' without its '}'; write '\\{' for the character")
-    return done
-
-
-def _glob_segments(pattern: str, spelling: str) -> Segments:
-    kept: list[Segment | None] = []
-    for segment in parse_segments(spelling.strip("/")):
-        name = segment.literal if segment is not None else None
-        if name in ("", "."):
-            continue
-        if name != "..":
-            kept.append(segment)
-        elif kept and kept[-1] is not None and kept[-1].literal is not None:
-            kept.pop()
-        else:
-            raise BadPattern(pattern, "climbs with '..'; search in another directory instead")
-    if not kept:
-        raise BadPattern(pattern, "names no file; write '**' for everything")
-    return tuple(kept)
-
-
-def _beginning(segments: Segments, depth: int) -> str | None:
-    """What a directory so many names deep must look like to hold a match; None if none can."""
-    sources: list[str] = []
-    for segment in segments[:depth]:
-        if segment is None:
-            return "/".join([*sources, "(?s:.*)"])
-        sources.append(segment.source)
-    return "/".join(sources) if len(segments) > depth else None
-
-
-def _leading(segments: Segments) -> list[str]:
-    names: list[str] = []
-    for segment in segments[:-1]:
-        if segment is None or segment.literal is None:
-            break
-        names.append(segment.literal)
-    return names
-
-
-def _common(paths: Sequence[Sequence[str]]) -> list[str]:
-    shared: list[str] = []
-    for names in zip(*paths, strict=False):
-        if len(set(names)) > 1:
-            break
-        shared.append(names[0])
-    return shared

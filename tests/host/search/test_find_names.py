@@ -1,12 +1,8 @@
 """Files by name."""
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from search_tree import glob, names, plant
 
 from handaxe.contract.ports.search import BadQuery

@@ -1,12 +1,8 @@
 """Text in files: both engines give the same answers."""
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from search_tree import ENGINES, counts, engine, grep, lines, names, plant
 
 from handaxe.contract.ports.search import BadQuery

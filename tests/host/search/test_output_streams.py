@@ -1,12 +1,7 @@
 """ripgrep's output means the same however it is cut into pieces."""
 
-import sys
-from pathlib import Path
-
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.blocks import (

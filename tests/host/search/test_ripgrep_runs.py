@@ -1,15 +1,12 @@
-"""Running ripgrep: ended in time, retried where the machine was short of something, left nowhere."""
+"""Running ripgrep: ended in time, tried again where the machine was short of something."""
 
 import asyncio
 import os
 import shutil
-import sys
 import time
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from search_tree import grep, lines, names, plant
 
 from handaxe.contract.ports.search import TextQuery

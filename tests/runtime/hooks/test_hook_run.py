@@ -23,7 +23,7 @@ def shell(line, **more):
 
 
 def says(**answer):
-    return f"echo '{json.dumps(answer)}'"
+    return f"printf %s '{json.dumps(answer)}'"
 
 
 class Bench:

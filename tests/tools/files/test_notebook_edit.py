@@ -1,6 +1,7 @@
 """NotebookEdit: one cell of a notebook, all else byte for byte."""
 
 import json
+import random
 from pathlib import Path
 
 import nbformat
@@ -181,6 +182,25 @@ async def test_a_notebook_with_windows_line_breaks_keeps_them(session, project: 
     content = (project / "a.ipynb").read_bytes()
     assert content.count(b"\n") == content.count(b"\r\n")
     assert len(json.loads(content)["cells"]) == 3
+
+
+async def test_any_row_of_edits_leaves_a_valid_notebook(opened, project: Path):
+    chance = random.Random(11)
+    for turn in range(60):
+        count = len(json.loads((project / "a.ipynb").read_text())["cells"])
+        request = {
+            "edit_mode": chance.choice(["replace", "insert", "insert", "delete"]),
+            "new_source": chance.choice(["", "x", "é\n\n", 'a "quoted" \\ line\n', f"turn {turn}"]),
+            "cell_type": chance.choice([None, "code", "markdown"]),
+            "cell_id": chance.choice([None, f"cell-{chance.randrange(count + 1)}", "top", "calc"]),
+        }
+        before = (project / "a.ipynb").read_bytes()
+        result = await edit(opened, **request)
+        after = (project / "a.ipynb").read_bytes()
+        assert result.ok == (after != before)
+        assert result.code in {None, "call.bad_input", "notebook.no_cell", "edit.no_change"}
+        nbformat.validate(json.loads(after))
+        assert after.startswith(b'{\n "cells": [') and after.endswith(b"}\n")  # noqa: PT018
 
 
 async def test_mode_and_links_are_kept(opened, project: Path):

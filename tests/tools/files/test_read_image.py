@@ -15,11 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from handaxe import Session
 from handaxe.contract.media_faults import BadImage, ImageTooLarge
+from handaxe.contract.ports.media import ImageLimits
 from handaxe.host.media.local import LocalMedia
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
-LIMITS: Any = {"max_side": 1568, "max_bytes": 375_000}
+LIMITS = ImageLimits(1568, 375_000)
 
 
 def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
@@ -92,6 +94,14 @@ async def test_noise_is_squeezed_below_the_limit(session, project: Path):
     result = await session.call("Read", file_path="noise.png")
     assert result.ok
     assert len(result.content[0].data) <= 500_000
+
+
+async def test_the_limits_are_settings(project: Path):
+    (project / "a.png").write_bytes(encoded(two_halves((400, 300)), "PNG"))
+    limits = {"read.image_max_side": 200, "read.image_max_bytes": 10_000}
+    async with Session(project, settings=limits) as session:
+        result = await session.call("Read", file_path="a.png")
+        assert opened(result).size == (200, 150)
 
 
 async def test_the_camera_was_held_sideways(session, project: Path):
@@ -199,5 +209,5 @@ async def test_damaged_pictures_give_a_picture_or_a_fault(seed, flips, cut):
     if cut is not None:
         del data[12 + cut % (len(data) - 12) :]
     with contextlib.suppress(BadImage, ImageTooLarge):
-        picture = await LocalMedia().fit_image(bytes(data), **LIMITS)
+        picture = await LocalMedia().fit_image(bytes(data), LIMITS)
         assert max(picture.width, picture.height) <= 1568

@@ -171,6 +171,14 @@ async def test_numbers_that_json_does_not_know_are_tolerated(session, project: P
     assert "NaN" in result.text
 
 
+async def test_attachments_are_named(session, project: Path, notebook):
+    cell = notebook.markdown("![x](attachment:x.png)", "a")
+    cell["attachments"] = {"x.png": {"image/png": picture()}}
+    (project / "a.ipynb").write_text(notebook.text(cell))
+    result = await session.call("Read", file_path="a.ipynb")
+    assert "[attached to the cell, not shown: x.png]" in result.text
+
+
 async def test_write_over_a_notebook_needs_all_of_it_seen(session, project: Path, notebook):
     text = notebook.text(*(notebook.markdown(f"cell {n}", f"c{n}") for n in range(4)))
     (project / "a.ipynb").write_text(text)

@@ -12,6 +12,13 @@ PageRange = tuple[int, int | None]
 """First and last page, counted from 1; without a last page it goes on to the end."""
 
 
+class ImageLimits(msgspec.Struct, frozen=True):
+    """What a picture may be at most."""
+
+    max_side: int
+    max_bytes: int
+
+
 class Picture(msgspec.Struct, frozen=True):
     """A picture ready to be shown, and what it was made from."""
 
@@ -51,12 +58,18 @@ class Media(ABC):
     """Somebody who can open pictures and PDFs."""
 
     @abstractmethod
-    async def fit_image(self, data: bytes, *, max_side: int, max_bytes: int) -> Picture:
+    async def fit_image(self, data: bytes, limits: ImageLimits) -> Picture:
         """A PNG, JPEG, GIF or WEBP within the limits: as it is, or else scaled and encoded anew."""
 
     @abstractmethod
     async def read_pdf(
-        self, data: bytes, ranges: tuple[PageRange, ...], *, max_pages: int, max_drawn: int
+        self,
+        data: bytes,
+        ranges: tuple[PageRange, ...],
+        limits: ImageLimits,
+        *,
+        max_pages: int,
+        max_drawn: int,
     ) -> PdfPages:
         """Text of the pages in `ranges`, and pictures where at most `max_drawn` are wanted.
 

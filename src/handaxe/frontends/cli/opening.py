@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from handaxe.app.configuration import read_given
 from handaxe.app.asking import OnAsk
+from handaxe.app.configuration import read_given
 from handaxe.app.session import Session
 from handaxe.contract.display import Text
 from handaxe.contract.events import Event, SettingsChanged

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from handaxe.contract.media_faults import BadPdf, EncryptedPdf, NotInstalled, TooCostly
-from handaxe.contract.ports.media import PageRange, PdfPage, PdfPages, Picture
+from handaxe.contract.ports.media import ImageLimits, PageRange, PdfPage, PdfPages, Picture
 
 LIMIT_S = 15
 """How long one call may read and draw, in seconds of the clock and of the processor."""
@@ -30,19 +30,18 @@ _PIECE_BYTES = 1 << 20
 async def read_pdf(
     data: bytes,
     ranges: tuple[PageRange, ...],
+    limits: ImageLimits,
     *,
     max_pages: int,
     max_drawn: int,
-    max_side: int,
-    max_bytes: int,
 ) -> PdfPages:
     """The pages in `ranges`; those that were ready if the time was up before the last one."""
     request = {
         "ranges": ranges,
         "max_pages": max_pages,
         "max_drawn": max_drawn,
-        "max_side": max_side,
-        "max_bytes": max_bytes,
+        "max_side": limits.max_side,
+        "max_bytes": limits.max_bytes,
         "max_chars": MAX_PAGE_CHARS,
         "cpu_s": LIMIT_S,
         "memory_bytes": MEMORY_BYTES + 2 * len(data),

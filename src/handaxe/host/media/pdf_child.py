@@ -4,9 +4,11 @@ A PDF of two kilobytes can unfold to gigabytes or draw for minutes, and PDFium c
 from outside; a process can. It imports as little as it can, because it starts with every call.
 """
 
+import contextlib
 import ctypes
 import json
 import resource
+import signal
 import sys
 from importlib import import_module
 from typing import Any, BinaryIO
@@ -20,6 +22,7 @@ _PASSWORD_ERROR = 4
 _BGR = 2
 _WHITE = 0xFFFFFFFF
 _ANNOTATIONS = 1
+_DIE_WITH_PARENT = 1
 
 
 def main() -> None:
@@ -54,9 +57,14 @@ def _received(size_bytes: int) -> ctypes.Array[ctypes.c_char]:
 
 
 def _limit(memory_bytes: int, cpu_s: int) -> None:
+    """Die with the parent, after a time, and rather than take all memory."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    with contextlib.suppress(OSError, ValueError):
+        # Not every system can limit memory; the time is limited on all of them.
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
 
 def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:

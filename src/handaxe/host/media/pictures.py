@@ -12,7 +12,7 @@ from PIL import GifImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImag
 from PIL.ImageFile import ImageFile
 
 from handaxe.contract.media_faults import BadImage, ImageTooLarge
-from handaxe.contract.ports.media import Picture
+from handaxe.contract.ports.media import ImageLimits, Picture
 from handaxe.host.media.jpeg import encode_jpeg, resized, shrunk
 
 MAX_PIXELS = 64_000_000
@@ -46,31 +46,31 @@ _TURNS = {
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 
 
-def fit(data: bytes, kind: str, *, max_side: int, max_bytes: int) -> Picture:
+def fit(data: bytes, kind: str, limits: ImageLimits) -> Picture:
     """The picture in `data`, no side longer and no more bytes than allowed."""
     try:
         with _OPENERS[kind](io.BytesIO(data)) as image:
             _refuse_bomb(image)
-            return _fitted(image, data, kind, max_side, max_bytes)
+            return _fitted(image, data, kind, limits)
     except _DAMAGE as error:
         raise BadImage(kind, str(error).rstrip(". ") or type(error).__name__) from None
     except MemoryError:
         raise BadImage(kind, "there is not enough memory for it") from None
 
 
-def _fitted(image: ImageFile, data: bytes, kind: str, max_side: int, max_bytes: int) -> Picture:
+def _fitted(image: ImageFile, data: bytes, kind: str, limits: ImageLimits) -> Picture:
     turn = _orientation(image, kind)
     width, height = image.size
     original = (height, width) if turn in _SIDEWAYS else (width, height)
     moves = bool(getattr(image, "is_animated", False))
-    fits = max(width, height) <= max_side and len(data) <= max_bytes
+    fits = max(width, height) <= limits.max_side and len(data) <= limits.max_bytes
     if fits and turn == 1 and image.mode != "CMYK":
         # A damaged picture must be found here: in the history it would spoil every later request.
         image.load()
         media_type = f"image/{kind.lower()}"
         return Picture(media_type, data, *original, *original, is_animated=moves)
-    small = _turned(_scaled(image, kind, max_side), turn)
-    encoded, shown = encode_jpeg(small, max_bytes)
+    small = _turned(_scaled(image, kind, limits.max_side), turn)
+    encoded, shown = encode_jpeg(small, limits.max_bytes)
     return Picture("image/jpeg", encoded, *shown, *original, is_changed=True, is_animated=moves)
 
 

@@ -140,5 +140,5 @@ def shortened(line: bytes, marks: Marks) -> bytes:
     if first < 0:
         return number + marks.gap + text[-KEPT_OF_LONG_LINE:]
     begin = max(0, first - KEPT_OF_LONG_LINE)
-    gap = marks.gap if begin and marks.gap not in text[:begin] else b""
+    gap = marks.gap if begin else b""
     return number + gap + text[begin : first + KEPT_OF_LONG_LINE]

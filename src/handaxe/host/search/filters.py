@@ -8,7 +8,8 @@ import re
 from handaxe.contract.ports.search import BadQuery, TextQuery
 from handaxe.host.search.arguments import inside_root
 from handaxe.host.search.file_types import file_types
-from handaxe.text.patterns import BadPattern, IgnorePattern, expand_braces
+from handaxe.text.globs import expand_braces
+from handaxe.text.patterns import BadPattern, IgnorePattern
 
 
 class FileFilter:

@@ -12,7 +12,8 @@ from handaxe.host.search.pages import Least
 from handaxe.host.search.walk import Walk
 from handaxe.host.search.watch import Watch
 from handaxe.session.workdir import is_inside
-from handaxe.text.patterns import BadPattern, GlobPattern
+from handaxe.text.globs import GlobPattern
+from handaxe.text.patterns import BadPattern
 
 COUNT_IGNORED_S = 0.25
 """At least so long, and at least as long as the walk itself took, ignored files are counted."""

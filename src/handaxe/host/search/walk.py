@@ -80,7 +80,7 @@ class Walk:
 
     def unvisited(self) -> list[str]:
         """Directories the walk did not get to, the topmost ones of each branch."""
-        return [self._base + directory.rstrip("/") for directory, _ in self._waiting]
+        return [(self._base + directory).rstrip("/") for directory, _ in self._waiting]
 
     def _ignored_files(
         self, directory: str, names: list[str], directories: list[str], ignores: Ignores | None

@@ -17,6 +17,7 @@ from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.contract.faults import BadInput, Cancelled, ToolFault
 from handaxe.contract.result import ToolResult
+from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import Refused, prepare
@@ -66,6 +67,7 @@ class Pipeline:
         self._recall = recall
         self._active: dict[str, _Activity] = {}
         self._finished: dict[str, bytes] = {}
+        self._telling: set[asyncio.Future[Outcome]] = set()
 
     def knows(self, call_id: str, tool: str, call_input: object) -> None:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
@@ -152,7 +154,18 @@ class Pipeline:
         hooks = self._among.hooks
         if not results or not hooks.watches("PostToolBatch"):
             return results
-        outcome = await hooks.fire(batch_event(calls, results, self._among))
+        telling = asyncio.ensure_future(hooks.fire(batch_event(calls, results, self._among)))
+        self._telling.add(telling)
+        try:
+            outcome = await asyncio.shield(telling)
+        except asyncio.CancelledError:
+            # Stopped by `cancel`, the hooks go and the results stay; else it is not ours to keep.
+            if not telling.cancelled():
+                telling.cancel()
+                raise
+            return results
+        finally:
+            self._telling.discard(telling)
         said = (*outcome.messages, *((outcome.blocked,) if outcome.blocked else ()))
         stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
         last = results[-1]
@@ -169,6 +182,9 @@ class Pipeline:
 
     def cancel(self, call_id: str | None = None) -> int:
         """Stop one call, or all; how many were reached."""
+        if call_id is None:
+            for telling in self._telling:
+                telling.cancel()
         return self._stop(lambda _: True, call_id)
 
     def interrupt(self) -> int:

@@ -12,14 +12,14 @@ import msgspec
 from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
-from handaxe.contract.events import CallAsked, CallDecided, CallProgress
 from handaxe.contract.display import Display
+from handaxe.contract.events import CallAsked, CallDecided, CallProgress
 from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, PathSubject, TextSubject
 from handaxe.runtime.hooks.outcome import Outcome, strictest
-from handaxe.runtime.permission.proposals import proposals_for
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_binding
+from handaxe.runtime.permission.proposals import proposals_for
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers

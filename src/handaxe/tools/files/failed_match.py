@@ -16,10 +16,13 @@ def explain_no_match(content: bytes, path: str, old: str, new: str) -> str:
     if not found:
         return f"Nothing in {path} resembles it. Read the file again."
     shown = [_describe(place) for place in found]
-    if found[0].is_unique and len(found[0].text) <= MAX_TEXT_CHARS:
+    best = found[0]
+    # A place that begins or ends elsewhere than what was given would leave pieces behind.
+    has_same_ends = best.text[:1] == old[:1] and best.text[-1:] == old[-1:]
+    if best.is_unique and has_same_ends and len(best.text) <= MAX_TEXT_CHARS:
         shown.append(
             f"If that is the place, send: Edit(file_path={path!r}, "
-            f"old_string={found[0].text!r}, new_string={_short(new)})"
+            f"old_string={best.text!r}, new_string={_short(new)})"
         )
     return "\n".join(shown)
 

@@ -79,7 +79,8 @@ class Config(Tool[ConfigArgs]):
         if args.key is None:
             found = [_masked(setting) for setting in store.listed()]
             text = "\n".join(_line(setting) for setting in found)
-            return ToolResult(text or "Nothing is set; everything has its default.", data=found)
+            text = text or "Nothing is set; everything has its default."
+            return ToolResult(text, data={"settings": found})
         if not _is_change(args):
             setting = _masked(store.find(args.key))
             meaning = f"\n{setting.meaning}" if setting.meaning else ""

@@ -13,7 +13,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import patterns
-from handaxe.text.patterns import GlobPattern
+from handaxe.text.globs import GlobPattern
 from handaxe.tools.search.faults import BadPattern, NoDirectory
 from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
 from handaxe.tools.search.place import searched_place
@@ -61,7 +61,7 @@ class Glob(Tool[GlobArgs]):
         if info.kind != "directory":
             raise NoDirectory(root)
         query = NameQuery(
-            pattern=_followed(args, root, info.path),
+            pattern=_followed(args, info.path),
             root=info.path,
             limit=self.max_files,
             respect_ignore=options.respect_ignore,
@@ -103,10 +103,11 @@ def _places(args: GlobArgs) -> tuple[str, ...]:
     return (literal,) if args.path is None else (given, literal)
 
 
-def _followed(args: GlobArgs, root: str, real: str) -> str:
+def _followed(args: GlobArgs, real: str) -> str:
     """The pattern; if it is absolute and begins with links, with the place they lead to."""
-    if args.path is None and root != real and args.pattern.startswith(root):
-        return patterns.escape(real) + args.pattern[len(root) :]
+    spelled = _places(args)[0].rstrip("/")
+    if args.path is None and spelled != real and args.pattern.startswith(f"{spelled}/"):
+        return patterns.escape(real) + args.pattern[len(spelled) :]
     return args.pattern
 
 

@@ -7,14 +7,12 @@ from handaxe.contract.content import ImageBlock
 from handaxe.contract.context import ToolContext
 from handaxe.contract.media_faults import NotInstalled
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.media import Media, Picture
+from handaxe.contract.ports.media import ImageLimits, Media, Picture
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.settings.model import Settings
 from handaxe.tools.files.faults import TooLargeToShow
 
-MAX_SIDE = 1_568
-MAX_BYTES = 375_000
-"""Half a megabyte once it is base64, which is how it travels and is counted."""
 MAX_FILE_BYTES = 128 * 1024 * 1024
 
 
@@ -26,7 +24,7 @@ async def read_image(path: str, ctx: ToolContext) -> ToolResult:
         raise TooLargeToShow(path, info.size_bytes, MAX_FILE_BYTES)
     loaded = await ctx[Files].load(path, max_bytes=MAX_FILE_BYTES)
     version = loaded.version
-    picture = await media.fit_image(loaded.data, max_side=MAX_SIDE, max_bytes=MAX_BYTES)
+    picture = await media.fit_image(loaded.data, image_limits(ctx))
     del loaded
     ctx[ReadLedger].saw(version)
     block = image_block(picture)
@@ -43,6 +41,12 @@ def media_of(ctx: ToolContext, what: str) -> Media:
     if media is None:
         raise NotInstalled(what)
     return media
+
+
+def image_limits(ctx: ToolContext) -> ImageLimits:
+    """What a picture may be at most, by the settings; they count it as it travels, in base64."""
+    options = ctx[Settings].read
+    return ImageLimits(options.image_max_side, options.image_max_bytes // 4 * 3)
 
 
 def image_block(picture: Picture) -> ImageBlock:

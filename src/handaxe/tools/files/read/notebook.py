@@ -17,7 +17,7 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.text.json_spans import BadJson, Span, value_at
 from handaxe.text.notebook import Cell, NotANotebook, Notebook, joined, read_notebook
 from handaxe.text.notebook_outputs import Output, read_outputs
-from handaxe.tools.files.read.image import MAX_BYTES, MAX_SIDE, image_block
+from handaxe.tools.files.read.image import image_block, image_limits
 
 MAX_FILE_BYTES = 100 * 1024 * 1024
 SMALL_BYTES = 256 * 1024
@@ -39,7 +39,8 @@ class ShownCell(msgspec.Struct, frozen=True):
     def is_cut(self) -> bool:
         """Whether something of it is not shown."""
         left_out = any(o.left_out_chars or o.image or o.more_forms for o in self.outputs)
-        return left_out or len(self.source) < len(self.cell.source)
+        is_short = len(self.source) < len(self.cell.source)
+        return left_out or is_short or bool(self.cell.attachments)
 
 
 async def read_cells(
@@ -50,7 +51,7 @@ async def read_cells(
         notebook, shown = _choose(loaded.data, offset, limit)
     else:
         notebook, shown = await asyncio.to_thread(_choose, loaded.data, offset, limit)
-    page = _Page(path, notebook, ctx.find(Media))
+    page = _Page(path, notebook, ctx)
     for cell in shown:
         await page.add(cell)
     _remember(loaded, notebook, shown, ctx[ReadLedger])
@@ -81,10 +82,11 @@ def _choose(data: bytes, offset: int, limit: int | None) -> tuple[Notebook, list
 class _Page:
     """The text and the pictures of the cells that are shown."""
 
-    def __init__(self, path: str, notebook: Notebook, media: Media | None) -> None:
+    def __init__(self, path: str, notebook: Notebook, ctx: ToolContext) -> None:
         self._path = path
         self._notebook = notebook
-        self._media = media
+        self._media = ctx.find(Media)
+        self._limits = image_limits(ctx)
         self._parts: list[str] = []
         self._cells: list[dict[str, Any]] = []
         self._pictures: list[ImageBlock] = []
@@ -96,6 +98,8 @@ class _Page:
             parts.append(
                 f"[The source goes on: {len(cell.source):,} characters. {self._raw(cell)}]"
             )
+        if cell.attachments:
+            parts.append(f"[attached to the cell, not shown: {', '.join(cell.attachments)}]")
         outputs: list[dict[str, Any]] = []
         for number, output in enumerate(shown.outputs, 1):
             note = await self._look(output) if output.image else ""
@@ -177,7 +181,7 @@ class _Page:
             return f" ({media_type}, not shown: read this cell alone to see it)"
         try:
             data = _decoded(self._notebook.data, span)
-            picture = await self._media.fit_image(data, max_side=MAX_SIDE, max_bytes=MAX_BYTES)
+            picture = await self._media.fit_image(data, self._limits)
         except (ToolFault, BadJson, NotANotebook, binascii.Error, ValueError) as error:
             reason = error.code if isinstance(error, ToolFault) else "it is damaged"
             return f" ({media_type}, not shown: {reason})"

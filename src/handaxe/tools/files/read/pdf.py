@@ -11,7 +11,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages
 from handaxe.tools.files.faults import TooLargeToShow
-from handaxe.tools.files.read.image import image_block, media_of
+from handaxe.tools.files.read.image import image_block, image_limits, media_of
 
 DEFAULT_PAGES = 10
 MAX_PAGES = 20
@@ -49,7 +49,11 @@ async def read_pdf(path: str, pages: str | None, ctx: ToolContext) -> ToolResult
     loaded = await ctx[Files].load(path, max_bytes=MAX_FILE_BYTES)
     version = loaded.version
     found = await media.read_pdf(
-        loaded.data, ranges_of(pages), max_pages=MAX_PAGES, max_drawn=MAX_DRAWN
+        loaded.data,
+        ranges_of(pages),
+        image_limits(ctx),
+        max_pages=MAX_PAGES,
+        max_drawn=MAX_DRAWN,
     )
     del loaded
     if not found.wanted:

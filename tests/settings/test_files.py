@@ -1,0 +1,316 @@
+"""Settings files on disk: found, read again when touched, and safe when they break."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import handaxe
+from handaxe.app.configuration import Configuration
+from handaxe.settings import places
+from handaxe.storage.trust import TrustRecord
+
+BROKEN = '{"permissions": {\n'
+
+
+def write(path: Path, data) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+
+
+def rules(*, allow=(), ask=(), deny=()):
+    return {"permissions": {"allow": list(allow), "ask": list(ask), "deny": list(deny)}}
+
+
+@pytest.fixture
+def managed(tmp_path, monkeypatch) -> Path:
+    directory = tmp_path / "managed"
+    monkeypatch.setattr(places, "MANAGED_DIRECTORIES", (str(directory),))
+    return directory
+
+
+@pytest.fixture
+def own(monkeypatch, tmp_path) -> Path:
+    monkeypatch.setenv("HANDAXE_CONFIG_HOME", str(tmp_path / "own"))
+    return tmp_path / "own" / "settings.json"
+
+
+@pytest.fixture
+def shared(monkeypatch, tmp_path) -> Path:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "shared"))
+    return tmp_path / "shared" / "settings.json"
+
+
+def opened(project, **options) -> Configuration:
+    return Configuration(
+        os.path.realpath(project), home=Path(os.environ["HANDAXE_HOME"]), **options
+    )
+
+
+def permissions(configuration):
+    return configuration.settings.permissions
+
+
+@pytest.mark.proves("ST-2")
+def test_every_place_is_read_and_the_higher_one_wins(project, own, shared, managed):
+    order = [
+        shared,
+        own,
+        project / ".claude/settings.json",
+        project / ".handaxe/settings.json",
+        project / ".claude/settings.local.json",
+        project / ".handaxe/settings.local.json",
+    ]
+    for at, path in enumerate(order):
+        write(path, {"model": f"m{at}", **rules(deny=[f"D{at}"])})
+        assert opened(project, trusted=True).settings.model == f"m{at}"
+    flags = {"model": "flags"}
+    assert opened(project, trusted=True, given=flags).settings.model == "flags"
+    write(managed / "managed-settings.json", {"model": "managed"})
+    assert opened(project, trusted=True, given=flags).settings.model == "managed"
+    write(managed / "managed-settings.d" / "10-more.json", {"model": "later"})
+    found = opened(project, trusted=True, given=flags)
+    assert found.settings.model == "later"
+    assert permissions(found).deny == ("D0", "D1", "D2", "D3", "D4", "D5")
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("sources", "deny"),
+    [
+        (None, ("U", "P", "L")),
+        ("user,project,local", ("U", "P", "L")),
+        ("user", ("U",)),
+        (["local", "project"], ("P", "L")),
+        ("", ()),
+        ((), ()),
+    ],
+)
+def test_sources_can_be_chosen_and_managed_settings_are_no_choice(
+    project, own, managed, sources, deny
+):
+    write(own, rules(deny=["U"]))
+    write(project / ".claude/settings.json", rules(deny=["P"]))
+    write(project / ".claude/settings.local.json", rules(deny=["L"]))
+    write(managed / "managed-settings.json", rules(deny=["M"]))
+    assert permissions(opened(project, sources=sources)).deny == (*deny, "M")
+
+
+def test_a_source_that_does_not_exist_is_an_error(project):
+    with pytest.raises(handaxe.SetupError, match="'project'"):
+        opened(project, sources="user,projct")
+
+
+def test_in_the_home_directory_the_users_file_is_not_a_projects_file(project, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(project / ".claude"))
+    write(project / ".claude/settings.json", rules(allow=["Write"]))
+    found = opened(project)
+    assert permissions(found).allow == ("Write",)
+    assert [rule.source for rule in found.rules("user")] == ["user"]
+    assert found.warnings == ()
+
+
+def test_rules_keep_file_and_line(project, own):
+    write(own, '{\n "permissions": {\n  "deny": [\n   "A",\n   "B"\n ]}}')
+    assert [(rule.text, rule.file, rule.line) for rule in opened(project).rules("user")] == [
+        ("A", str(own), 4),
+        ("B", str(own), 5),
+    ]
+
+
+@pytest.mark.proves("ST-2")
+@pytest.mark.parametrize("name", [".claude/settings.json", ".handaxe/settings.json"])
+def test_a_changed_file_is_noticed_at_once(project, name):
+    found = opened(project)
+    for at in range(30):
+        write(project / name, rules(deny=[f"D{at % 10}"]))
+        found.refresh(now=True)
+        assert permissions(found).deny == (f"D{at % 10}",)
+    (project / name).unlink()
+    found.refresh(now=True)
+    assert permissions(found).deny == ()
+
+
+def test_a_file_that_is_replaced_through_a_link_is_noticed(project, own, tmp_path):
+    target = tmp_path / "dotfiles" / "settings.json"
+    write(target, rules(deny=["A"]))
+    own.parent.mkdir()
+    own.symlink_to(target)
+    found = opened(project)
+    other = tmp_path / "dotfiles" / "new.json"
+    write(other, rules(deny=["B"]))
+    other.rename(target)
+    found.refresh(now=True)
+    assert permissions(found).deny == ("B",)
+
+
+@pytest.mark.proves("ST-2")
+@pytest.mark.parametrize("broken", [BROKEN, "", "[]", "\ufeff{", '{"a": 1,}', "// x\n{}"])
+def test_a_file_that_breaks_keeps_what_it_forbade_and_loses_what_it_allowed(project, own, broken):
+    write(own, {**rules(allow=["A"], ask=["B"], deny=["C"]), "read": {"line_format": "tab"}})
+    found = opened(project)
+    write(own, broken)
+    found.refresh(now=True)
+    assert permissions(found).deny == ("C",)
+    assert permissions(found).ask == ("B",)
+    assert permissions(found).allow == ()
+    assert found.settings.read.line_format == "tab"
+    (told,) = found.warnings
+    assert told.startswith((f"{own}:1: ", f"{own}:2: "))
+    assert "still holds" in told
+    write(own, rules(allow=["A"]))
+    found.refresh(now=True)
+    assert permissions(found).allow == ("A",)
+    assert (permissions(found).deny, found.warnings) == ((), ())
+
+
+@pytest.mark.proves("ST-2")
+def test_a_file_that_is_broken_from_the_start_is_told_and_the_others_count(project, own, shared):
+    write(own, BROKEN)
+    write(shared, rules(deny=["A"]))
+    found = opened(project)
+    assert permissions(found).deny == ("A",)
+    (told,) = found.warnings
+    assert told.startswith(f"{own}:2: it is not JSON: the file ends where a name")
+    assert told.endswith("; nothing of it counts until it is mended")
+
+
+@pytest.mark.parametrize("how", ["directory", "fifo", "huge", "not_utf8", "loop"])
+def test_what_is_no_readable_text_file_is_told_and_never_waited_for(project, own, how):
+    own.parent.mkdir()
+    if how == "directory":
+        own.mkdir()
+    elif how == "fifo":
+        os.mkfifo(own)
+    elif how == "huge":
+        own.write_bytes(b" " * (3 << 20))
+    elif how == "not_utf8":
+        own.write_bytes(b'{"model": "\xff"}')
+    else:
+        own.symlink_to(own)
+    (told,) = opened(project).warnings
+    assert told.startswith(str(own))
+
+
+@pytest.mark.proves("ST-2")
+@pytest.mark.parametrize("text", [BROKEN, '{"permissions": {"deny": 3}}', '{"permissions": []}'])
+def test_nothing_starts_without_managed_settings_that_can_be_read(project, managed, text):
+    write(managed / "managed-settings.json", text)
+    with pytest.raises(handaxe.SetupError, match="managed"):
+        opened(project)
+
+
+def test_an_unknown_key_in_managed_settings_is_only_told(project, managed):
+    write(managed / "managed-settings.json", {"permisions": {}})
+    (told,) = opened(project).warnings
+    assert "permissions" in told
+
+
+def test_managed_settings_that_break_or_go_away_stay_in_force(project, managed):
+    file = managed / "managed-settings.d" / "a.json"
+    write(file, rules(allow=["A"], deny=["B"]))
+    found = opened(project)
+    write(file, BROKEN)
+    found.refresh(now=True)
+    assert (permissions(found).allow, permissions(found).deny) == (("A",), ("B",))
+    file.unlink()
+    found.refresh(now=True)
+    assert permissions(found).deny == ("B",)
+    assert found.warnings
+
+
+def test_trust_is_for_one_real_folder_and_can_be_taken_back(project, tmp_path):
+    write(project / ".claude/settings.json", rules(allow=["A"], deny=["B"]))
+    below = project / "below"
+    write(below / ".claude/settings.json", rules(allow=["C"]))
+    found = opened(project)
+    assert (permissions(found).allow, permissions(found).deny) == ((), ("B",))
+    (told,) = found.warnings
+    assert "this workspace has not been trusted" in told
+    assert f"`handaxe trust {project}`" in told
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    record = TrustRecord(Path(os.environ["HANDAXE_HOME"]))
+    record.trust(str(link))
+    found.refresh(now=True)
+    assert permissions(found).allow == ("A",)
+    assert found.warnings == ()
+    assert permissions(opened(below)).allow == ()
+    record.revoke(str(project))
+    found.refresh(now=True)
+    assert permissions(found).allow == ()
+
+
+def test_trust_can_come_from_the_host_program_or_the_users_settings(project, own):
+    write(project / ".claude/settings.json", rules(allow=["A"]))
+    assert permissions(opened(project, trusted=True)).allow == ("A",)
+    write(own, {"trusted_folders": [str(project)]})
+    assert permissions(opened(project)).allow == ("A",)
+    assert permissions(opened(project, trusted=False)).allow == ()
+    own.unlink()
+    write(project / ".handaxe/settings.json", {"trusted_folders": [str(project)]})
+    assert permissions(opened(project)).allow == ()
+
+
+def test_other_hooks_than_those_that_were_trusted_do_not_count(project):
+    hooks = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo 1"}]}]}}
+    write(project / ".claude/settings.json", {**hooks, **rules(allow=["A"])})
+    found = opened(project)
+    assert found.merged.hooks == ()
+    record = TrustRecord(Path(os.environ["HANDAXE_HOME"]))
+    record.trust(str(project), hooks=found.hooks_digest)
+    found.refresh(now=True)
+    assert len(found.merged.hooks) == 1
+    hooks["hooks"]["Stop"][0]["hooks"][0]["command"] = "echo evil"
+    write(project / ".claude/settings.json", {**hooks, **rules(allow=["A"])})
+    found.refresh(now=True)
+    assert found.merged.hooks == ()
+    assert permissions(found).allow == ("A",)
+    assert "its hooks are not those" in found.warnings[0]
+
+
+def test_a_damaged_record_of_trust_trusts_nobody(project):
+    write(project / ".claude/settings.json", rules(allow=["A"]))
+    record = TrustRecord(Path(os.environ["HANDAXE_HOME"]))
+    record.trust(str(project))
+    Path(record.path).write_text("{")
+    found = opened(project)
+    assert permissions(found).allow == ()
+    assert "damaged" in found.warnings[0]
+
+
+def test_additional_directories_are_relative_to_the_project_and_missing_ones_are_told(project, own):
+    (project.parent / "beside").mkdir()
+    write(own, {"permissions": {"additionalDirectories": ["../beside", "../gone"]}})
+    found, problems = opened(project).directories()
+    assert [os.path.realpath(path) for path in found] == [str(project.parent / "beside")]
+    assert "gone" in problems[0]
+
+
+def test_noticing_that_nothing_changed_costs_little(project, own):
+    write(own, rules(deny=["A"]))
+    write(project / ".claude/settings.json", rules(deny=["A"]))
+    found = opened(project)
+    time.sleep(0.06)
+    found.refresh(now=True)
+    rounds = []
+    for _ in range(20):
+        began = time.perf_counter()
+        for _ in range(1000):
+            found.refresh()
+        rounds.append((time.perf_counter() - began) / 1000)
+    # The machine is shared; the best round is what it costs.
+    assert min(rounds) < 5e-6
+
+
+def test_a_project_without_settings_files_opens_fast(project):
+    opened(project)
+    times = []
+    for _ in range(30):
+        began = time.perf_counter()
+        opened(project)
+        times.append(time.perf_counter() - began)
+    # The promise is 200 µs on an idle machine; the tests often share theirs.
+    assert sorted(times)[5] < 1e-3

@@ -1,0 +1,167 @@
+"""Settings at work in a session: rules, options, directories and modes, also while it runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import handaxe
+from handaxe import Session
+from handaxe.contract.events import ModeChanged, SettingsChanged
+
+
+def write(path: Path, data) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+
+
+def permissions(**options):
+    return {"permissions": options}
+
+
+@pytest.fixture
+def own(monkeypatch, tmp_path) -> Path:
+    monkeypatch.setenv("HANDAXE_CONFIG_HOME", str(tmp_path / "own"))
+    return tmp_path / "own" / "settings.json"
+
+
+@pytest.fixture
+def readme(project) -> str:
+    (project / "README").write_text("hello\n")
+    return "README"
+
+
+@pytest.mark.proves("ST-2")
+async def test_a_deny_rule_written_while_the_session_runs_holds_for_the_next_call(project, readme):
+    file = project / ".claude" / "settings.json"
+    async with Session(project) as session:
+        for _ in range(5):
+            assert (await session.call("Read", file_path=readme)).ok
+            write(file, permissions(deny=["Read(/README)"]))
+            denied = await session.call("Read", file_path=readme)
+            assert (denied.code, denied.decision.source) == ("permission.denied", "settings.json:1")
+            file.unlink()
+
+
+@pytest.mark.proves("ST-2")
+async def test_a_file_that_breaks_keeps_its_deny_rules_and_whoever_listens_is_told(project, readme):
+    file = project / ".claude" / "settings.json"
+    write(file, permissions(deny=["Read(/README)"]))
+    told = []
+    async with Session(project) as session:
+        session.subscribe(told.append)
+        assert session.warnings == ()
+        write(file, "{")
+        assert (await session.call("Read", file_path=readme)).code == "permission.denied"
+        (changed,) = [event for event in told if isinstance(event, SettingsChanged)]
+        assert changed.files == (str(file),)
+        assert "still holds" in changed.warnings[0]
+        assert session.warnings == changed.warnings
+
+
+async def test_options_change_while_the_session_runs(project, own, readme):
+    async with Session(project) as session:
+        assert (await session.call("Read", file_path=readme)).text == "     1→hello"
+        write(own, {"read": {"line_format": "tab"}})
+        assert (await session.call("Read", file_path=readme)).text == "1\thello"
+        assert session.settings.read.line_format == "tab"
+
+
+async def test_directories_come_and_go_while_the_session_runs(project, own, tmp_path):
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "a").write_text("x\n")
+    async with Session(project) as session:
+        read = {"file_path": str(beside / "a")}
+        assert (await session.call("Read", read)).code == "permission.asked"
+        write(own, permissions(additionalDirectories=[str(beside)]))
+        assert (await session.call("Read", read)).ok
+        write(own, {})
+        assert (await session.call("Read", read)).code == "permission.asked"
+
+
+async def test_rules_of_a_layer_do_not_touch_other_layers_or_grants(project, own, readme):
+    write(own, permissions(allow=["Write"]))
+    async with Session(project, deny=["Read(/x)"]) as session:
+        session.permissions.grant(["Grep"])
+        write(own, permissions(ask=["Read(README)"]))
+        assert (await session.call("Read", file_path=readme)).code == "permission.asked"
+        found = {(rule.text, rule.source) for rule in session.permissions.rules}
+        assert found == {("Read(README)", "user"), ("Read(/x)", "flags"), ("Grep", "session")}
+
+
+async def test_untrusted_files_cannot_widen_a_running_session(project):
+    async with Session(project) as session:
+        call = {"file_path": "a", "content": "x"}
+        assert (await session.call("Write", call)).code == "permission.asked"
+        write(project / ".claude/settings.json", permissions(allow=["Write"]))
+        assert (await session.call("Write", call)).code == "permission.asked"
+        assert "not been trusted" in session.warnings[0]
+    async with Session(project, trusted=True) as session:
+        assert (await session.call("Write", call)).ok
+
+
+@pytest.mark.parametrize(
+    ("project_mode", "given", "mode"),
+    [
+        ("plan", None, "plan"),
+        ("plan", "acceptEdits", "acceptEdits"),
+        ("acceptEdits", None, "default"),
+        ("bypassPermissions", None, "default"),
+    ],
+)
+async def test_a_projects_file_can_only_start_in_a_stricter_mode(
+    project, project_mode, given, mode
+):
+    write(project / ".claude/settings.json", permissions(defaultMode=project_mode))
+    async with Session(project, permission_mode=given) as session:
+        assert session.permissions.mode == mode
+
+
+async def test_settings_can_forbid_modes_at_the_start_and_later(project, own):
+    write(own, permissions(disableBypassPermissionsMode="disable"))
+    with pytest.raises(handaxe.SetupError, match="disableBypassPermissionsMode"):
+        Session(project, permission_mode="bypassPermissions")
+    async with Session(project) as session:
+        with pytest.raises(handaxe.SetupError):
+            session.set_mode("bypassPermissions")
+    write(own, {})
+    told = []
+    async with Session(project, permission_mode="bypassPermissions") as session:
+        session.subscribe(told.append)
+        write(own, permissions(disableBypassPermissionsMode="disable"))
+        result = await session.call("Write", file_path="a", content="x")
+        assert result.code == "permission.asked"
+        assert session.permissions.mode == "default"
+    assert [event.mode for event in told if isinstance(event, ModeChanged)] == ["default"]
+
+
+async def test_a_session_can_be_opened_without_any_settings_file(project, own, readme):
+    write(own, permissions(deny=["Read"]))
+    write(project / ".claude/settings.json", permissions(deny=["Read"]))
+    async with Session(project, setting_sources=()) as session:
+        assert (await session.call("Read", file_path=readme)).ok
+
+
+async def test_a_rule_that_names_no_tool_is_told_with_the_nearest_name(project, own):
+    write(own, permissions(deny=["Raed(/x)", "mcp__a__b", "Write(", "Foo*"]))
+    async with Session(project) as session:
+        malformed, unknown = session.warnings
+    assert malformed == f"{own}:1: The deny rule 'Write(' does not end with its ')'."
+    assert unknown.startswith(f"{own}:1: The deny rule 'Raed(/x)' names a tool that nobody knows")
+    assert unknown.endswith("Did you mean 'Read'?")
+
+
+async def test_a_resumed_session_keeps_its_mode_over_the_files(project, own):
+    write(own, permissions(defaultMode="plan"))
+    async with Session(project, session_id="one") as session:
+        session.set_mode("acceptEdits")
+        await session.call("Write", file_path="a", content="x")
+    async with Session(project, session_id="one") as session:
+        assert session.permissions.mode == "acceptEdits"
+
+
+async def test_settings_given_as_an_object_or_as_data_are_the_same(project):
+    for given in (handaxe.Settings(max_parallel_calls=3), {"max_parallel_calls": 3}):
+        async with Session(project, settings=given) as session:
+            assert session.settings == handaxe.Settings(max_parallel_calls=3)

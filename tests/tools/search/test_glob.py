@@ -1,0 +1,134 @@
+"""Glob through a whole session: text, data, permission."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from handaxe import Session
+
+
+def plant(root: Path, names: list[str]) -> None:
+    for age, name in enumerate(names):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+        os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
+
+
+async def test_text_is_relative_and_data_absolute(session, project):
+    plant(project, ["new.py", "src/old.py", "x.txt"])
+
+    result = await session.call("Glob", pattern="**/*.py")
+
+    assert result.text == "new.py\nsrc/old.py"
+    assert result.data["filenames"] == [f"{project}/new.py", f"{project}/src/old.py"]
+    assert (result.data["numFiles"], result.data["totalMatches"]) == (2, 2)
+    assert (result.data["truncated"], result.data["countIsComplete"]) == (False, True)
+
+
+async def test_more_than_the_cap_says_how_many_and_how_to_narrow(session, project):
+    plant(project, [f"{n}.txt" for n in range(120)])
+
+    result = await session.call("Glob", pattern="*.txt")
+
+    assert len(result.data["filenames"]) == 100
+    assert (result.data["totalMatches"], result.data["truncated"]) == (120, True)
+    assert "The newest 100 of 120 files are shown." in result.text
+
+
+async def test_ignored_matches_are_said(session, project):
+    plant(project, ["build/a.py", "b.py"])
+    (project / ".gitignore").write_text("build/\n")
+
+    result = await session.call("Glob", pattern="**/*.py")
+    included = await session.call("Glob", pattern="*.py", path="build")
+
+    assert result.text.startswith("b.py\n\n[1 matching file not shown because of ignore files")
+    assert result.data["ignoredMatches"] == 1
+    assert included.text == "build/a.py"
+
+
+async def test_nothing_found(session):
+    result = await session.call("Glob", pattern="*.nothing")
+
+    assert (result.text, result.data["numFiles"]) == ("No files found", 0)
+
+
+async def test_absolute_patterns_and_paths(session, project):
+    plant(project, ["src/a.py", "lib/b.py"])
+
+    whole = await session.call("Glob", pattern=f"{project}/src/*.py")
+    within = await session.call("Glob", pattern=f"{project}/**/*.py", path="lib")
+    apart = await session.call("Glob", pattern=f"{project}/src/*.py", path="lib")
+
+    assert whole.text == "src/a.py"
+    assert within.text == "lib/b.py"
+    assert apart.text == "No files found"
+
+
+@pytest.mark.parametrize(
+    "call_input",
+    [
+        {"pattern": "/etc/*"},
+        {"pattern": "*", "path": "/etc"},
+        {"pattern": "*", "path": ".."},
+        {"pattern": "/**/passwd"},
+        {"pattern": "/etc/*", "path": "."},
+    ],
+)
+async def test_outside_the_working_directories_somebody_is_asked(session, call_input):
+    assert (await session.call("Glob", call_input)).code == "permission.asked"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [("[", r"\["), ("../*", "another directory"), ("src/", "src/**"), ("{a", r"\{"), ("", "'**'")],
+)
+async def test_a_bad_pattern_is_refused_with_advice(session, pattern, said):
+    result = await session.call("Glob", pattern=pattern)
+
+    assert result.code == "search.bad_pattern"
+    assert said in result.text
+
+
+async def test_a_missing_directory_names_a_near_one(session, project):
+    plant(project, ["source/a.py", "file.txt"])
+
+    missing = await session.call("Glob", pattern="*", path="sorce")
+    no_directory = await session.call("Glob", pattern="*", path="file.txt")
+
+    assert missing.code == no_directory.code == "search.not_found"
+    assert f"{project}/source" in missing.text
+
+
+async def test_what_a_read_rule_denies_leaves_no_trace(project):
+    plant(project, ["secret/key.txt", "a.txt", "b.pem"])
+
+    async with Session(project, deny=["Read(secret/**)", "Read(*.pem)"]) as session:
+        for pattern in ("**/*", "**/*.txt", "*.pem", "s*/*"):
+            result = await session.call("Glob", pattern=pattern)
+            assert "key" not in result.text
+            assert "b.pem" not in result.text
+        named = await session.call("Glob", pattern="*", path="secret")
+
+    assert named.code == "permission.denied"
+
+
+async def test_names_no_text_can_show_are_escaped(session, project):
+    plant(project, [os.fsdecode(b"bad\xff.txt"), "two\nlines.txt"])
+
+    result = await session.call("Glob", pattern="*.txt")
+
+    assert result.text == "bad\\xff.txt\ntwo\\nlines.txt"
+    assert result.data["filenames"][0] == f"{project}/bad\\xff.txt"
+
+
+async def test_a_working_directory_opened_through_a_link(tmp_path):
+    plant(tmp_path, ["real/a.py"])
+    (tmp_path / "link").symlink_to("real")
+
+    async with Session(tmp_path / "link") as session:
+        result = await session.call("Glob", pattern=f"{tmp_path}/link/*.py")
+
+    assert result.text == "a.py"
