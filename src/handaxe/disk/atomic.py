@@ -14,7 +14,6 @@ from handaxe.disk.current import Current
 from handaxe.disk.directories import locked_directory
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import (
-    Changed,
     DiskFault,
     LinkInTheWay,
     Locked,
@@ -29,7 +28,7 @@ from handaxe.disk.overwrite import Intent, Journal
 from handaxe.disk.places import open_regular, split
 from handaxe.disk.replacement import OwnLinks, Replacement, no_links
 from handaxe.disk.temporary import sweep
-from handaxe.disk.versions import ABSENT, Absent, Version, read_regular, version_at
+from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_regular, version_at
 
 __all__ = [
     "ABSENT",

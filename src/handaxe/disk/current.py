@@ -8,9 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from handaxe.disk.durability import close
-from handaxe.disk.faults import Changed
 from handaxe.disk.places import open_regular, refuse_special
-from handaxe.disk.versions import ABSENT, Absent, Version, hash_file, version_of
+from handaxe.disk.versions import ABSENT, Absent, Changed, Version, hash_file, version_of
 
 _WORTH_HASHING_BYTES = 1 << 26
 # Two changes within one tick of the file system's clock look like one. Linux stamps files with

@@ -2,10 +2,6 @@
 
 import errno
 from types import TracebackType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from handaxe.disk.versions import Absent, Version
 
 _PLAIN_WORDS = {
     errno.ENOSPC: "no space is left on the device",
@@ -55,14 +51,6 @@ class LinkInTheWay(DiskFault):
     def __init__(self, path: str) -> None:
         super().__init__(f"a symbolic link is in the way at {path!r}")
         self.path = path
-
-
-class Changed(DiskFault):
-    """The file is not what the caller expected; `actual` is what was found."""
-
-    def __init__(self, actual: "Version | Absent") -> None:
-        super().__init__("the file on disk is not the version that was expected")
-        self.actual = actual
 
 
 class Locked(DiskFault):

@@ -19,7 +19,6 @@ from handaxe.disk.current import Current
 from handaxe.disk.directories import Directory
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import (
-    Changed,
     DiskFault,
     LinkInTheWay,
     NeedsJournal,
@@ -31,7 +30,7 @@ from handaxe.disk.faults import (
 from handaxe.disk.overwrite import Intent, Journal, overwrite
 from handaxe.disk.places import open_regular
 from handaxe.disk.temporary import Temporary, remove_twins
-from handaxe.disk.versions import Absent, Version, read_open, version_of
+from handaxe.disk.versions import Absent, Changed, Version, read_open, version_of
 
 # Below this a thread costs more than the hashing it would hide.
 _BIG_BYTES = 1 << 19

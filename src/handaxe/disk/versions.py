@@ -7,7 +7,7 @@ import stat
 import msgspec
 
 from handaxe.disk.durability import close
-from handaxe.disk.faults import NotRegular, TooLarge
+from handaxe.disk.faults import DiskFault, NotRegular, TooLarge
 from handaxe.disk.places import open_regular_at
 
 _CHUNK_BYTES = 1 << 20
@@ -40,6 +40,14 @@ class Absent(msgspec.Struct, frozen=True):
 
 
 ABSENT = Absent()
+
+
+class Changed(DiskFault):
+    """The file is not what the caller expected; `actual` is what was found."""
+
+    def __init__(self, actual: Version | Absent) -> None:
+        super().__init__("the file on disk is not the version that was expected")
+        self.actual = actual
 
 
 def read_regular(

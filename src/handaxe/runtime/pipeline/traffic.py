@@ -53,7 +53,7 @@ class Traffic:
         self._writers[ticket.order] = ticket
 
     async def clear(self, ticket: Ticket) -> None:
-        """Wait until no unfinished earlier call collides; for a lone one, no running call either."""
+        """Wait until no unfinished earlier call collides; for a lone one, no running one too."""
         while not self._is_clear(ticket):
             wake = asyncio.get_running_loop().create_future()
             self._blocked[ticket.order] = ticket, wake

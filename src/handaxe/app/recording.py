@@ -1,0 +1,71 @@
+"""What happens in a session goes to its log and to everybody who listens.
+
+The log starts with the first event, so that a session nobody used leaves nothing behind. A log
+that cannot be written stops no call, but every result says so.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.events import Event, SessionStarted
+from handaxe.contract.result import ToolResult
+from handaxe.disk.faults import DiskFault
+from handaxe.storage.event_log import EventLog
+
+Listener = Callable[[Event], None]
+
+
+class Record:
+    """The events of one session on their way out."""
+
+    def __init__(self, log: Path, opening: Callable[[], SessionStarted]) -> None:
+        self.log = EventLog(log)
+        self.is_started = False
+        self._opening = opening
+        self._problem: str | None = None
+        self._listeners: list[Listener] = []
+
+    def emit(self, event: Event) -> None:
+        """Write an event and tell it to the listeners."""
+        if not self.is_started:
+            self.is_started = True
+            self.emit(self._opening())
+        event = msgspec.structs.replace(event, at=time.time())
+        try:
+            self.log.append(event)
+        except (DiskFault, OSError) as error:
+            self._problem = str(error)
+        if self._listeners:
+            loop = asyncio.get_running_loop()
+            for listener in self._listeners:
+                loop.call_soon(listener, event)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Be told every event soon after it happens; calling what comes back ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def flush(self) -> None:
+        """Write every event so far."""
+        try:
+            self.log.flush()
+        except (DiskFault, OSError) as error:
+            self._problem = str(error)
+
+    async def close(self) -> None:
+        """Make the log durable and let go of it."""
+        try:
+            await self.log.close()
+        except (DiskFault, OSError) as error:
+            self._problem = str(error)
+
+    def noted(self, result: ToolResult) -> ToolResult:
+        """The result, saying so if the log could not take it."""
+        if self._problem is None:
+            return result
+        note = f"The event log could not be written: {self._problem}."
+        return msgspec.structs.replace(result, notes=(*result.notes, note))

@@ -1,0 +1,47 @@
+"""Go on where a session's log ends."""
+
+import msgspec
+
+from handaxe import __version__
+from handaxe.app.recording import Record
+from handaxe.contract.events import CallFinished, SessionResumed
+from handaxe.contract.faults import Cancelled
+from handaxe.contract.result import ToolResult
+from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir, is_inside
+from handaxe.storage.sessions import History
+
+
+def resume_state(
+    history: History, ledger: ReadLedger, edits: AppliedEdits, workdir: Workdir
+) -> None:
+    """Take over what the session knew: seen files, edits made, where it stood."""
+    for seen in history.seen:
+        ledger.replay(seen)
+    for edit in history.edits:
+        edits.replay(edit)
+    directory = history.directory
+    if directory and any(is_inside(directory, root) for root in workdir.roots):
+        workdir.current = directory
+
+
+def resume_calls(history: History, session_id: str, record: Record, pipeline: Pipeline) -> None:
+    """Know the calls that were made; those that were cut off get the result they lack."""
+    if history.started is None and not history.calls:
+        return
+    record.is_started = True
+    for call_id, offset in history.results.items():
+        record.log.replay(call_id, offset)
+    for call in history.calls.values():
+        pipeline.knows(call.call_id, call.tool, call.input)
+    record.emit(
+        SessionResumed(
+            session_id=session_id, version=__version__, repairs=tuple(history.damage)
+        )
+    )
+    for call in history.open_calls:
+        cut_off = ToolResult.from_fault(Cancelled(started=True))
+        result = msgspec.structs.replace(cut_off, id=call.call_id, tool=call.tool)
+        record.emit(CallFinished(call_id=call.call_id, result=result))
