@@ -8,12 +8,10 @@ import msgspec
 
 from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
 from handaxe.contract.ports.asker import Asker
+from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.session.permission_state import Answer, PermissionState
 
 OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
-KeepRules = Callable[[tuple[str, ...], Remember], Awaitable[None]]
-"""Write allow rules down for the project or for always."""
-
 _log = logging.getLogger("handaxe.asking")
 
 
@@ -27,11 +25,11 @@ class Broker(Asker):
         self,
         on_ask: OnAsk,
         state: PermissionState,
-        keep: KeepRules,
+        keeper: "RuleKeeper",
     ) -> None:
         self._on_ask = on_ask
         self._state = state
-        self._keep = keep
+        self._keeper = keeper
         self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
@@ -68,4 +66,31 @@ class Broker(Asker):
             return
         self._state.grant(answer.rules)
         if answer.remember != "session":
-            await self._keep(answer.rules, answer.remember)
+            await self._keeper.keep(answer.rules, answer.remember)
+
+
+class RuleKeeper:
+    """Writes allow rules down where they outlive the session."""
+
+    def __init__(self, store: SettingsStore, root: str) -> None:
+        self._store = store
+        self._root = root
+
+    async def keep(self, rules: tuple[str, ...], how: Remember) -> None:
+        """Add rules to the project's local settings, or to the user's."""
+        scope: Scope = "local" if how == "project" else "user"
+        if scope == "user":
+            rules = tuple(_anchored(rule, self._root) for rule in rules)
+        setting, file = self._store.find("permissions.allow"), self._store.file_of(scope)
+        listed = zip(setting.value or (), setting.origins, strict=False)
+        kept = [rule for rule, origin in listed if origin.file == file]
+        listed_once = list(dict.fromkeys((*kept, *rules)))
+        await self._store.change("permissions.allow", listed_once, scope)
+
+
+def _anchored(rule: str, root: str) -> str:
+    """A project's rule in the form that means the same in a file that belongs to no project."""
+    tool, parenthesis, scope = rule.partition("(")
+    if parenthesis and scope.startswith("/") and not scope.startswith("//"):
+        return f"{tool}(/{root}{scope}"
+    return rule

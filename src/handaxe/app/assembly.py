@@ -90,11 +90,3 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
     if len(names) == 1:
         return names[0], own
     return names or None, own
-
-
-def anchored(rule: str, root: str) -> str:
-    """A project's rule in the form that means the same in a file that belongs to no project."""
-    tool, parenthesis, scope = rule.partition("(")
-    if parenthesis and scope.startswith("/") and not scope.startswith("//"):
-        return f"{tool}(/{root}{scope}"
-    return rule

@@ -37,9 +37,7 @@ def resume_calls(history: History, session_id: str, record: Record, pipeline: Pi
     for call in history.calls.values():
         pipeline.knows(call.call_id, call.tool, call.input)
     record.emit(
-        SessionResumed(
-            session_id=session_id, version=__version__, repairs=tuple(history.damage)
-        )
+        SessionResumed(session_id=session_id, version=__version__, repairs=tuple(history.damage))
     )
     for call in history.open_calls:
         cut_off = ToolResult.from_fault(Cancelled(started=True))

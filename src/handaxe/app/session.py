@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -10,34 +9,31 @@ from typing import Any, Self
 import msgspec
 
 from handaxe import __version__
-from handaxe.app.asking import Broker, OnAsk
-from handaxe.app.assembly import Tools, anchored, permission_state, sort_tools, working_directories
+from handaxe.app.asking import Broker, OnAsk, RuleKeeper
+from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
+from handaxe.app.recording import Listener, Record
+from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.contract.call import ToolCall
-from handaxe.contract.decision import Remember
 from handaxe.contract.display import Display
 from handaxe.contract.events import (
-    CallFinished,
     DirectoryChanged,
-    Event,
     ModeChanged,
     SessionClosed,
-    SessionResumed,
     SessionStarted,
 )
 from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.search import Search
-from handaxe.contract.ports.settings_store import Scope, SettingsStore
+from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
-from handaxe.disk.faults import DiskFault
 from handaxe.host.media.local import LocalMedia
 from handaxe.host.search.local import LocalSearch
 from handaxe.runtime.catalog.catalog import Catalog
@@ -50,15 +46,13 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.session.workdir import Workdir, is_inside
+from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import checked_session_id, data_home, new_session_id, session_directory
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
 from handaxe.tools import BUILTIN, loaders
 
-Listener = Callable[[Event], None]
 PathLike = str | os.PathLike[str]
 
 
@@ -95,16 +89,12 @@ class Session:
         self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
-        self._log = EventLog(directory / LOG_NAME)
-        self._log_problem: str | None = None
-        self._listeners: list[Listener] = []
-        self._is_started = False
+        self._record = Record(directory / LOG_NAME, self._opening)
+        emit = self._record.emit
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token = new_session_id()[:12]
         self._calls_made = 0
-        self._repairs = tuple(history.damage)
-
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days
         )
@@ -114,7 +104,7 @@ class Session:
             home=str(Path.home()),
             spellings=spellings,
             free_to_read=(str(results.directory),),
-            announce=lambda path: self._emit(DirectoryChanged(path=path)),
+            announce=lambda path: emit(DirectoryChanged(path=path)),
         )
         self.permissions = permission_state(
             self._configuration,
@@ -123,7 +113,7 @@ class Session:
             history.mode if history.mode not in {"plan", "bypassPermissions"} else None,
         )
         self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
-        ledger, edits = ReadLedger(self._emit), AppliedEdits(self._emit)
+        ledger, edits = ReadLedger(emit), AppliedEdits(emit)
         self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
         self._repaired = self._changes.repair(resumed=session_id is not None)
         files = self._changes.files
@@ -140,15 +130,16 @@ class Session:
             Settings: self.settings,
             SettingsStore: self._configuration.store(files),
         }
+        rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
         self._live = LiveSettings(
             self._configuration,
             self.permissions,
             self.workdir,
             roots=lambda more: working_directories(root, (*add_dirs, *more))[0],
             offers=offers,
-            emit=self._emit,
+            emit=emit,
         )
-        self._hooks = SessionHooks(hooks, self._configuration, emit=self._emit, keep=results.keep)
+        self._hooks = SessionHooks(hooks, self._configuration, emit=emit, keep=results.keep)
         names, own = sort_tools(tools)
         self.catalog = Catalog(
             loaders(),
@@ -165,9 +156,9 @@ class Session:
             files=files,
             policy=policy,
             hooks=self._hooks.hooks,
-            emit=self._emit,
+            emit=emit,
             results=results,
-            asker=Broker(on_ask, self.permissions, self._keep_rules) if on_ask else None,
+            asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
             checkpoints=self._changes,
             transcript_path=str(directory / LOG_NAME),
         )
@@ -175,9 +166,10 @@ class Session:
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
-            recall=self._log.result_of,
+            recall=self._record.log.result_of,
         )
-        self._resume(history, ledger, edits)
+        resume_state(history, ledger, edits, self.workdir)
+        resume_calls(history, self.id, self._record, self._pipeline)
 
     @property
     def settings(self) -> Settings:
@@ -217,13 +209,10 @@ class Session:
             # The cancelled calls write their results as soon as they get their turn.
             await asyncio.sleep(0)
         await self._hooks.end(self._collaborators)
-        if self._is_started:
-            self._emit(SessionClosed())
+        if self._record.is_started:
+            self._record.emit(SessionClosed())
         await self._changes.close(self.settings.undo)
-        try:
-            await self._log.close()
-        except (DiskFault, OSError) as error:
-            self._log_problem = str(error)
+        await self._record.close()
 
     async def call(
         self,
@@ -250,7 +239,7 @@ class Session:
         self._hooks.follow()
         result = await self._pipeline.call(call)
         self._configuration.pause()
-        return self._noted(result)
+        return self._record.noted(result)
 
     async def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
@@ -261,7 +250,7 @@ class Session:
         self._live.follow()
         self._hooks.follow()
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
-        return [self._noted(result) for result in results]
+        return [self._record.noted(result) for result in results]
 
     async def undo(
         self,
@@ -282,7 +271,7 @@ class Session:
         if self._is_closed:
             return self._refused(call)
         wanted = Wanted(call_id=call_id, only=only, redo=redo, force=force)
-        return self._noted(await HostUndo(self._collaborators).undo(call.id, wanted))
+        return self._record.noted(await HostUndo(self._collaborators).undo(call.id, wanted))
 
     def history(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call of this session that changed a file, oldest first."""
@@ -303,7 +292,7 @@ class Session:
             raise SetupError(f"{mode!r} is not a permission mode.")
         refuse_mode(self.settings, parsed)
         self.permissions.set_mode(parsed)
-        self._emit(ModeChanged(mode=parsed))
+        self._record.emit(ModeChanged(mode=parsed))
 
     def tools(self, provider: str = "json-schema") -> list[dict[str, Any]]:
         """The schemas of the tools on offer, in a provider's dialect."""
@@ -342,81 +331,24 @@ class Session:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        return self._record.subscribe(listener)
 
     def flush(self) -> None:
         """Write every event so far to the log, for whoever is about to show a result."""
-        try:
-            self._log.flush()
-        except (DiskFault, OSError) as error:
-            self._log_problem = str(error)
+        self._record.flush()
 
     def new_call_id(self) -> str:
         """An id no other call has."""
         self._calls_made += 1
         return f"call_{self._token}_{self._calls_made}"
 
-    def _resume(self, history: History, ledger: ReadLedger, edits: AppliedEdits) -> None:
-        """Go on where the log ends; calls that were cut off get the result they lack."""
-        if history.started is None and not history.calls:
-            return
-        self._is_started = True
-        for call_id, offset in history.results.items():
-            self._log.replay(call_id, offset)
-        for call in history.calls.values():
-            self._pipeline.knows(call.call_id, call.tool, call.input)
-        for seen in history.seen:
-            ledger.replay(seen)
-        for edit in history.edits:
-            edits.replay(edit)
-        directory = history.directory
-        if directory and any(is_inside(directory, root) for root in self.workdir.roots):
-            self.workdir.current = directory
-        self._emit(SessionResumed(session_id=self.id, version=__version__, repairs=self._repairs))
-        for call in history.open_calls:
-            cut_off = ToolResult.from_fault(Cancelled(started=True))
-            result = msgspec.structs.replace(cut_off, id=call.call_id, tool=call.tool, data={})
-            self._emit(CallFinished(call_id=call.call_id, result=result))
-
-    async def _keep_rules(self, rules: tuple[str, ...], how: Remember) -> None:
-        """Write allow rules into the project's local settings, or into the user's."""
-        store: SettingsStore = self._collaborators.offers[SettingsStore]
-        scope: Scope = "local" if how == "project" else "user"
-        if scope == "user":
-            rules = tuple(anchored(rule, self.workdir.root) for rule in rules)
-        setting, file = store.find("permissions.allow"), store.file_of(scope)
-        listed = zip(setting.value or (), setting.origins, strict=False)
-        kept = [rule for rule, origin in listed if origin.file == file]
-        await store.change("permissions.allow", list(dict.fromkeys((*kept, *rules))), scope)
-
-    def _emit(self, event: Event) -> None:
-        if not self._is_started:
-            self._is_started = True
-            self._emit(
-                SessionStarted(
-                    session_id=self.id,
-                    root=self.workdir.root,
-                    mode=self.permissions.mode,
-                    version=__version__,
-                )
-            )
-        event = msgspec.structs.replace(event, at=time.time())
-        try:
-            self._log.append(event)
-        except (DiskFault, OSError) as error:
-            self._log_problem = str(error)
-        if self._listeners:
-            loop = asyncio.get_running_loop()
-            for listener in self._listeners:
-                loop.call_soon(listener, event)
-
-    def _noted(self, result: ToolResult) -> ToolResult:
-        """The result, saying so if the log could not take it."""
-        if self._log_problem is None:
-            return result
-        note = f"The event log could not be written: {self._log_problem}."
-        return msgspec.structs.replace(result, notes=(*result.notes, note))
+    def _opening(self) -> SessionStarted:
+        return SessionStarted(
+            session_id=self.id,
+            root=self.workdir.root,
+            mode=self.permissions.mode,
+            version=__version__,
+        )
 
     def _refused(self, call: ToolCall) -> ToolResult:
         refused = ToolResult.from_fault(Cancelled(started=False))

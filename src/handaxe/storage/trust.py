@@ -13,7 +13,8 @@ import msgspec
 from handaxe.contract.faults import SetupError
 from handaxe.disk import atomic
 
-FILE_NAME = "trust.json"
+FILE_NAME = "handaxe-trust.json"
+"""A name of its own, so that it is protected wherever the data directory lies."""
 _MAX_BYTES = 16 << 20
 
 

@@ -70,6 +70,18 @@ def test_too_little_memory_means_one_retry_without_the_largest_files(root, tmp_p
     assert names(answer(rg, root), root) == ["a.txt", "b/c.txt"]
 
 
+def test_what_came_before_a_failure_is_not_told_twice(root, tmp_path):
+    rg = stand_in(
+        tmp_path,
+        'case " $* " in *" --max-filesize=256M "*) exec $RG "$@";; esac\n'
+        "printf './a.txt\\0001:foo\\n'; echo 'memory allocation failed' >&2; exit 134",
+    )
+
+    found = answer(rg, root, mode="content")
+
+    assert lines(found, root) == ["a.txt:1:foo", "b/c.txt:1:foo"]
+
+
 def test_a_second_refusal_is_final(root, tmp_path):
     log = tmp_path / "log"
     rg = stand_in(tmp_path, f"echo run >> {log}; echo 'os error 11' >&2; exit 101")

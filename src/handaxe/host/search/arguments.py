@@ -10,6 +10,7 @@ from handaxe.contract.ports.search import BadQuery, QueryPart, TextQuery
 VCS_NAMES = (".git", ".hg", ".svn", ".jj", ".sl")
 MAX_PATTERN_BYTES = 60_000
 TOO_LARGE_MIB = 256
+PREVIEW_BYTES = 2_000
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -32,7 +33,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
     is_sorted: bool = False
     one_thread: bool = False
-    limit_size: bool = False
+    saves_memory: bool = False
+    """Leaves out the largest files; one that was asked for by name is shown without marks."""
     with_ignored: bool = False
     without_parents: bool = False
     in_binary: bool = False
@@ -92,6 +94,8 @@ def _output(query: TextQuery, manner: Manner, marks: Marks) -> Iterable[str]:
     yield "--line-number"
     if needs_json(query):
         yield "--json"
+    elif manner.saves_memory and query.is_file:
+        yield from ("--heading", f"--max-columns={PREVIEW_BYTES}", "--max-columns-preview")
     else:
         yield "--heading"
         yield f"--replace={marks.start.decode()}${{0}}{marks.end.decode()}"
@@ -121,7 +125,10 @@ def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
         yield "--sort=path"
     if manner.one_thread:
         yield "--threads=1"
-    if manner.limit_size:
+    if query.is_file:
+        # Mapped into memory a file counts as memory, so that is only for lines of any length.
+        yield "--mmap" if manner.saves_memory else "--no-mmap"
+    elif manner.saves_memory:
         yield f"--max-filesize={TOO_LARGE_MIB}M"
     if manner.in_binary:
         yield "--binary"

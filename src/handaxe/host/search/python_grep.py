@@ -32,7 +32,7 @@ class PythonGrep:
         self._hides = hides
         self._marks = Marks.fresh()
         self._filter = FileFilter(query)
-        self._scanner = Scanner(query, self._marks)
+        self._scanner = Scanner(query, self._marks, watch)
         self._counted = {"binary": 0, "too_large": 0, "unreadable": 0}
         self._walk: Walk | None = None
         self._ignored_files: list[str] = []

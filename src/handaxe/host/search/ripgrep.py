@@ -41,6 +41,10 @@ class RipgrepFailed(Exception):
     """ripgrep could not run or broke off; what it said is the message."""
 
 
+class _Again(Exception):
+    """The answer has to be begun again, more modestly."""
+
+
 class Ripgrep:
     """One query on its way."""
 
@@ -58,12 +62,23 @@ class Ripgrep:
         self._watch = watch
         self._hides = hides
         self._marks = Marks.fresh()
-        self._manner = Manner(without_parents=place.is_ignored)
+        self._one_thread = False
+        self._saves_memory = False
         self._last = Run()
         self._is_complete = True
 
     def answer(self) -> TextFound:
-        """The asked-for part of the answer."""
+        """The asked-for part of the answer.
+
+        What the machine was short of is asked for once more in a smaller way, from the start.
+        """
+        while True:
+            try:
+                return self._answer()
+            except _Again:
+                continue
+
+    def _answer(self) -> TextFound:
         mode = self._query.mode
         found = (
             self._lines()
@@ -130,6 +145,10 @@ class Ripgrep:
 
     def _lines(self) -> TextFound:
         end = self._query.end
+        if self._query.is_file:
+            page = self._page()
+            self._sorted_run(page, None)
+            return self._page_found(page)
         if end is not None:
             page = self._page()
             glanced = self._sorted_run(page, time.monotonic() + GLANCE_S)
@@ -220,16 +239,8 @@ class Ripgrep:
                     example = min(example, path) if example else path
             return files >= SECOND_LOOK_FILES
 
-        manner = msgspec.structs.replace(
-            manner, counts_only=True, without_parents=self._place.is_ignored
-        )
-        outcome = run(
-            command(self._program, self._query, self._place.target, manner, self._marks),
-            self._place.directory,
-            CountStream(take).feed,
-            self._watch,
-            self._watch.part(SECOND_LOOK_S),
-        )
+        manner = msgspec.structs.replace(manner, counts_only=True)
+        outcome = self._start(CountStream(take).feed, manner, self._watch.part(SECOND_LOOK_S))
         if not files:
             return []
         return [
@@ -250,18 +261,14 @@ class Ripgrep:
         return lambda path: hides(prefix + os.fsdecode(path))
 
     def _run(self, feed: Feed, manner: Manner | None = None, ends_at: float | None = None) -> Run:
-        """Run ripgrep; what the machine lacks is asked for once more in a smaller way."""
-        manner = msgspec.structs.replace(
-            manner or self._manner, without_parents=self._place.is_ignored
-        )
-        outcome = self._try(feed, manner, ends_at)
-        if outcome.lacked_threads:
-            manner = msgspec.structs.replace(manner, one_thread=True)
-            outcome = self._try(feed, manner, ends_at)
-        elif outcome.lacked_memory:
-            manner = msgspec.structs.replace(manner, limit_size=True, one_thread=True)
-            outcome = self._try(feed, manner, ends_at)
+        outcome = self._start(feed, manner or Manner(), ends_at)
         self._last = outcome
+        if outcome.lacked_threads and not self._one_thread:
+            self._one_thread = True
+            raise _Again
+        if outcome.lacked_memory and not self._saves_memory:
+            self._saves_memory = self._one_thread = True
+            raise _Again
         if outcome.crashed:
             raise RipgrepFailed(_said(outcome))
         if outcome.ending == "finished" and outcome.exit_code == 2:
@@ -270,7 +277,13 @@ class Ripgrep:
             self._is_complete = False
         return outcome
 
-    def _try(self, feed: Feed, manner: Manner, ends_at: float | None) -> Run:
+    def _start(self, feed: Feed, manner: Manner, ends_at: float | None) -> Run:
+        manner = msgspec.structs.replace(
+            manner,
+            without_parents=self._place.is_ignored,
+            one_thread=self._one_thread,
+            saves_memory=self._saves_memory,
+        )
         line = command(self._program, self._query, self._place.target, manner, self._marks)
         try:
             return run(line, self._place.directory, feed, self._watch, ends_at)

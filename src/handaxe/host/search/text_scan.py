@@ -10,6 +10,7 @@ from itertools import accumulate
 from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search.arguments import TOO_LARGE_MIB, Marks
 from handaxe.host.search.rust_regex import translate
+from handaxe.host.search.watch import Watch
 
 CHUNK_BYTES = 32 << 20
 MAX_BYTES = TOO_LARGE_MIB << 20
@@ -29,7 +30,7 @@ class NotSearched(Exception):
 class Scanner:
     """Looks for one pattern in many files."""
 
-    def __init__(self, query: TextQuery, marks: Marks) -> None:
+    def __init__(self, query: TextQuery, marks: Marks, watch: Watch) -> None:
         known = translate(query.pattern, multiline=query.multiline)
         flags = re.MULTILINE | (re.IGNORECASE if query.ignore_case else 0)
         try:
@@ -39,6 +40,7 @@ class Scanner:
         self._literal = "" if query.ignore_case else known.literal
         self._raw_literal = self._literal.encode("utf-8", "surrogateescape")
         self._query = query
+        self._watch = watch
         self._start, self._end = marks.start.decode(), marks.end.decode()
 
     def count(self, path: str, *, dir_fd: int, first_only: bool, in_binary: bool = False) -> int:
@@ -90,13 +92,16 @@ class Scanner:
                 raise NotSearched("too_large")
             data = file.read(CHUNK_BYTES).removeprefix(_MARK)
             line = 1
-            while data:
+            while data and not self._watch.is_over():
                 if not in_binary and b"\0" in data:
                     raise NotSearched("binary")
                 more = file.read(CHUNK_BYTES)
-                if more and (self._query.multiline or b"\n" not in data):
+                if more and self._query.multiline:
                     data += more
                     continue
+                if more and b"\n" not in data:
+                    # One line of such a length is not worth its weight in memory.
+                    raise NotSearched("too_large")
                 cut = data.rfind(b"\n") + 1 if more else len(data)
                 if self._raw_literal in data:
                     yield data[:cut].decode("utf-8", "surrogateescape"), line
