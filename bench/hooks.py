@@ -27,15 +27,15 @@ class Nothing(Tool[NothingArgs]):
     effects = Effects.pure()
     search_hint = "nothing"
 
-    async def call(self, args: NothingArgs, ctx: object) -> ToolResult:  # noqa: ARG002
+    async def call(self, args: NothingArgs, ctx: object) -> ToolResult:
         return ToolResult("done")
 
 
-async def watch(event: dict) -> None:  # noqa: ARG001
+async def watch(event: dict) -> None:
     return None
 
 
-async def add(event: dict) -> dict:  # noqa: ARG001
+async def add(event: dict) -> dict:
     return {"hookSpecificOutput": {"additionalContext": "x"}}
 
 

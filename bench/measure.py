@@ -11,7 +11,9 @@ from typing import Any
 Work = Callable[[], Awaitable[Any]]
 
 
-async def interleaved(contenders: dict[str, Work], rounds: int, warm_up: int = 3) -> dict[str, float]:
+async def interleaved(
+    contenders: dict[str, Work], rounds: int, warm_up: int = 3
+) -> dict[str, float]:
     """The median seconds of each contender, taken in turns so that noise hits all alike."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + warm_up):

@@ -126,7 +126,13 @@ async def read_deep_window(root: Path) -> None:
         contenders = {"ours": ours, "floor": sync(lambda: raw_window(path, 1_000_000, 100))}
         found = await interleaved(contenders, 15)
         extra = f"peak memory +{peak_memory_mb() - before:.1f} MB (< 16)"
-        report("window at line 1,000,000 of 50 MB", found["ours"], found["floor"], "<= 1.6x", extra=extra)
+        report(
+            "window at line 1,000,000 of 50 MB",
+            found["ours"],
+            found["floor"],
+            "<= 1.6x",
+            extra=extra,
+        )
     os.unlink(path)
 
 
@@ -233,7 +239,10 @@ async def edit_memory(root: Path) -> None:
     (root / "m.py").write_text("".join(LINE.format(i) for i in range(lines)))
     needle = LINE.format(lines // 2).rstrip()
     out = subprocess.run(
-        [sys.executable, "-c", MEMORY_OF_EDIT, str(root), needle], capture_output=True, text=True, check=True
+        [sys.executable, "-c", MEMORY_OF_EDIT, str(root), needle],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     print(f"{'memory of an Edit in 100 MB':44} +{float(out.stdout):.0f} MB{'':32} < 300 MB")
 
@@ -253,7 +262,11 @@ async def cold_start(root: Path) -> None:
 
     found = await interleaved({name: start(command) for name, command in commands.items()}, 25)
     for name, goal in (("version", "<= 2x"), ("import", "<= 5x"), ("call", "<= 9x")):
-        shown = {"version": "handaxe --version", "import": "import handaxe", "call": "handaxe call Read"}
+        shown = {
+            "version": "handaxe --version",
+            "import": "import handaxe",
+            "call": "handaxe call Read",
+        }
         report(f"cold start: {shown[name]}", found[name], found["floor"], goal)
 
 
@@ -266,7 +279,9 @@ async def idle_sessions(root: Path) -> None:
     sessions = [Session(root) for _ in range(1000)]
     for session in sessions:
         await session.call("Read", file_path="tiny.txt")
-    print(f"{'1,000 idle sessions, one call each':44} +{resident_mb() - before:.0f} MB{'':32} < 150 MB in all")
+    print(
+        f"{'1,000 idle sessions, one call each':44} +{resident_mb() - before:.0f} MB{'':32} < 150 MB in all"
+    )
     for session in sessions:
         await session.close()
 

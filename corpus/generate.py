@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a script, not a package
 """Writes the generated part of the edit corpus: `python corpus/generate.py`.
 
 Every case is made from a text whose right answer is known before it is distorted: the edit is done

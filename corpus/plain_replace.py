@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a script, not a package
 """An engine to compare with: UTF-8 only, exact only. Also the shortest adapter there can be.
 
 python corpus/run.py --command "python corpus/plain_replace.py"

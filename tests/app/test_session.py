@@ -110,7 +110,9 @@ async def test_presets_and_lists_choose_tools(project):
 async def test_an_own_tool_gets_schema_coercion_permission_and_store_for_nothing(project):
     @handaxe.tool(effects=Effects.none(), uses=(Files, Workdir))
     async def line_count(
-        file_path: Annotated[str, "The file."], times: Annotated[int, "How often."], ctx: ToolContext
+        file_path: Annotated[str, "The file."],
+        times: Annotated[int, "How often."],
+        ctx: ToolContext,
     ) -> ToolResult:
         """Count lines."""
         path = ctx[Workdir].resolve(file_path)
@@ -123,7 +125,9 @@ async def test_an_own_tool_gets_schema_coercion_permission_and_store_for_nothing
         result = await session.call("line_count", file_path="a.txt", times="2")
         assert result.text == "2 lines\n2 lines\n"
         assert result.notes
-        assert (await session.call("line_count", file_path="a.txt", times="x")).code == "call.bad_input"
+        assert (
+            await session.call("line_count", file_path="a.txt", times="x")
+        ).code == "call.bad_input"
         denied = await session.call("line_count", file_path="secret.txt", times=1)
         assert denied.code == "permission.denied"
         asked = await session.call("line_count", file_path="/etc/passwd", times=1)
@@ -183,7 +187,9 @@ async def test_a_session_is_resumed_with_what_it_knew(project):
     (project / "a.txt").write_text("one\n")
     async with Session(project, permission_mode="acceptEdits", session_id="s1") as session:
         await session.call("Read", file_path="a.txt")
-        edit = ToolCall("e1", "Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"})
+        edit = ToolCall(
+            "e1", "Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+        )
         first = await session.run(edit)
     async with Session(project, permission_mode="acceptEdits", session_id="s1") as session:
         replayed = await session.run(edit)
@@ -371,7 +377,11 @@ async def test_a_hard_link_to_the_outside_asks(project, tmp_path):
 async def test_an_environment_variable_chooses_the_simple_preset(project, monkeypatch):
     monkeypatch.setenv("HANDAXE_SIMPLE", "1")
     async with Session(project) as session:
-        assert {"Edit", "Read"} <= {tool["name"] for tool in session.tools()} <= {"Bash", "Edit", "Read"}
+        assert (
+            {"Edit", "Read"}
+            <= {tool["name"] for tool in session.tools()}
+            <= {"Bash", "Edit", "Read"}
+        )
 
 
 @pytest.mark.proves("TC-6")

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from handaxe.contract.effects import Effects, Resource
 
 PATHS = st.sampled_from(["/", "/p", "/p/a", "/p/a/b", "/p/ab", "/q"])
-RESOURCES = st.lists(st.builds(Resource, st.sampled_from(["path", "state"]), PATHS), max_size=2).map(tuple)
+RESOURCES = st.lists(
+    st.builds(Resource, st.sampled_from(["path", "state"]), PATHS), max_size=2
+).map(tuple)
 EFFECTS = st.builds(Effects, RESOURCES, RESOURCES, st.booleans(), st.booleans(), st.booleans())
 
 

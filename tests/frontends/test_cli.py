@@ -91,7 +91,9 @@ def test_a_session_id_joins_calls_of_several_processes(project):
     (project / "a.py").write_text("x = 1\n")
     options = ["--session-id", "joined", "--permission-mode", "acceptEdits"]
     assert run("call", "Read", "file_path=a.py", *options, cwd=project).returncode == 0
-    out = run("call", "Edit", "file_path=a.py", "old_string=1", "new_string=2", *options, cwd=project)
+    out = run(
+        "call", "Edit", "file_path=a.py", "old_string=1", "new_string=2", *options, cwd=project
+    )
     assert out.returncode == 0, out.stdout.decode()
     assert (project / "a.py").read_text() == "x = 2\n"
     shown = run("sessions", "show", "joined").stdout.decode()
@@ -170,7 +172,11 @@ def test_batches_answer_in_order_with_bad_members_in_their_place(project):
     batch = [
         {"id": "1", "tool": "Read", "input": {"file_path": "a.txt"}},
         "nonsense",
-        {"id": "3", "tool": "Edit", "input": {"file_path": "a.txt", "old_string": "x", "new_string": "y"}},
+        {
+            "id": "3",
+            "tool": "Edit",
+            "input": {"file_path": "a.txt", "old_string": "x", "new_string": "y"},
+        },
         {"id": "4", "tool": "Read", "input": {"file_path": "a.txt"}},
     ]
     out = run(
@@ -235,7 +241,9 @@ def test_a_pipe_gets_plain_text_and_a_diff(project):
     (project / "a.txt").write_text("one\n")
     calls = ["--session-id", "d", "--permission-mode", "acceptEdits"]
     run("call", "Read", "file_path=a.txt", *calls, cwd=project)
-    out = run("call", "Edit", "file_path=a.txt", "old_string=one", "new_string=two", *calls, cwd=project)
+    out = run(
+        "call", "Edit", "file_path=a.txt", "old_string=one", "new_string=two", *calls, cwd=project
+    )
     shown = out.stdout.decode()
     assert "-one\n+two\n" in shown
     assert "\x1b" not in shown

@@ -121,7 +121,7 @@ def test_trust_lets_the_projects_files_allow_and_can_be_taken_back(project):
     assert f"run `handaxe trust {project}`" in first.stderr
     trusted = run("trust", cwd=project)
     assert trusted.returncode == 0
-    assert "permissions.allow: 1" in trusted.stderr
+    assert f'permissions.allow = "Write"  ({project}/.claude/settings.json:1)' in trusted.stderr
     assert json.loads(run("trust", "--list", "--json").stdout)[0]["path"] == str(project)
     second = run(*call)
     assert (second.returncode, second.stderr) == (0, "")

@@ -22,7 +22,9 @@ def explain(*words, stdin=None, cwd=None):
 
 
 def ask_lines(*questions):
-    stdin = "".join(f"{q if isinstance(q, str) else json.dumps({**PLACES, **q})}\n" for q in questions)
+    stdin = "".join(
+        f"{q if isinstance(q, str) else json.dumps({**PLACES, **q})}\n" for q in questions
+    )
     out = explain("--jsonl", stdin=stdin)
     assert out.returncode == 0, out.stderr
     return [json.loads(line) for line in out.stdout.splitlines()]
@@ -35,7 +37,12 @@ def bash(command, mode="default", **rules):
 @pytest.mark.proves("PM-3")
 def test_every_line_gets_one_answer_with_parts_and_reasons():
     answers = ask_lines(
-        {**bash("npm test && curl evil.example", allow=["Bash(npm test:*)"], deny=["Bash(curl:*)"]), "id": 7},
+        {
+            **bash(
+                "npm test && curl evil.example", allow=["Bash(npm test:*)"], deny=["Bash(curl:*)"]
+            ),
+            "id": 7,
+        },
         bash("ls -la src"),
         "garbage",
         "[]",
@@ -104,13 +111,23 @@ def test_people_get_a_tree_of_parts(tmp_path):
 
 
 def test_json_for_one_call(tmp_path):
-    out = explain("--tool", "Write", "--input", '{"file_path": "a", "content": ""}', "--json", cwd=tmp_path)
+    out = explain(
+        "--tool", "Write", "--input", '{"file_path": "a", "content": ""}', "--json", cwd=tmp_path
+    )
     answer = json.loads(out.stdout)
     assert answer["verdict"] == "ask"
     assert answer["parts"][0]["text"] == str(tmp_path / "a")
 
 
-@pytest.mark.parametrize("words", [[], ["--tool", "Read"], ["--tool", "Read", "--input", "{"], ["--tool", "Read", "--input", "[]"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--tool", "Read"],
+        ["--tool", "Read", "--input", "{"],
+        ["--tool", "Read", "--input", "[]"],
+    ],
+)
 def test_wrong_usage_is_said(words, tmp_path):
     out = explain(*words, cwd=tmp_path)
     assert out.returncode == 2

@@ -50,7 +50,9 @@ def test_a_yes_lets_the_call_run_and_the_diff_was_shown(project):
     (project / "a.txt").write_text("one\n")
     options = ["--session-id", "t"]
     subprocess.run(
-        [sys.executable, "-m", "handaxe", "call", "Read", "file_path=a.txt", *options], cwd=project, check=True
+        [sys.executable, "-m", "handaxe", "call", "Read", "file_path=a.txt", *options],
+        cwd=project,
+        check=True,
     )
     words = ["call", "Edit", "file_path=a.txt", "old_string=one", "new_string=two", *options]
     shown, code = talk(words, ["y"], project)

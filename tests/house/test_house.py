@@ -62,7 +62,7 @@ def test_the_table_of_tools_is_sorted_and_names_what_it_loads():
 
 
 def test_every_tool_module_is_in_the_table():
-    prompts = {p for p in (SOURCE / "tools").rglob("*.md")}
+    prompts = set((SOURCE / "tools").rglob("*.md"))
     listed = set(BUILTIN.values())
     for prompt in prompts:
         parts = prompt.relative_to(SOURCE).with_suffix("").parts
@@ -103,7 +103,9 @@ def test_public_names_are_the_ones_that_are_exported():
 
 
 def test_importing_handaxe_loads_nothing_heavy():
-    code = "import sys; before = set(sys.modules); import handaxe; print(*set(sys.modules) - before)"
+    code = (
+        "import sys; before = set(sys.modules); import handaxe; print(*set(sys.modules) - before)"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in out.stdout.split()}
     third_party = {name for name in loaded if name not in sys.stdlib_module_names}

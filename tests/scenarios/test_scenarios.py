@@ -16,4 +16,8 @@ async def test_scenario_plays_as_written(path: Path, project: Path, tmp_path: Pa
 
 
 def test_there_are_scenarios_for_every_folder():
-    assert all(any(folder.glob("*.toml")) for folder in HERE.iterdir() if folder.is_dir() and folder.name != "__pycache__")
+    assert all(
+        any(folder.glob("*.toml"))
+        for folder in HERE.iterdir()
+        if folder.is_dir() and folder.name != "__pycache__"
+    )

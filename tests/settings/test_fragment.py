@@ -36,7 +36,7 @@ MISTAKES = """
 {"env": 1}                                `env` must be an object, not 1
 {"hooks": {"Stop": [4]}}                  `hooks.Stop` item 1 must be an object, not 4
 {"hooks": {"Stop": {}}}                   `hooks.Stop` must be a list, not {}
-"""  # noqa: E501 - a table
+"""
 
 
 @pytest.mark.proves("ST-2")

@@ -8,6 +8,7 @@ import pytest
 import handaxe
 from handaxe import Session
 from handaxe.contract.events import ModeChanged, SettingsChanged
+from handaxe.settings import places
 
 
 def write(path: Path, data) -> None:
@@ -134,6 +135,18 @@ async def test_settings_can_forbid_modes_at_the_start_and_later(project, own):
         assert result.code == "permission.asked"
         assert session.permissions.mode == "default"
     assert [event.mode for event in told if isinstance(event, ModeChanged)] == ["default"]
+
+
+async def test_managed_settings_can_keep_arguments_from_allowing(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "MANAGED_DIRECTORIES", (str(tmp_path / "managed"),))
+    write(
+        tmp_path / "managed" / "managed-settings.json",
+        {**permissions(deny=["Edit(/x)"]), "allowManagedPermissionRulesOnly": True},
+    )
+    async with Session(project, allow=["Write"], deny=["Read(/y)"]) as session:
+        assert (await session.call("Write", file_path="a", content="")).code == "permission.asked"
+        found = {(rule.text, rule.source) for rule in session.permissions.rules}
+        assert found == {("Edit(/x)", "policy"), ("Read(/y)", "flags")}
 
 
 async def test_a_session_can_be_opened_without_any_settings_file(project, own, readme):

@@ -66,6 +66,7 @@ def test_every_member_and_item_has_its_line():
         ('{"a": NaN}', 1, "value"),
         ('{"a": 01}', 1, "value"),
         ('{"a": "x\ny"}', 1, "not valid"),
+        ('{"a": "\\ud800"}', 1, "surrogate"),
         ('{} {"a": 1}', 1, "behind the end"),
         ("[" * 200, 1, "nested"),
         ("9" * 5000, 1, "too long"),

@@ -174,6 +174,22 @@ async def test_a_pin_gets_a_copy_of_its_own_before_the_file_is_written_in_place(
     assert file.read_bytes() == LARGE
 
 
+async def test_undoing_a_mode_keeps_a_large_file_apart_from_its_pin(desk, project):
+    file = project / "a.bin"
+    file.write_bytes(LARGE)
+    file.chmod(0o640)
+    await desk.checkpoints.before("c", "chmod", Effects.on(str(file)))
+    file.chmod(0o600)
+    await desk.checkpoints.after("c")
+    await desk.undo()
+    assert file.stat().st_nlink == 1
+    with file.open("r+b") as opened:
+        opened.write(b"in place")
+    await desk.undo(Wanted(redo=True, force=True), "redo")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_bytes() == LARGE
+
+
 async def test_a_kept_content_that_somebody_spoilt_is_not_put_back(desk, project):
     file = project / "a.bin"
     file.write_bytes(LARGE)

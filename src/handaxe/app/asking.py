@@ -27,7 +27,8 @@ class Broker(Asker):
         state: PermissionState,
         keeper: "RuleKeeper",
     ) -> None:
-        self._on_ask = on_ask
+        # What a host's function really gives back is anybody's guess.
+        self._on_ask: Callable[[PermissionRequest], Awaitable[object]] = on_ask
         self._state = state
         self._keeper = keeper
         self._one_at_a_time = asyncio.Lock()
@@ -53,7 +54,7 @@ class Broker(Asker):
 
     async def _answer(self, request: PermissionRequest) -> Allow | Deny:
         try:
-            answer: object = await self._on_ask(request)
+            answer = await self._on_ask(request)
         except Exception as error:  # noqa: BLE001 - a failing callback must not turn into a yes
             _log.warning("on_ask failed", exc_info=error)
             return Deny(f"The permission callback failed ({type(error).__name__}: {error}).")

@@ -56,7 +56,10 @@ def permission_state(
         raise SetupError(f"{wanted!r} is not a permission mode. Modes: {names}.")
     refuse_mode(configuration.settings, chosen)
     texts = configuration.rules("flags")
+    only_managed = configuration.settings.allow_managed_permission_rules_only
     for behaviour, given in rules.items():
+        if only_managed and behaviour == "allow":
+            continue
         listed = split_rules(given) if isinstance(given, str) else given
         texts += [RuleText(text, behaviour, "flags") for text in listed]
     for source in FILE_SOURCES:

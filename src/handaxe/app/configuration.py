@@ -58,6 +58,8 @@ class Configuration:
         self._trusted = trusted
         self._sources = read_sources(sources)
         self._files = SettingsFiles(all_places(root, self._sources))
+        self.changed_files: tuple[str, ...] = ()
+        """Those that changed when something last did."""
         self._looked_at = self._paused_at = time.monotonic()
         self._join()
 
@@ -81,6 +83,7 @@ class Configuration:
         self._looked_at = at
         changed = self._files.refresh()
         if changed:
+            self.changed_files = changed
             self._join()
         self.pause()
         return changed

@@ -1,6 +1,7 @@
 """Settings that change while a session runs, carried into the parts that hold them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
@@ -37,24 +38,31 @@ class LiveSettings:
         self._roots = roots
         self._offers = offers
         self._emit = emit
+        self._joined = configuration.merged
+        self._told = configuration.warnings
 
     def follow(self) -> bool:
         """Take in what was changed on disk; whether anything was."""
-        before = self._configuration.warnings
-        changed = self._configuration.refresh()
-        if not changed:
+        configuration = self._configuration
+        configuration.refresh()
+        # A change made by a call of this session has been read already, but not carried on.
+        if configuration.merged is self._joined:
             return False
+        self._joined = configuration.merged
         for source in FILE_SOURCES:
-            rules = self._configuration.rules(source)
+            rules = configuration.rules(source)
             if rules != list(self._permissions.rules_from(source)):
                 self._permissions.replace_rules(source, rules)
-        self._workdir.roots = self._roots(self._configuration.directories()[0])
-        self._offers[Settings] = self._configuration.settings
-        if mode_problem(self._configuration.settings, self._permissions.mode):
+        with suppress(SetupError):
+            # A directory that has just gone is no reason to stop: the others stay as they were.
+            self._workdir.roots = self._roots(configuration.directories()[0])
+        self._offers[Settings] = configuration.settings
+        if mode_problem(configuration.settings, self._permissions.mode):
             self._permissions.set_mode("default")
             self._emit(ModeChanged(mode="default"))
-        new = tuple(told for told in self._configuration.warnings if told not in before)
-        self._emit(SettingsChanged(files=changed, warnings=new))
+        new = tuple(told for told in configuration.warnings if told not in self._told)
+        self._told = configuration.warnings
+        self._emit(SettingsChanged(files=configuration.changed_files, warnings=new))
         return True
 
 

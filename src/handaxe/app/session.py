@@ -250,6 +250,7 @@ class Session:
         self._live.follow()
         self._hooks.follow()
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
+        self._configuration.pause()
         return [self._record.noted(result) for result in results]
 
     async def undo(
@@ -296,7 +297,6 @@ class Session:
 
     def tools(self, provider: str = "json-schema") -> list[dict[str, Any]]:
         """The schemas of the tools on offer, in a provider's dialect."""
-        self._live.follow()
         return [self.schema_of(tool, provider) for tool in self.catalog.offered()]
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:

@@ -18,6 +18,7 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![0-9A-Za-z.+-])")
 _WORD = re.compile(r"[A-Za-z]+")
 _WORDS = {"true": True, "false": False, "null": None}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MISSING = object()
 _DECODER = json.JSONDecoder()
 
@@ -113,9 +114,12 @@ class LocatedJson:
 
     def _string(self, at: int) -> tuple[str, int]:
         try:
-            return _DECODER.raw_decode(self._text, at)
+            text, end = _DECODER.raw_decode(self._text, at)
         except json.JSONDecodeError as error:
             raise self._bad(at, f"a text is not valid JSON ({error.msg.lower()})") from None
+        if not text.isascii() and _SURROGATE.search(text):
+            raise self._bad(at, "a text holds half of a character (a lone surrogate)")
+        return text, end
 
     def _number(self, at: int, found: re.Match[str]) -> int | float:
         if len(found[0]) > _LONGEST_NUMBER:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.checkpoints import Checkpoints
@@ -131,12 +131,9 @@ class DiskCheckpoints(Checkpoints):
 
         changed = changes(found, before.left_out, look_at)
         self._journal.append(After(before.call_id, time.time(), tuple(changed)), durable=False)
-        places = {state.place for state in changed}
+        left = {state.place: state for state in changed}
         for place, state in found.items():
-            settle: Callable[[str], None] = (
-                self._store.replaced if place in places else self._store.release
-            )
-            settle(state.kept)
+            self._store.settle(state, left.get(place))
 
     def _rest_later(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""

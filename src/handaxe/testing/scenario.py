@@ -6,7 +6,7 @@ implementation can run. `{root}` in a text stands for the project's directory.
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -72,7 +72,8 @@ async def play(scenario: Scenario, root: Path, home: Path) -> list[str]:
             call_id = call.id or session.new_call_id()
             call_input = _filled(call.input, root)
             result = await session.run(ToolCall(call_id, call.tool, call_input))
-            problems += [f"call {number}: {problem}" for problem in _differences(call, result, root)]
+            differences = _differences(call, result, root)
+            problems += [f"call {number}: {difference}" for difference in differences]
     for name, content in scenario.files_after.items():
         actual = (root / name).read_bytes() if (root / name).is_file() else None
         if actual != content.encode():
@@ -87,36 +88,44 @@ def _differences(call: Call, result: ToolResult, root: Path) -> list[str]:
         found.append(f"code {result.code!r}, not {call.fault!r}: {result.text}")
     if call.text is not None and result.text != _filled(call.text, root):
         found.append(f"text {result.text!r}, not {_filled(call.text, root)!r}")
-    for piece in call.contains:
-        if _filled(piece, root) not in result.text:
-            found.append(f"text lacks {piece!r}: {result.text!r}")
-    for piece in call.lacks:
-        if _filled(piece, root) in result.text:
-            found.append(f"text has {piece!r}: {result.text!r}")
+    found += [
+        f"text lacks {piece!r}: {result.text!r}"
+        for piece in call.contains
+        if _filled(piece, root) not in result.text
+    ]
+    found += [
+        f"text has {piece!r}: {result.text!r}"
+        for piece in call.lacks
+        if _filled(piece, root) in result.text
+    ]
     data = msgspec.to_builtins(result.data)
     if not _holds(data, _filled(call.data, root)):
         found.append(f"data {data!r} lacks {call.data!r}")
-    for note in call.notes:
-        if not any(note in told for told in result.notes):
-            found.append(f"notes {result.notes!r} lack {note!r}")
+    found += [
+        f"notes {result.notes!r} lack {note!r}"
+        for note in call.notes
+        if not any(note in told for told in result.notes)
+    ]
     return found
 
 
 def _holds(actual: Any, wanted: Any) -> bool:  # noqa: ANN401 - any JSON values
-    if isinstance(wanted, dict):
-        return isinstance(actual, dict) and all(
-            key in actual and _holds(actual[key], value) for key, value in wanted.items()
-        )
-    return actual == wanted
+    if not isinstance(wanted, dict):
+        return actual == wanted
+    pairs = cast("dict[str, Any]", wanted).items()
+    return isinstance(actual, dict) and all(
+        key in actual and _holds(actual[key], value) for key, value in pairs
+    )
 
 
 def _filled(value: Any, root: Path) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, str):
         return value.replace("{root}", str(root))
     if isinstance(value, dict):
-        return {key: _filled(item, root) for key, item in value.items()}
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: _filled(item, root) for key, item in pairs}
     if isinstance(value, list):
-        return [_filled(item, root) for item in value]
+        return [_filled(item, root) for item in cast("list[Any]", value)]
     return value
 
 

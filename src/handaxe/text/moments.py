@@ -48,9 +48,7 @@ def condensed(title: str, summary: str) -> Display:
 def group(titles: Sequence[str], results: Sequence[ToolResult | None]) -> Display:
     """Several calls of one message as one list; None stands for a call that still runs."""
     done = sum(result is not None for result in results)
-    lines = tuple(
-        f"{_mark(result)} {title}" for title, result in zip(titles, results, strict=True)
-    )
+    lines = tuple(f"{_mark(result)} {title}" for title, result in zip(titles, results, strict=True))
     return (Text(f"{done} of {len(titles)} calls done"), Items(lines))
 
 

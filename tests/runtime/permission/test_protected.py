@@ -9,6 +9,7 @@ PROTECTED = """
 .yarn/plugins/x.cjs .mvn/extensions.xml .claude/settings.json .claude/hooks/x.sh
 .claude/agents/a.md .claude .claude/worktrees .CLAUDE/worktrees/x/a.py .handaxe/settings.json
 .HANDAXE/settings.local.json .mcp.json .MCP.json .claude.json .bashrc .BASHRC .bash_profile
+handaxe-trust.json etc/managed-settings.json managed-settings.d/a.json
 .bash_login .bash_aliases .bash_logout .zshrc .zprofile .zshenv .zlogin .zlogout .profile .envrc
 .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs bunfig.toml .bunfig.toml
 .bazelrc .bazelversion .bazeliskrc .pre-commit-config.yaml lefthook.yml lefthook.yaml

@@ -51,7 +51,7 @@ def collide(first, second):
 @given(STEPS, st.integers(1, 4))
 @settings(deadline=None)
 def test_every_call_runs_once_and_answers_in_the_order_asked(steps, lanes):
-    tool, bench, calls, results = run_steps(steps, lanes)
+    tool, _, calls, results = run_steps(steps, lanes)
     assert [result.id for result in results] == [call.id for call in calls]
     assert sorted(line for line in tool.story if line.startswith("start")) == sorted(
         f"start {i}" for i in range(len(steps))

@@ -91,6 +91,16 @@ async def test_no_mode_and_no_rule_changes_settings_without_a_question(project, 
     assert not (project / ".handaxe").exists()
 
 
+async def test_a_rule_set_by_a_call_holds_for_the_next_call(project):
+    (project / "a").write_text("x\n")
+    async with Session(project, on_ask=yes) as session:
+        await session.call("Config", key="permissions.deny", value=["Read(/a)"])
+        assert (await session.call("Read", file_path="a")).code == "permission.denied"
+        await session.call("Config", key="permissions.deny", remove=True)
+        await session.call("Config", key="read.line_format", value="tab", scope="user")
+        assert (await session.call("Read", file_path="a")).text == "1\tx"
+
+
 async def test_without_anybody_to_ask_nothing_changes(project):
     async with Session(project, permission_mode="bypassPermissions") as session:
         result = await session.call("Config", key="model", value="x")

@@ -4,13 +4,11 @@
 commands. Here each gets the other's word.
 """
 
-from typing import Literal
-
-from handaxe.contract.decision import Decision
+from handaxe.contract.subjects import Access
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.rules import Rule
-from handaxe.shell import SecondOpinion, ShellDecision, ShellRules
+from handaxe.shell import PathVerdict, SecondOpinion, ShellDecision, ShellRules
 from handaxe.shell import Rule as ShellRule
 from handaxe.shell import decide as decide_shell
 
@@ -26,10 +24,12 @@ def decide_command(
     """What the rules say of a bash command, part by part; pure, and never raises."""
     rules = policy.book.command_rules("Bash")
 
-    def path_verdict(path: str, access: Literal["read", "write"]) -> Decision:
+    def path_verdict(path: str, access: Access) -> PathVerdict:
         tool = "Read" if access == "read" else "Edit"
         judged = JudgedPath(path=path, real=path, access=access)
-        return decide(Request(tool=tool, read_only=access == "read", paths=(judged,)), policy)
+        request = Request(tool=tool, read_only=access == "read", paths=(judged,))
+        word = decide(request, policy)
+        return PathVerdict(word.verdict, word.reason, word.rule, word.source)
 
     return decide_shell(
         command,

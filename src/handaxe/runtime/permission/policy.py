@@ -41,7 +41,7 @@ class Policy:
         matches_command: MatchesCommand | None = None,
     ) -> None:
         self.book = book
-        self.mode = mode
+        self.mode: Mode = mode
         self.roots = tuple(normalize(root) for root in roots)
         """The working directories after links."""
         self.free_to_read = tuple(normalize(place) for place in free_to_read)

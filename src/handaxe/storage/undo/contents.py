@@ -135,22 +135,42 @@ class ContentStore:
         """How many names of an inode are pins of ours."""
         return self._pinned.get((dev, ino), 0) or len(self._names_of(dev, ino))
 
-    def unshare(self, dev: int, ino: int, content: bytes) -> None:
+    def unshare(self, dev: int, ino: int) -> None:
         """Give every pin of an inode a copy of its own, durably, before the file is written."""
         for name in self._names_of(dev, ino):
-            pin = self._pins / name
-            info = os.lstat(pin)
-            unnamed = self._pins / f".new-{os.urandom(8).hex()}"
-            fd = os.open(unnamed, _CREATE, 0o600)
-            try:
-                _write_all(fd, memoryview(content))
-                os.utime(fd, ns=(info.st_atime_ns, info.st_mtime_ns))
-                sync_file(fd)
-            finally:
-                close(fd)
+            self.separate(_PIN + name)
+
+    def separate(self, kept: str) -> None:
+        """Give a pin a copy of its own, because the pinned file itself stays in use."""
+        if not kept.startswith(_PIN):
+            return
+        pin = self._pins / kept.removeprefix(_PIN)
+        unnamed = self._pins / f".new-{os.urandom(8).hex()}"
+        source, info = open_regular(str(pin))
+        fd = os.open(unnamed, _CREATE, 0o600)
+        try:
+            if not _clone(source, fd):
+                _copy(source, fd)
+            os.utime(fd, ns=(info.st_atime_ns, info.st_mtime_ns))
+            sync_file(fd)
             unnamed.rename(pin)
-            self.replaced(_PIN + name)
-            sync_names(self._pins)
+        except BaseException:
+            unnamed.unlink(missing_ok=True)
+            raise
+        finally:
+            close(fd)
+            close(source)
+        self.replaced(kept)
+        sync_names(self._pins)
+
+    def settle(self, found: State, now: State | None) -> None:
+        """The call is over: `now` stands where `found` did, or None if nothing changed there."""
+        if now is None:
+            self.release(found.kept)
+        elif (now.dev, now.ino) == (found.dev, found.ino):
+            self.separate(found.kept)
+        else:
+            self.replaced(found.kept)
 
     def _open(self, state: State) -> int:
         kind, _, name = state.kept.partition(":")

@@ -28,7 +28,7 @@ class SharedContentGuard:
     def __call__(self, intent: Intent) -> AbstractContextManager[object]:
         """Hold the intent durably while the file is written."""
         dev = os.stat(intent.path, follow_symlinks=False).st_dev
-        self._store.unshare(dev, intent.ino, intent.old)
+        self._store.unshare(dev, intent.ino)
         return self._journal(intent)
 
 

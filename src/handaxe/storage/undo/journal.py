@@ -207,10 +207,9 @@ class UndoJournal:
             entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful
         )
         self.append(record, durable=True)
-        places = {state.place for state in changed}
+        left = {state.place: state for state in changed}
         for place, state in entry.before.items():
-            if place not in places:
-                self._store.release(state.kept)
+            self._store.settle(state, left.get(place))
 
     def _payload_at(self, part: Path, offset: int) -> bytes:
         fd = os.open(part, os.O_RDONLY | os.O_CLOEXEC)

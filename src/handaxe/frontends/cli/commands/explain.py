@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -59,7 +59,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         raise SetupError(f"--input is not JSON: {error}") from None
     if not isinstance(call_input, dict):
         raise SetupError("--input wants a JSON object.")
-    return arguments.tool, call_input
+    return arguments.tool, cast("dict[str, Any]", call_input)
 
 
 def _answer(line: bytes) -> dict[str, Any]:
@@ -96,8 +96,7 @@ def _shown(answer: dict[str, Any]) -> str:
         rule = f"  [{part['rule']} from {part['source']}]" if part.get("rule") else ""
         lines.append(f"  {_MARKS[part['verdict']]} {visible(part['text'])}")
         lines.append(f"        {visible(part['reason'])}{rule}")
-    for loss in answer.get("destructive", []):
-        lines.append(f"  destructive: {visible(loss['reason'])}")
+    lines += [f"  destructive: {visible(loss['reason'])}" for loss in answer.get("destructive", [])]
     for proposal in answer.get("proposals", []):
         lines.append(f"  would be allowed by the rule {proposal['rule']}")
         lines.append(f"        matches      {', '.join(proposal['would_match'])}")

@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -49,16 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _effect(configuration: Configuration) -> str:
     """What the folder's own files say now, so that trust is not given blindly."""
-    counts = Counter(
-        ".".join(path[:1] if path[0] in {"hooks", "env"} else path)
-        for path, entries in configuration.merged.entries.items()
+    lines = [
+        f"  {entry.name} = {msgspec.json.encode(entry.value).decode()}  ({entry.origin})"
+        for entries in configuration.merged.entries.values()
         for entry in entries
-        if entry.origin.source in FROM_THE_PROJECT
-    )
-    if not counts:
+        if entry.origin.source in FROM_THE_PROJECT and entry.kind != "unused"
+    ]
+    if not lines:
         return " Its settings files say nothing yet."
-    lines = [f"  {plain(name)}: {number}" for name, number in sorted(counts.items())]
-    return "\nIts settings files now say:\n" + "\n".join(lines)
+    return "\nIts settings files now say:\n" + "\n".join(plain(line) for line in lines)
 
 
 def _list(record: TrustRecord, *, as_json: bool) -> None:
