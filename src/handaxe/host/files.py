@@ -290,7 +290,7 @@ def _large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: 
         data = data[3:]
     text = data.decode(stored.encoding, "replace" if is_cut or not found.is_utf8 else "strict")
     return Window(
-        lines=split_lines(text),
+        lines=split_lines(text, found.separator.decode()),
         first_line=found.first_line,
         total_lines=found.total_lines,
         version=FileVersion(real, found.digest, found.size_bytes, info.st_mtime_ns),

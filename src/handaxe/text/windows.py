@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
+from handaxe.text.lines import line_break_of
+
 LineFormat = Literal["arrow", "tab"]
 PREVIEW_CHARS = 2_000
 
@@ -17,19 +19,20 @@ def numbered(lines: Sequence[str], first: int, style: LineFormat = "arrow") -> s
     return "\n".join(map(str.__add__, prefixes, lines))
 
 
-def split_lines(text: str) -> list[str]:
-    """The lines of a text without their endings; only LF, CRLF, or CR where there is no LF."""
+def split_lines(text: str, line_break: str | None = None) -> list[str]:
+    """The lines of a text without their endings; only LF, CRLF, or CR where there is no LF.
+
+    `line_break` says which it is for a part of a text that may not hold one itself.
+    """
     if not text:
         return []
-    if "\r" not in text:
-        lines = text.split("\n")
-    elif "\n" in text:
-        lines = [line.removesuffix("\r") for line in text.split("\n")]
-    else:
-        lines = text.split("\r")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+    line_break = line_break or line_break_of(text)
+    lines = text.split(line_break)
+    # What stands behind the last break is a line only if there is something, and has no ending.
+    last = lines.pop()
+    if line_break == "\n" and "\r" in text:
+        lines = [line.removesuffix("\r") for line in lines]
+    return [*lines, last] if last else lines
 
 
 def window_of(text: str, offset: int, limit: int) -> tuple[list[str], int, int]:
@@ -41,17 +44,14 @@ def window_of(text: str, offset: int, limit: int) -> tuple[list[str], int, int]:
         lines = split_lines(text)
         first = max(1, len(lines) + offset + 1) if offset < 0 else offset
         return lines[first - 1 : first - 1 + limit], first, len(lines)
-    line_break = "\r" if "\n" not in text and "\r" in text else "\n"
+    line_break = line_break_of(text)
     total = text.count(line_break) + (not text.endswith(line_break))
     first = max(1, total + offset + 1) if offset < 0 else offset
     begin = _behind(text, line_break, min(first - 1, total))
     end = _behind(text, line_break, min(first - 1 + limit, total))
     if begin >= end:
         return [], first, total
-    lines = text[begin:end].removesuffix(line_break).split(line_break)
-    if line_break == "\n" and "\r" in text:
-        lines = [line.removesuffix("\r") for line in lines]
-    return lines, first, total
+    return split_lines(text[begin:end], line_break), first, total
 
 
 def two_ended_preview(text: str, path: str) -> str:
