@@ -1,5 +1,6 @@
 """`handaxe config` and `handaxe trust`, as a person uses them: real processes, real files."""
 
+import argparse
 import json
 import os
 import subprocess
@@ -7,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.commands import config
 
 
 def run(*words, **options):
@@ -18,6 +22,13 @@ def run(*words, **options):
         check=False,
         **options,
     )
+
+
+def configured(*words) -> int:
+    """`handaxe config` without a process of its own."""
+    parser = argparse.ArgumentParser()
+    config.configure(parser)
+    return config.run(parser.parse_args(words))
 
 
 def write(path: Path, data) -> None:
@@ -78,11 +89,18 @@ def test_list_shows_every_value_with_file_and_line(project, own):
         (["list", "--root", "no-such-directory"], "not a directory"),
     ],
 )
-def test_nonsense_is_refused_with_what_was_meant(project, own, words, told):
-    refused = run("config", *words, cwd=project)
-    assert refused.returncode == 2
-    assert told in refused.stderr
+def test_nonsense_is_refused_with_what_was_meant(project, own, monkeypatch, words, told):
+    monkeypatch.chdir(project)
+    with pytest.raises(SetupError) as refused:
+        configured(*words)
+    assert told in str(refused.value)
     assert not own.exists()
+
+
+def test_a_refusal_ends_with_the_code_for_wrong_usage(project):
+    refused = run("config", "set", "read.line_fromat", "tab", cwd=project)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Did you mean `read.line_format`?" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -97,10 +115,10 @@ def test_nonsense_is_refused_with_what_was_meant(project, own, words, told):
         ("theme", "dark", "dark"),
     ],
 )
-def test_words_are_read_as_the_setting_wants_them(project, key, word, value):
-    done = run("config", "set", key, word, "--json", cwd=project)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["value"] == value
+def test_words_are_read_as_the_setting_wants_them(project, monkeypatch, capsys, key, word, value):
+    monkeypatch.chdir(project)
+    assert configured("set", key, word, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["value"] == value
 
 
 def test_a_value_that_another_layer_overrules_is_said(project):

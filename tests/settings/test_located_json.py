@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from handaxe.settings.located_json import BadJson, LocatedJson
+from handaxe.settings.bad_json import BadJson
+from handaxe.settings.located_json import LocatedJson
 
 VALUES = st.recursive(
     st.none()

@@ -11,7 +11,7 @@ from handaxe.contract.ports.files import Files, Judge
 from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
 from handaxe.contract.setting_faults import BadSetting, SettingNotWritten, UnknownSetting
 from handaxe.contract.subjects import Access
-from handaxe.settings.editing import edited, problems_with
+from handaxe.settings.bad_json import BadJson
 from handaxe.settings.files import MAX_BYTES
 from handaxe.settings.fragment import Entry
 from handaxe.settings.keys import (
@@ -25,7 +25,6 @@ from handaxe.settings.keys import (
     split_key,
 )
 from handaxe.settings.layers import Merged
-from handaxe.settings.located_json import BadJson
 
 Complaints = Callable[[KeyPath, object], list[str]]
 """What else is wrong with a value: whether a rule is a rule is not known here."""
@@ -83,6 +82,8 @@ class SettingFiles(SettingsStore):
 
     def check(self, key: str, value: object) -> None:
         """Raise unless the setting may have this value; None removes it."""
+        from handaxe.settings.editing import problems_with
+
         path = split_key(key)
         if path in groups():
             inside = ", ".join(
@@ -98,6 +99,8 @@ class SettingFiles(SettingsStore):
 
     async def change(self, key: str, value: object, scope: Scope) -> Setting:
         """Write a value, or remove it with None; the setting as it is then in force."""
+        from handaxe.settings.editing import edited
+
         self.check(key, value)
         path, file = split_key(key), self._own_files[scope]
         files = self._files.judged_by(_only(file))

@@ -4,9 +4,10 @@ import json
 import re
 from typing import Any, cast
 
+from handaxe.settings.bad_json import BadJson
 from handaxe.settings.fragment import Problem, read_data
 from handaxe.settings.keys import KeyPath
-from handaxe.settings.located_json import BadJson, LocatedJson
+from handaxe.settings.located_json import LocatedJson
 
 _INDENT = re.compile(r"^\{[ \t]*\r?\n([ \t]+)\"")
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import read_regular
+from handaxe.settings.bad_json import BadJson
 from handaxe.settings.fragment import RULES, Fragment, Origin, Problem, Source, read_text
 from handaxe.settings.keys import KeyPath
-from handaxe.settings.located_json import BadJson
 from handaxe.settings.places import Place
 from handaxe.settings.watch import Watch
 

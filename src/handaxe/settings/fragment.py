@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from handaxe.settings.bad_json import BadJson
 from handaxe.settings.keys import (
     Key,
     KeyPath,
@@ -19,12 +20,11 @@ from handaxe.settings.keys import (
     nearest_key,
     split_key,
 )
-from handaxe.settings.located_json import BadJson, LocatedJson
-from handaxe.settings.located_json import Path as JsonPath
 from handaxe.text.near_names import nearest
 
 Source = Literal["user", "project", "local", "flags", "policy"]
 Json = Any
+JsonPath = tuple[str | int, ...]
 
 RULES: tuple[KeyPath, ...] = (
     ("permissions", "deny"),
@@ -91,6 +91,9 @@ class Fragment(msgspec.Struct, frozen=True):
 
 def read_text(text: str, *, source: Source, file: str | None = None) -> Fragment:
     """The settings in a JSON text; raises `BadJson` if it is none."""
+    # Where there is no file, nothing has to be able to read one.
+    from handaxe.settings.located_json import LocatedJson
+
     found = LocatedJson(text)
     value: object = found.value
     if not isinstance(value, dict):

@@ -10,6 +10,8 @@ import re
 from bisect import bisect_right
 from typing import Any, cast
 
+from handaxe.settings.bad_json import BadJson
+
 Path = tuple[str | int, ...]
 
 _MAX_DEPTH = 100
@@ -21,15 +23,6 @@ _WORDS = {"true": True, "false": False, "null": None}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MISSING = object()
 _DECODER = json.JSONDecoder()
-
-
-class BadJson(Exception):
-    """The text is not JSON: on which line, and why."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"line {line}: {reason}")
-        self.line = line
-        self.reason = reason
 
 
 class LocatedJson:

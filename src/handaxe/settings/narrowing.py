@@ -72,13 +72,12 @@ _NEVER_SHARED: frozenset[KeyPath] = frozenset(
 _POLICY_ONLY: frozenset[KeyPath] = frozenset(
     {("allowManagedHooksOnly",), ("allowManagedPermissionRulesOnly",)}
 )
-_STEERING_VARIABLE = re.compile(
+_STEERING_VARIABLE = (
     r"PATH|HOME|SHELL|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|TMPDIR"
     r"|(LD|DYLD|GIT|SSH|HANDAXE|ANTHROPIC|OPENAI|CLAUDE|AWS|GOOGLE|GCLOUD|AZURE)_.*"
     r"|(PYTHON|NODE|PERL|RUBY|JAVA|_JAVA|JDK_JAVA|NPM_CONFIG|PIP|UV|CARGO|RUSTC)_?.*"
     r"|(.*_)?(PROXY|BASE_URL|API_BASE|ENDPOINT|API_KEY|AUTH_TOKEN|PRELOAD|OPTIONS|OPTS)"
-    r"|(.*_)?(PAGER|EDITOR|BROWSER|VISUAL|ASKPASS)|RIPGREP_CONFIG_PATH|LESSOPEN|LESSCLOSE",
-    re.IGNORECASE,
+    r"|(.*_)?(PAGER|EDITOR|BROWSER|VISUAL|ASKPASS)|RIPGREP_CONFIG_PATH|LESSOPEN|LESSCLOSE"
 )
 """Variables that choose what runs, or where requests go."""
 
@@ -111,7 +110,7 @@ def _is_never(entry: Entry) -> bool:
     if path in _NEVER_SHARED:
         return entry.origin.source == "project"
     if path[0] == "env":
-        return _STEERING_VARIABLE.fullmatch(path[1]) is not None
+        return re.fullmatch(_STEERING_VARIABLE, path[1], re.IGNORECASE) is not None
     # A bare name asks the vendor the user has chosen; anything else chooses another one.
     return path == ("model",) and any(char in str(entry.value) for char in "/:")
 

@@ -8,15 +8,14 @@ may set a variable may not lift them.
 import os
 import sys
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
 from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.settings_store import Scope
 from handaxe.settings.fragment import Source
 from handaxe.text.near_names import nearest
 
-Scope = Literal["user", "project", "local"]
 SCOPES: tuple[Scope, ...] = ("user", "project", "local")
 OWN = ".handaxe"
 SHARED = ".claude"

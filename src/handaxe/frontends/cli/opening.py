@@ -12,8 +12,8 @@ from handaxe.contract.display import Text
 from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.paint import Painter
+from handaxe.settings.bad_json import BadJson
 from handaxe.settings.fragment import Fragment, read_text
-from handaxe.settings.located_json import BadJson
 
 
 def add_session_options(parser: argparse.ArgumentParser) -> None:
