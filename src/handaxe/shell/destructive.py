@@ -47,6 +47,18 @@ def is_destructive_name(program: str) -> bool:
     return any(len(form.words) == 1 for form in _forms().get(program, ()))
 
 
+def names_destruction(rule_head: str) -> bool:
+    """Whether the fixed words a rule begins with spell out a destructive form themselves."""
+    words = rule_head.split()
+    if not words:
+        return False
+    return any(
+        tuple(words[: len(form.words)]) == form.words
+        and (not form.options or any(_carries(w, form.options) for w in words[len(form.words) :]))
+        for form in _forms().get(words[0], ())
+    )
+
+
 def find_destruction(
     part: Part, danger: Danger, cwd: str, home: str, working_dirs: tuple[str, ...]
 ) -> list[Destruction]:

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from handaxe.shell.danger import Danger
-from handaxe.shell.destructive import Destruction
+from handaxe.shell.destructive import Destruction, names_destruction
 from handaxe.shell.edits import edit_uses
 from handaxe.shell.effects import RedirectUse, file_uses, part_redirects
 from handaxe.shell.flow import Part
@@ -20,7 +20,7 @@ from handaxe.shell.operands import Setting
 from handaxe.shell.options import Refused
 from handaxe.shell.places import Access, PathUse
 from handaxe.shell.prove import prove
-from handaxe.shell.rules import allows, hits, may_allow, rule_set
+from handaxe.shell.rules import allows, compile_specifier, hits, may_allow, rule_set
 from handaxe.shell.runners import is_wrapper
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -137,7 +137,24 @@ class Judge(Struct):
         for decision in (asked, *bound, _critical(losses, text)):
             if decision is not None:
                 return decision
-        return self._free(part, danger, redirected, text)
+        granted = self._free(part, danger, redirected, text)
+        return self._unless_destructive(granted, losses, text)
+
+    def _unless_destructive(
+        self, granted: PartDecision, losses: list[Destruction], text: str
+    ) -> PartDecision:
+        """A rule allows a destructive form only if it spells it out."""
+        if granted.verdict != "allow" or granted.by != "rule" or granted.rule is None:
+            return granted
+        loss = next((found for found in losses if found.form != "redirection"), None)
+        if loss is None:
+            return granted
+        specifier = granted.rule.removeprefix("Bash").removeprefix("(").removesuffix(")")
+        pattern = compile_specifier(specifier)
+        if not pattern.everything and (not pattern.has_star or names_destruction(pattern.head)):
+            return granted
+        reason = f"it {loss.reason}, and the allow rule {granted.rule} does not name that form"
+        return PartDecision(text, "ask", reason, granted.rule, granted.source, "builtin", "program")
 
     def _denied(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
         maybe: PartDecision | None = None

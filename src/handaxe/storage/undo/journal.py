@@ -17,6 +17,7 @@ from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.line_tail import line_at
 from handaxe.disk.lines import LineLog, parse_line, scan
+from handaxe.disk.temporary import sweep
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry, entry_of
 from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files, make_durably
@@ -199,7 +200,10 @@ class UndoJournal:
         return entries
 
     def _complete(self, entry: Entry) -> None:
-        """Record what a call left that a crash ended."""
+        """Record what a call left that a crash ended, and sweep up its unfinished files."""
+        for parent in {os.path.split(place)[0] for place in entry.before}:
+            with contextlib.suppress(OSError, DiskFault):
+                sweep(parent)
         changed = changes(entry.before, entry.left_out, lambda place, _: look(place)[0])
         latest_ns = (entry.at + LATE_S) * 1e9
         doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)

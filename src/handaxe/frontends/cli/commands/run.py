@@ -2,9 +2,10 @@
 
 import argparse
 import asyncio
+import os
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -102,6 +103,19 @@ def _open(name: str) -> BinaryIO:
         raise SetupError(f"{name} cannot be read ({error.strerror}).") from None
 
 
+def _split(fd: int) -> Iterator[bytes]:
+    """Lines of a descriptor, past the buffered file: its lock must not be held at the end."""
+    rest = bytearray()
+    while piece := os.read(fd, 1 << 16):
+        rest += piece
+        if b"\n" in piece:
+            *lines, last = bytes(rest).split(b"\n")
+            yield from (line + b"\n" for line in lines)
+            rest = bytearray(last)
+    if rest:
+        yield bytes(rest)
+
+
 async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
     """Lines as they come, read in a thread of their own so that a signal ends the wait."""
     loop = asyncio.get_running_loop()
@@ -109,7 +123,7 @@ async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
     room = threading.Semaphore(2)
 
     def read() -> None:
-        for line in iter(source.readline, b""):
+        for line in _split(source.fileno()):
             room.acquire()
             loop.call_soon_threadsafe(arrived.put_nowait, line)
         loop.call_soon_threadsafe(arrived.put_nowait, b"")
