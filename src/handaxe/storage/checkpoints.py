@@ -59,7 +59,7 @@ class DiskCheckpoints(Checkpoints):
             self._open[call_id] = self._record(call_id, tool, paths)
 
         try:
-            if any(_is_slow(path, may_pin=tool in self._replacing) for path in paths):
+            if any(_is_slow(path, is_known=tool in self._comparing) for path in paths):
                 await in_thread(record)
             else:
                 record()
@@ -73,8 +73,12 @@ class DiskCheckpoints(Checkpoints):
         before = self._open.pop(call_id, None)
         if before is None:
             return
+        is_known = before.tool in self._comparing
         try:
-            self._finish(before)
+            if any(_is_slow(state.place, is_known=is_known) for state in before.states):
+                await in_thread(lambda: self._finish(before))
+            else:
+                self._finish(before)
         except (OSError, DiskFault):
             # The change itself is made and undoable: whoever reads the journal looks again.
             _log.exception("what %s left could not be recorded", call_id)
@@ -150,11 +154,10 @@ class DiskCheckpoints(Checkpoints):
             self._journal.rest()
 
 
-def _is_slow(path: str, *, may_pin: bool) -> bool:
-    """Whether remembering the path means copying a lot."""
+def _is_slow(path: str, *, is_known: bool) -> bool:
+    """Whether a look at the path means reading or copying a lot."""
     try:
         info = os.lstat(path)
     except OSError:
         return False
-    is_pinned = may_pin and info.st_nlink == 1
-    return info.st_size > _LARGE_BYTES and not is_pinned
+    return info.st_size > _LARGE_BYTES and not (is_known and info.st_nlink == 1)

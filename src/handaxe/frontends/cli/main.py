@@ -52,22 +52,35 @@ def run(argv: Sequence[str]) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of the named command; only its own parser is built."""
-    parser = argparse.ArgumentParser(
-        prog="handaxe",
-        description="The tool runtime for coding agents.",
-        epilog="`handaxe COMMAND --help` explains a command.",
-        allow_abbrev=False,
-    )
+    if argv and argv[0] in COMMANDS:
+        name = argv[0]
+        parser = _parser(f"handaxe {name}", COMMANDS[name])
+        import_module(f"handaxe.frontends.cli.commands.{name}").configure(parser)
+        return parser.parse_args(argv[1:], argparse.Namespace(command=name))
+    parser = _parser("handaxe", "The tool runtime for coding agents.")
+    parser.epilog = "`handaxe COMMAND --help` explains a command."
     parser.add_argument("-v", "--version", action="store_true", help="print the version and stop")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    asked = next((word for word in argv if not word.startswith("-")), None)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
-        subparser = subparsers.add_parser(
-            name, help=summary, description=summary, allow_abbrev=False
-        )
-        if name == asked:
-            import_module(f"handaxe.frontends.cli.commands.{name}").configure(subparser)
+        commands.add_parser(name, help=summary, add_help=False)
     return parser.parse_args(argv)
+
+
+def _parser(program: str, description: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=program, description=description, allow_abbrev=False, formatter_class=_Formatter
+    )
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Help as wide as the terminal, without the modules argparse loads to find that out."""
+
+    def __init__(self, prog: str) -> None:
+        try:
+            columns = os.get_terminal_size().columns
+        except OSError:
+            columns = 80
+        super().__init__(prog, width=int(os.environ.get("COLUMNS") or columns) - 2)
 
 
 def _terminate(_signal: int, _frame: object) -> None:

@@ -45,23 +45,24 @@ class Keeper:
 
     def remember(self, path: str, *, may_pin: bool, trusting: bool) -> State:
         """What is at a path, with its content kept; `may_pin` if it changes only by a rename."""
-        state, content = self._look(path, trusting=trusting)
+        # A copy is hashed while it is made; a pin would stay without a hash.
+        state, content = self._look(path, trusting=trusting, hash_large=may_pin)
         if content is not None:
             return msgspec.structs.replace(state, content=content)
         return state if state.kind != "file" else self._keep(path, state, may_pin=may_pin)
 
     def looked_at(self, path: str, before: State | None, *, trusting: bool) -> State:
         """What a call left at a path, with small content as the difference from before."""
-        state, now = self._look(path, trusting=trusting)
+        state, now = self._look(path, trusting=trusting, hash_large=True)
         old = b"" if before is None or before.kind != "file" else before.content
         if now is None or old is None or (before is not None and state.digest == before.digest):
             return state
         return msgspec.structs.replace(state, splice=splice_of(old, now))
 
-    def _look(self, path: str, *, trusting: bool) -> tuple[State, bytes | None]:
+    def _look(self, path: str, *, trusting: bool, hash_large: bool) -> tuple[State, bytes | None]:
         """Look; `trusting` that a tool compares contents itself, so a known file needs no read."""
         found = _known_state(path, self._known(path)) if trusting else None
-        return found or look(path, hash_large=False)
+        return found or look(path, hash_large=hash_large)
 
     def _keep(self, path: str, state: State, *, may_pin: bool) -> State:
         fd, info = open_regular_at(path)
