@@ -119,6 +119,20 @@ async def test_a_large_file_is_kept_without_a_copy(desk, project):
     assert file.read_bytes() == LARGE
 
 
+async def test_a_large_file_goes_back_and_forth(desk, project):
+    file = project / "a.bin"
+    file.write_bytes(b"small")
+    await desk.replace("one", file, LARGE)
+    await desk.replace("two", file, b"")
+    for number in range(2):
+        for step, content in enumerate((LARGE, b"small")):
+            await desk.undo(call_id=f"undo-{number}-{step}")
+            assert file.read_bytes() == content
+        for step, content in enumerate((LARGE, b"")):
+            await desk.undo(Wanted(redo=True), f"redo-{number}-{step}")
+            assert file.read_bytes() == content
+
+
 async def test_a_large_file_that_was_not_changed_is_let_go(desk, project):
     file = project / "a.bin"
     file.write_bytes(LARGE)

@@ -37,6 +37,7 @@ _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
 # change one; while calls follow each other without a pause, a look now and then is enough.
 _PAUSE_S = 0.000008
 _LONGEST_S = 0.005
+_SHORTEST_S = 0.0005
 
 
 class Configuration:
@@ -76,7 +77,8 @@ class Configuration:
     def refresh(self, *, now: bool = False) -> tuple[str, ...]:
         """Take in what was changed on disk; the files that changed. Cheap if nothing did."""
         at = time.monotonic()
-        is_early = at - self._paused_at < _PAUSE_S and at - self._looked_at < _LONGEST_S
+        since = at - self._looked_at
+        is_early = since < _SHORTEST_S or (at - self._paused_at < _PAUSE_S and since < _LONGEST_S)
         self._paused_at = at
         if is_early and not now:
             return ()

@@ -34,7 +34,8 @@ class Record:
         if not self.is_started:
             self.is_started = True
             self.emit(self._opening())
-        event = msgspec.structs.replace(event, at=time.time())
+        if not event.at:
+            event = msgspec.structs.replace(event, at=time.time())
         try:
             self.log.append(event)
         except (DiskFault, OSError) as error:

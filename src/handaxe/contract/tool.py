@@ -91,14 +91,12 @@ class Tool(Generic[Args]):
 
     def subjects(self, args: Args) -> tuple[Subject, ...]:
         """What a permission rule can match: by default every path field, else the whole input."""
+        named = [(name, getattr(args, name, None)) for name in PATH_FIELDS]
+        paths = [(name, value) for name, value in named if isinstance(value, str)]
+        if not paths:
+            return (TextSubject(_as_text(args)),)
         access = "read" if self.effects_of(args).is_read_only else "write"
-        values = {name: getattr(args, name, None) for name in PATH_FIELDS}
-        paths = tuple(
-            PathSubject(value, access, name)
-            for name, value in values.items()
-            if isinstance(value, str)
-        )
-        return paths or (TextSubject(_as_text(args)),)
+        return tuple(PathSubject(value, access, name) for name, value in paths)
 
     async def situate(
         self,

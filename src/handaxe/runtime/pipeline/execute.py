@@ -240,6 +240,7 @@ class Pipeline:
     def _announce(self, call: ToolCall, parsed: Parsed | None) -> None:
         self._among.emit(
             CallStarted(
+                at=time.time(),
                 call_id=call.id,
                 tool=parsed.tool.name if parsed else call.tool,
                 input=call.input,
@@ -264,7 +265,7 @@ class Pipeline:
             duration_ms=round((time.perf_counter() - began) * 1000, 3),
             tokens=result.tokens or estimate(result.text),
         )
-        self._among.emit(CallFinished(call_id=call.id, result=result))
+        self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
         self._finished[call.id] = admitted.fingerprint
         activity = self._active.pop(call.id, None)
         if activity is not None and activity.done is not None and not activity.done.done():
