@@ -10,7 +10,9 @@ from handaxe.host import line_scan
 from handaxe.host.files import LocalFiles
 from handaxe.text.windows import split_lines
 
-TEXTS = st.lists(st.sampled_from(["a", "bb", "\n", "\r\n", "\r", "é", "\f", "x" * 50]), max_size=60).map("".join)
+TEXTS = st.lists(
+    st.sampled_from(["a", "bb", "\n", "\r\n", "\r", "é", "\f", "x" * 50]), max_size=60
+).map("".join)
 
 
 @pytest.mark.proves("FT-4")
@@ -42,7 +44,9 @@ async def test_a_deep_window_of_a_big_file(session, project):
     assert result.text.startswith("999999→line 999999\n1000000→line 1000000")
     tail = await session.call("Read", file_path="big.txt", offset=-2)
     assert "1000000→line 1000000" in tail.text
-    edit = await session.call("Edit", file_path="big.txt", old_string="line 500000\n", new_string="half\n")
+    edit = await session.call(
+        "Edit", file_path="big.txt", old_string="line 500000\n", new_string="half\n"
+    )
     assert edit.ok, edit.text
 
 
@@ -82,9 +86,13 @@ async def test_an_edit_keeps_the_encoding_of_the_file(session, project, encoding
     (project / "a.txt").write_bytes(text.encode(encoding))
     read = await session.call("Read", file_path="a.txt")
     assert ENCODINGS[encoding].splitlines()[0] in read.text
-    result = await session.call("Edit", file_path="a.txt", old_string="value = 1", new_string="value = 2")
+    result = await session.call(
+        "Edit", file_path="a.txt", old_string="value = 1", new_string="value = 2"
+    )
     assert result.ok, result.text
-    assert (project / "a.txt").read_bytes() == text.replace("value = 1", "value = 2").encode(encoding)
+    assert (project / "a.txt").read_bytes() == text.replace("value = 1", "value = 2").encode(
+        encoding
+    )
 
 
 @pytest.mark.proves("FT-12")
@@ -121,6 +129,8 @@ async def test_modes_decide_where_no_rule_speaks(project, mode, write, read_outs
 async def test_leaving_plan_mode_returns_to_the_mode_before(project):
     async with Session(project, permission_mode="acceptEdits") as session:
         session.set_mode("plan")
-        assert (await session.call("Write", file_path="a.txt", content="")).code == "permission.asked"
+        assert (
+            await session.call("Write", file_path="a.txt", content="")
+        ).code == "permission.asked"
         assert session.permissions.leave_plan() == "acceptEdits"
         assert (await session.call("Write", file_path="a.txt", content="")).ok
