@@ -444,3 +444,46 @@ async def test_a_tool_that_says_nothing_is_assumed_at_its_worst(project):
     assert tool.effects.collides(tool.effects)
     async with Session(project, tools=[Silent], permission_mode="acceptEdits") as session:
         assert (await session.call("Silent")).code == "permission.asked"
+
+
+@pytest.mark.proves("PM-1")
+async def test_a_classifier_answers_in_auto_mode_and_hands_over_when_it_keeps_refusing(project):
+    asked, said = [], []
+
+    async def on_ask(request):
+        asked.append(request.tool)
+        return Allow()
+
+    async def classify(request):
+        said.append(request.input["file_path"])
+        return Deny("no") if "bad" in request.input["file_path"] else Allow()
+
+    async with Session(
+        project, permission_mode="auto", classifier=classify, on_ask=on_ask
+    ) as session:
+        good = await session.call("Write", file_path="good.txt", content="")
+        assert good.ok
+        assert good.decision.by == "mode"
+        protected = await session.call("Write", file_path=".git/config", content="")
+        assert protected.ok
+        assert asked == ["Write"]
+        for number in range(3):
+            refused = await session.call("Write", file_path=f"bad{number}.txt", content="")
+            assert refused.code == "permission.denied"
+        assert (await session.call("Write", file_path="bad.txt", content="")).ok
+        assert asked == ["Write", "Write"]
+    async with Session(project, classifier=classify) as session:
+        assert (
+            await session.call("Write", file_path="x.txt", content="")
+        ).code == "permission.asked"
+
+
+@pytest.mark.proves("PM-1")
+async def test_a_session_can_be_told_never_to_prompt(project):
+    async def on_ask(request):
+        return Allow()
+
+    async with Session(project, on_ask=on_ask, never_prompt=True) as session:
+        assert (
+            await session.call("Write", file_path="x.txt", content="")
+        ).code == "permission.asked"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
-from handaxe.contract.ports.asker import Asker
+from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.session.permission_state import Answer, PermissionState
 
@@ -32,6 +32,11 @@ class Broker(Asker):
         self._state = state
         self._keeper = keeper
         self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anybody may be asked now."""
+        return not self._state.never_prompt
 
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
         """Wait for the answer, keep it, and remember it for as long as it says."""
@@ -68,6 +73,36 @@ class Broker(Asker):
         self._state.grant(answer.rules)
         if answer.remember != "session":
             await self._keeper.keep(answer.rules, answer.remember)
+
+
+class AutoAnswers:
+    """A host's classifier with a limit: one that keeps saying no hands over to a human."""
+
+    MOST_IN_A_ROW = 3
+    MOST_IN_ALL = 20
+
+    def __init__(self, classify: Classifier) -> None:
+        self._classify = classify
+        self._in_a_row = 0
+        self._in_all = 0
+
+    async def __call__(self, request: PermissionRequest) -> Allow | Deny | None:
+        """Its answer; a failure or a doubt leaves the question to the human."""
+        if self._in_a_row >= self.MOST_IN_A_ROW or self._in_all >= self.MOST_IN_ALL:
+            return None
+        try:
+            answer = await self._classify(request)
+        except Exception as error:  # noqa: BLE001 - a failing classifier must not turn into a yes
+            _log.warning("the classifier failed", exc_info=error)
+            return None
+        if isinstance(answer, Deny):
+            self._in_a_row += 1
+            self._in_all += 1
+        elif isinstance(answer, Allow):
+            self._in_a_row = 0
+        else:
+            return None
+        return msgspec.structs.replace(answer, by="mode")
 
 
 class RuleKeeper:

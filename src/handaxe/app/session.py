@@ -9,7 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from handaxe import __version__
-from handaxe.app.asking import Broker, OnAsk, RuleKeeper
+from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.configuration import Configuration, Given
@@ -27,6 +27,7 @@ from handaxe.contract.events import (
     SessionStarted,
 )
 from handaxe.contract.faults import Cancelled, SetupError
+from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.search import Search
@@ -76,6 +77,8 @@ class Session:
         trusted: bool | None = None,
         tools: Tools = None,
         on_ask: OnAsk | None = None,
+        classifier: Classifier | None = None,
+        never_prompt: bool = False,
         hooks: HookArguments = None,
         home: PathLike | None = None,
         session_id: str | None = None,
@@ -112,6 +115,7 @@ class Session:
             {"allow": allow, "ask": ask, "deny": deny},
             history.mode if history.mode not in {"plan", "bypassPermissions"} else None,
         )
+        self.permissions.never_prompt = never_prompt
         self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
         self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
@@ -159,6 +163,7 @@ class Session:
             emit=emit,
             results=results,
             asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
+            classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
             transcript_path=str(directory / LOG_NAME),
         )

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.events import Event
-from handaxe.contract.ports.asker import Asker
+from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
@@ -31,6 +31,7 @@ class Collaborators(msgspec.Struct):
     emit: Callable[[Event], None]
     results: ResultStore
     asker: Asker | None = None
+    classifier: Classifier | None = None
     checkpoints: Checkpoints | None = None
     opening: Callable[[], Awaitable[None]] | None = None
     """What every call waits for before it goes on: hooks that are told of the session's start."""

@@ -322,27 +322,41 @@ async def _settle(
         word = await _ask_hooks(decision, parsed, heard, among)
         if word is not None:
             return word
-    if among.asker is None:
-        raise Refused(Asked(f"{decision.reason} Nobody is here to ask."), decision)
-    call_id, tool = parsed.call.id, parsed.tool.name
-    among.emit(CallAsked(call_id=call_id, tool=tool, reason=decision.reason, rule=decision.rule))
-    answer = await among.asker.ask(
-        PermissionRequest(
-            call_id=call_id,
-            tool=tool,
-            input={**plain(parsed.call.input), **parsed.derived()},
-            reason=decision.reason,
-            rule=decision.rule,
-            source=decision.source,
-            cwd=among.workdir.current,
-            preview=await _preview(parsed, ctx),
-            proposals=() if is_binding(decision) else proposals_for(request, among.policy()),
-        )
+    question = PermissionRequest(
+        call_id=parsed.call.id,
+        tool=parsed.tool.name,
+        input={**plain(parsed.call.input), **parsed.derived()},
+        reason=decision.reason,
+        rule=decision.rule,
+        source=decision.source,
+        cwd=among.workdir.current,
+        preview=await _preview(parsed, ctx),
+        proposals=() if is_binding(decision) else proposals_for(request, among.policy()),
     )
+    call_id = parsed.call.id
+    answer = await _classified(question, decision, among)
+    if answer is None:
+        if among.asker is None or not among.asker.is_there:
+            raise Refused(Asked(f"{decision.reason} Nobody is here to ask."), decision)
+        among.emit(
+            CallAsked(
+                call_id=call_id, tool=question.tool, reason=decision.reason, rule=decision.rule
+            )
+        )
+        answer = await among.asker.ask(question)
     among.emit(CallDecided(call_id=call_id, decision=answer))
     if isinstance(answer, Deny):
         raise Refused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
     return answer
+
+
+async def _classified(
+    question: PermissionRequest, decision: Decision, among: Collaborators
+) -> Allow | Deny | None:
+    """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
+    if among.classifier is None or among.policy().mode != "auto" or not _is_open(decision):
+        return None
+    return await among.classifier(question)
 
 
 async def _ask_hooks(
