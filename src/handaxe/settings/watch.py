@@ -12,11 +12,11 @@ _TICK_NS = 50_000_000
 
 
 class Watch:
-    """How some files looked. For a file that is missing, the nearest directory is watched."""
+    """How some files looked. Of a file that is missing, the first missing directory is watched."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._stamps: dict[str, Stamp] = {}
-        self._directories: dict[str, Stamp | None] = {}
+        self._missing: dict[str, None] = {}
         self._recent_ns = time.time_ns() - _TICK_NS
         self._is_unsure = False
         for path in paths:
@@ -24,15 +24,15 @@ class Watch:
 
     def add(self, path: str) -> None:
         """Watch one more file or directory."""
-        directory = path.rpartition("/")[0] or "/"
-        # The directory is looked at first: what appears in it meanwhile changes it once more.
-        if not self._is_directory(directory) or path in self._stamps:
+        if path in self._stamps or path in self._missing:
             return
         stamp = _stamp(path)
         if stamp is None:
-            self._note(directory, self._directories[directory])
-        else:
-            self._note(path, stamp)
+            self._missing[_first_missing(path)] = None
+            return
+        self._stamps[path] = stamp
+        # What was touched just now may be touched again without looking different.
+        self._is_unsure |= max(stamp[:2]) > self._recent_ns
 
     def stamp_of(self, path: str) -> Stamp | None:
         """How the file looked; None if it was not there."""
@@ -40,24 +40,19 @@ class Watch:
 
     def is_quiet(self) -> bool:
         """Whether surely nothing was touched since."""
-        return not self._is_unsure and all(
-            _stamp(path) == stamp for path, stamp in self._stamps.items()
+        return (
+            not self._is_unsure
+            and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
+            and all(_stamp(path) is None for path in self._missing)
         )
 
-    def _is_directory(self, directory: str) -> bool:
-        if directory not in self._directories:
-            stamp = self._directories[directory] = _stamp(directory)
-            if stamp is None and directory != "/":
-                above = directory.rpartition("/")[0] or "/"
-                if self._is_directory(above):
-                    self._note(above, self._directories[above])
-        return self._directories[directory] is not None
 
-    def _note(self, path: str, stamp: Stamp | None) -> None:
-        if stamp is not None:
-            self._stamps[path] = stamp
-            # What was touched just now may be touched again without looking different.
-            self._is_unsure |= max(stamp[:2]) > self._recent_ns
+def _first_missing(path: str) -> str:
+    """The topmost part of a missing path that is missing itself; while it is, so is the rest."""
+    above = path.rpartition("/")[0]
+    while above and _stamp(above) is None:
+        path, above = above, above.rpartition("/")[0]
+    return path
 
 
 def _stamp(path: str) -> Stamp | None:
