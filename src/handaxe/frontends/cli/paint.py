@@ -35,8 +35,9 @@ class Painter:
         blocks: Display | None = session.show(result, call_input) if result.ok else None
         if blocks is None:
             blocks = (Text(result.text, "plain" if result.ok else "bad"),)
-        elif result.tool != "Read":
-            blocks = (Text(result.text), *blocks)
+        elif not any(isinstance(block, Text | Items | Table) for block in blocks):
+            # A diff shows what changed; the words say where, and how it went.
+            blocks = blocks if result.tool == "Read" else (Text(result.text), *blocks)
         notes = tuple(Text(note, "muted") for note in result.notes)
         return "".join(self.block(block) for block in (*blocks, *notes))
 

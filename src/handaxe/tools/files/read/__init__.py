@@ -72,6 +72,8 @@ class Read(Tool[ReadArgs]):
     def show(self, args: ReadArgs, result: ToolResult) -> Display | None:
         if not result.ok or result.data["type"] != "text":
             return None
+        if "→" not in result.text.partition("\n")[0]:
+            return None
         file = result.data["file"]
         code = Code(file["content"], file["filePath"], file["startLine"])
         if not file["numLines"] or file["numLines"] < file["totalLines"]:
