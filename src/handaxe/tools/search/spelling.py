@@ -6,24 +6,18 @@ holds absolute paths. What no text can show is escaped in both.
 
 import re
 
-from handaxe.session.workdir import is_inside
-
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def shown(path: str, directory: str) -> str:
     """A path as text shows it to whoever works in `directory`."""
-    if path != directory and is_inside(path, directory):
-        path = path[len(directory.rstrip("/")) + 1 :]
-    return clean(path)
+    return clean(path.removeprefix(directory if directory.endswith("/") else directory + "/"))
 
 
 def clean(path: str) -> str:
     """A path with line breaks, controls and bytes that are no UTF-8 spelled out."""
-    if _UNSHOWABLE.search(path) is None:
-        return path
-    return _UNSHOWABLE.sub(_escape, path)
+    return path if path.isprintable() else _UNSHOWABLE.sub(_escape, path)
 
 
 def _escape(found: re.Match[str]) -> str:
