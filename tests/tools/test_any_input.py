@@ -1,0 +1,93 @@
+"""Whatever a model sends to whatever tool, there is one result, and it is never our own mistake."""
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handaxe import Session
+from handaxe.text.schema import input_schema
+from handaxe.tools import BUILTIN, loaders
+
+EXAMPLES = int(os.environ.get("HANDAXE_FUZZ_EXAMPLES", "60"))
+
+NAMES = st.sampled_from(
+    ["a.txt", "b.bin", "n.ipynb", "sub", "sub/x.py", "missing", "link", "loop", "fifo", ".", "..", "/", "",
+     "~", "~x", "a\0b", "x" * 300, "/etc/passwd", "/dev/null", "/proc/self/mem", "sub/../a.txt", "\udcff", "é"]
+)  # fmt: skip
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats()
+    | st.text(max_size=20)
+    | NAMES
+    | st.sampled_from(
+        ["1", "-1", "true", "[", "{}", "*", "**/*", "(", "(?i)x", "--pre=x", "\\", "one"]
+    )
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3),
+    max_leaves=6,
+)
+
+
+def fields_of(tool):
+    return list(input_schema(loaders()[tool]().args_type)["properties"])
+
+
+def inputs_for(tool):
+    fields = fields_of(tool)
+    known = st.dictionaries(st.sampled_from(fields), SCALARS, min_size=1) if fields else st.just({})
+    return known | st.dictionaries(st.sampled_from([*fields, "x"]), VALUES) | VALUES
+
+
+def fill(root: Path) -> None:
+    (root / "a.txt").write_text("one\ntwo\n")
+    (root / "b.bin").write_bytes(bytes(range(256)))
+    (root / "n.ipynb").write_text(
+        '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    )
+    (root / "sub").mkdir()
+    (root / "sub/x.py").write_text("x = 1\n")
+    (root / "link").symlink_to("a.txt")
+    (root / "loop").symlink_to("loop")
+    os.mkfifo(root / "fifo")
+
+
+@pytest.mark.proves("PL-2")
+@pytest.mark.parametrize("tool", BUILTIN)
+def test_no_input_is_too_strange(tool):
+    @given(st.lists(inputs_for(tool), min_size=1, max_size=3))
+    @settings(max_examples=EXAMPLES, deadline=None, database=None)
+    def send(inputs):
+        async def play():
+            with tempfile.TemporaryDirectory() as directory:
+                root = Path(directory) / "p"
+                root.mkdir()
+                fill(root)
+                async with Session(
+                    root, permission_mode="acceptEdits", home=Path(directory) / "h"
+                ) as session:
+                    await session.call("Read", file_path="a.txt")
+                    for call_input in inputs:
+                        async with asyncio.timeout(20):
+                            result = await session.run(call(session, tool, call_input))
+                        assert result.ok == (result.code is None)
+                        assert result.code != "internal.error", (call_input, result.text)
+                        result.to_json()
+
+        asyncio.run(play())
+
+    send()
+
+
+def call(session, tool, call_input):
+    from handaxe import ToolCall
+
+    return ToolCall(session.new_call_id(), tool, call_input)
