@@ -263,3 +263,17 @@ def test_tools_lists_what_is_on_offer(project):
     assert {"Read", "Write", "Edit"} <= set(names)
     shown = run("tools", "Edit", cwd=project).stdout.decode()
     assert "old_string" in shown
+
+
+@pytest.mark.proves("SS-3")
+def test_a_fork_knows_what_the_original_knew_and_goes_its_own_way(project):
+    (project / "a.py").write_text("x = 1\n")
+    mode = ["--permission-mode", "acceptEdits"]
+    run("call", "Read", "file_path=a.py", "--session-id", "trunk", cwd=project)
+    fork = run("sessions", "fork", "trunk").stdout.decode().strip()
+    edit = ["call", "Edit", "file_path=a.py", "old_string=1", "new_string=2", *mode]
+    assert run(*edit, "--session-id", fork, cwd=project).returncode == 0
+    again = ["call", "Edit", "file_path=a.py", "old_string=2", "new_string=3", "--json", *mode]
+    other = run(*again, "--session-id", "trunk", cwd=project)
+    assert json.loads(other.stdout)["code"] == "file.changed"
+    assert run("sessions", "fork", "nope").returncode == 2

@@ -19,7 +19,7 @@ from handaxe.contract.events import (
 )
 from handaxe.contract.faults import SetupError
 from handaxe.storage.event_log import LoggedEvents
-from handaxe.storage.home import session_directory, sessions_directory
+from handaxe.storage.home import make_private, session_directory, sessions_directory
 
 LOG_NAME = "events.jsonl"
 
@@ -112,13 +112,19 @@ def delete_session(home: Path, session_id: str) -> None:
 
 
 def fork_session(home: Path, session_id: str, fork_id: str) -> None:
-    """Make a copy of a session's past under another id, to go on from there independently."""
+    """Copy a session's past under another id, to go on from there independently.
+
+    What the original changed stays its own to undo; the copy has changed nothing yet.
+    """
     import shutil
 
     source, target = _existing(home, session_id), session_directory(home, fork_id)
     if target.exists():
         raise SetupError(f"There is a session {fork_id!r} already.")
-    shutil.copytree(source, target)
+    make_private(target)
+    shutil.copy2(source / LOG_NAME, target / LOG_NAME)
+    if (source / "results").exists():
+        shutil.copytree(source / "results", target / "results")
 
 
 def _existing(home: Path, session_id: str) -> Path:

@@ -17,7 +17,7 @@ COMMANDS = {
     "explain": "say whether a command or call would be allowed, and why",
     "config": "show, get or set settings, and where each comes from",
     "trust": "let a project's own settings files also allow",
-    "sessions": "list, show, export or delete sessions",
+    "sessions": "list, show, export, fork or delete sessions",
     "undo": "put back what a session changed",
     "history": "list the calls that changed files, and what they changed",
     "gc": "remove old contents that are kept for undo",

@@ -1,4 +1,4 @@
-"""`handaxe sessions`: list, show, export or delete what sessions left on disk."""
+"""`handaxe sessions`: list, show, export, fork or delete what sessions left on disk."""
 
 import argparse
 import sys
@@ -9,14 +9,14 @@ import msgspec
 from handaxe.contract.events import CallFinished, Event
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
-from handaxe.storage.home import data_home
-from handaxe.storage.sessions import delete_session, events_of, list_sessions
+from handaxe.storage.home import data_home, new_session_id
+from handaxe.storage.sessions import delete_session, events_of, fork_session, list_sessions
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "action", nargs="?", default="list", choices=("list", "show", "export", "delete")
+        "action", nargs="?", default="list", choices=("list", "show", "export", "fork", "delete")
     )
     parser.add_argument("session_id", nargs="?", metavar="ID")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -33,6 +33,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "delete":
         delete_session(home, arguments.session_id)
         print(f"Session {arguments.session_id} is deleted.", file=sys.stderr)
+        return DONE
+    if arguments.action == "fork":
+        fork_id = new_session_id()
+        fork_session(home, arguments.session_id, fork_id)
+        print(fork_id)
         return DONE
     for event in events_of(home, arguments.session_id):
         if arguments.action == "export" or arguments.json:
