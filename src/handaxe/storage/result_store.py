@@ -1,11 +1,12 @@
 """Oversized results of one session, kept whole in files that Read and Grep accept."""
 
+import itertools
+import os
 import re
 import time
 from pathlib import Path
 
 from handaxe.contract.ports.result_store import ResultStore
-from handaxe.disk import atomic
 from handaxe.storage.home import make_private
 
 DAY_S = 24 * 60 * 60
@@ -21,15 +22,23 @@ class DiskResultStore(ResultStore):
     def keep(self, call_id: str, text: str) -> str:
         """Store the whole text; the path it can be read from."""
         name = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:100] or "result"
-        path = self.directory / f"{name}.txt"
-        attempt = 1
-        while path.exists():
-            attempt += 1
-            path = self.directory / f"{name}-{attempt}.txt"
         make_private(self.directory)
-        atomic.replace(path, [text.encode()], expect=atomic.ABSENT, mode=0o600)
+        path = self._create(name, text.encode())
         self._sweep_once_a_day()
         return str(path)
+
+    def _create(self, name: str, content: bytes) -> Path:
+        """Write a file of its own; not synced, since what it holds can be had again."""
+        for attempt in itertools.count(1):
+            path = self.directory / (f"{name}.txt" if attempt == 1 else f"{name}-{attempt}.txt")
+            try:
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:
+                continue
+            with os.fdopen(fd, "wb") as file:
+                file.write(content)
+            return path
+        raise AssertionError("counting never ends")
 
     def _sweep_once_a_day(self) -> None:
         sessions = self.directory.parent.parent
