@@ -46,11 +46,13 @@ class LineReader:
         return typed, rest
 
     def _text(self, path: str, body: bytes) -> str:
-        if _LONG.search(body) is not None:
+        if len(body) > LINE_CHARS and _LONG.search(body) is not None:
             lines = [self._line(path, raw) for raw in body.split(b"\n")[:-1]]
             return "".join(map(_plain, lines))
         plain = body.replace(self._marks.start, b"").replace(self._marks.end, b"")
-        return plain.replace(b"\r\n", b"\n").decode("utf-8", "replace")
+        if b"\r" in plain:
+            plain = plain.replace(b"\r\n", b"\n")
+        return plain.decode("utf-8", "replace")
 
     def _line(self, path: str, raw: bytes) -> Line:
         found = self._pattern.match(raw)
