@@ -30,12 +30,12 @@ def policy(rules: int, mode: str = "default") -> Policy:
         parse_rule(text.format(n=n), behaviour, source="project")
         for n, (behaviour, text) in enumerate(texts)
     ]
-    return make_policy(parsed, mode=mode, roots=["/home/dev/work/project"], home="/home/dev")
+    return make_policy(parsed, mode=mode, roots=["/home/dev/project"], home="/home/dev")
 
 
 def requests(kind: str, count: int) -> list[Request]:
     access = "write" if kind.startswith("write") else "read"
-    where = "/var/data/set" if kind.endswith("outside") else "/home/dev/work/project/src/package"
+    where = "/var/data/set" if kind.endswith("outside") else "/home/dev/project/src/package"
     tool = "Write" if access == "write" else "Read"
     return [
         Request(
