@@ -17,6 +17,9 @@ from typing import Literal
 from handaxe.host.search.watch import Stopped, Watch
 
 PIECE_BYTES = 1 << 16
+QUICK_PIECES = 50
+SMALL_PIECE_BYTES = 1 << 15
+GATHER_S = 0.002
 MAX_COMPLAINT_BYTES = 1 << 14
 MAX_MEMORY_BYTES = 1 << 30
 
@@ -131,6 +134,7 @@ def _drain(process: subprocess.Popen[bytes], feed: Feed, outcome: Run, deadline:
     poll.register(out, select.POLLIN)
     poll.register(err, select.POLLIN)
     is_open = {out, err}
+    pieces = 0
     while is_open:
         left_s = deadline - time.monotonic()
         if left_s <= 0:
@@ -144,6 +148,11 @@ def _drain(process: subprocess.Popen[bytes], feed: Feed, outcome: Run, deadline:
                 outcome.hear(piece)
             elif feed(piece):
                 return "satisfied"
+            else:
+                pieces += 1
+                if pieces > QUICK_PIECES and len(piece) < SMALL_PIECE_BYTES:
+                    # A long answer: let some of it gather instead of waking for every file.
+                    time.sleep(GATHER_S)
     return "finished"
 
 

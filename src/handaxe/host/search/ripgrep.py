@@ -30,7 +30,7 @@ from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Feed, Run, run
 from handaxe.host.search.watch import Watch
 
-GLANCE_S = 0.025
+GLANCE_S = 0.02
 """How long a sorted run may take before the search counts as a long one."""
 MAX_PILE_LINES = 200_000
 SECOND_LOOK_S = 3.0
