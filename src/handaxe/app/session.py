@@ -12,6 +12,7 @@ from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.change_record import ChangeRecord
+from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
@@ -134,6 +135,21 @@ class Session:
             Settings: self.settings,
             SettingsStore: self._configuration.store(files),
         }
+        around = Surroundings(
+            session_id=self.id,
+            data_home=data,
+            session_directory=directory,
+            configuration=self._configuration,
+            workdir=self.workdir,
+            permissions=self.permissions,
+            policy=policy,
+            files=files,
+            results=results,
+            emit=emit,
+        )
+        self._companions = _companions(around)
+        for companion in self._companions:
+            offers.update(companion.offers)
         rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
         self._live = LiveSettings(
             self._configuration,
@@ -213,6 +229,8 @@ class Session:
         if self._pipeline.cancel():
             # The cancelled calls write their results as soon as they get their turn.
             await asyncio.sleep(0)
+        for companion in reversed(self._companions):
+            await companion.close()
         await self._hooks.end(self._collaborators)
         if self._record.is_started:
             self._record.emit(SessionClosed())
@@ -359,3 +377,8 @@ class Session:
         refused = ToolResult.from_fault(Cancelled(started=False))
         text = "The session is closed. Open a new one."
         return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
+
+
+def _companions(around: Surroundings) -> tuple[Companion, ...]:  # noqa: ARG001 - none yet
+    """Everything that opens with a session, in the order it is opened."""
+    return ()

@@ -1,0 +1,77 @@
+"""A conversation: what the user, the model and the tools said, independent of any provider."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from handaxe.contract.content import ImageBlock, TextBlock
+
+
+class ThinkingBlock(msgspec.Struct, frozen=True, tag_field="type", tag="thinking"):
+    """What the model thought aloud; providers want it back unchanged."""
+
+    thinking: str
+    signature: str = ""
+
+
+class ToolUseBlock(msgspec.Struct, frozen=True, tag_field="type", tag="tool_use"):
+    """A call the model asks for."""
+
+    id: str
+    name: str
+    input: Any
+    broken: str | None = None
+    """The raw text of an input that is not JSON; the call is then answered with that fact."""
+
+
+class ToolResultBlock(msgspec.Struct, frozen=True, tag_field="type", tag="tool_result"):
+    """The one answer to a call."""
+
+    tool_use_id: str
+    content: tuple[TextBlock | ImageBlock, ...]
+    is_error: bool = False
+
+
+UserBlock = TextBlock | ImageBlock | ToolResultBlock
+AssistantBlock = TextBlock | ThinkingBlock | ToolUseBlock
+
+StopReason = Literal["end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "aborted"]
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one response."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def plus(self, other: "Usage") -> "Usage":
+        """Both together."""
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+
+class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user"):
+    """What a person, or the tools, said to the model."""
+
+    content: tuple[UserBlock, ...]
+    synthetic: bool = False
+    """Written by the runtime: a reminder, a notice, a summary."""
+
+
+class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
+    """What the model said."""
+
+    content: tuple[AssistantBlock, ...]
+    model: str = ""
+    message_id: str = ""
+    stop_reason: StopReason = "end_turn"
+    usage: Usage = Usage()
+
+
+Message = UserMessage | AssistantMessage

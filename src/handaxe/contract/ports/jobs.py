@@ -1,0 +1,49 @@
+"""Background work: something that runs on after the call that started it, and can be watched."""
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import msgspec
+
+JobKind = Literal["shell", "monitor", "agent"]
+JobStatus = Literal["running", "completed", "failed", "killed"]
+
+
+class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a piece of background work stands."""
+
+    job_id: str
+    kind: JobKind
+    status: JobStatus
+    description: str
+    command: str | None = None
+    output_path: str = ""
+    """A file that Read accepts, growing while the work goes on."""
+    output_bytes: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    started_at: float = 0.0
+    ended_at: float | None = None
+    waiting_for_input: str | None = None
+    """The last line of a program that seems to wait for somebody to type."""
+
+
+class Job(ABC):
+    """One piece of background work."""
+
+    @property
+    @abstractmethod
+    def state(self) -> JobState:
+        """How it stands now."""
+
+    @abstractmethod
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for its end; False if the time was up first."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """End it with everything it started; returns when nothing of it lives."""
+
+    @abstractmethod
+    def tail(self, limit_chars: int) -> str:
+        """The end of what it has said so far, fit for a model."""

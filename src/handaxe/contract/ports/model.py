@@ -1,0 +1,128 @@
+"""Stream one model response; which vendor speaks behind it is nobody's business here."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+import msgspec
+
+from handaxe.contract.messages import Message, StopReason, Usage
+
+
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as a model is told of it; each client turns it into its vendor's dialect."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    strict: bool = False
+    examples: tuple[dict[str, Any], ...] = ()
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn asked of a model."""
+
+    system: tuple[str, ...] = ()
+    """Parts of the system prompt, the stable ones first; the last one may vary."""
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int = 16_000
+    tool_choice: str = "auto"
+    """`auto`, `none`, `any`, or the name of a tool."""
+    output_schema: dict[str, Any] | None = None
+    """A JSON Schema the answer's text has to fit, where the vendor can enforce one."""
+    thinking_tokens: int | None = None
+
+
+class TextDelta(msgspec.Struct, frozen=True, tag=True):
+    """A piece of the answer."""
+
+    text: str
+
+
+class ThinkingDelta(msgspec.Struct, frozen=True, tag=True):
+    """A piece of what the model thinks aloud; the signature comes with the last one."""
+
+    thinking: str
+    signature: str = ""
+
+
+class ToolStarted(msgspec.Struct, frozen=True, tag=True):
+    """The model begins a call; its input follows."""
+
+    id: str
+    name: str
+
+
+class ToolInputDelta(msgspec.Struct, frozen=True, tag=True):
+    """A piece of a call's input, as JSON text."""
+
+    id: str
+    json: str
+
+
+class ToolEnded(msgspec.Struct, frozen=True, tag=True):
+    """A call is complete and may start."""
+
+    id: str
+    name: str
+    input: Any
+    broken: str | None = None
+    """The raw text where the input is not JSON."""
+
+
+class MessageEnded(msgspec.Struct, frozen=True, tag=True):
+    """The response is complete: exactly one, and the last."""
+
+    stop_reason: StopReason
+    usage: Usage
+    model: str = ""
+    message_id: str = ""
+
+
+class Retrying(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """An attempt failed before anything was said; another follows after a pause."""
+
+    attempt: int
+    delay_s: float
+    status: int | None
+    sentence: str
+
+
+ModelEvent = (
+    TextDelta | ThinkingDelta | ToolStarted | ToolInputDelta | ToolEnded | MessageEnded | Retrying
+)
+
+Failure = Literal[
+    "authentication", "not_found", "rate_limited", "overloaded", "too_long", "bad_request",
+    "unreachable", "broken_stream", "timed_out", "script_ended",
+]  # fmt: skip
+
+
+class ModelFailed(Exception):
+    """The model gave no (whole) answer; what failed, and what a person can do about it."""
+
+    def __init__(self, failure: Failure, sentence: str, *, status: int | None = None) -> None:
+        super().__init__(sentence)
+        self.failure: Failure = failure
+        self.sentence = sentence
+        self.status = status
+
+
+class Model(ABC):
+    """Somebody who answers conversations."""
+
+    name: str
+    context_tokens: int = 200_000
+
+    @abstractmethod
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The response, event by event; closing the iterator stops the model.
+
+        Raises:
+            ModelFailed: no answer, or its stream broke off.
+        """
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        return

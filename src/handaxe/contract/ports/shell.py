@@ -1,0 +1,81 @@
+"""Run shell commands and own every process they start."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.ports.jobs import Job
+
+Ended = Literal["exit", "signal", "stopped", "output_cap"]
+
+
+class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run: exactly the string that was judged, in one shell."""
+
+    call_id: str
+    command: str
+    description: str = ""
+    cwd: str
+    env: Mapping[str, str] = {}
+    """What the command finds beside the session's own environment."""
+    unconfined: bool = False
+    """Asked for and allowed to run outside the sandbox."""
+    kind: Literal["shell", "monitor"] = "shell"
+
+
+class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command said: its two ends, as text fit for a model, and the true totals."""
+
+    head: str
+    tail: str
+    """Empty where `head` is all of it."""
+    total_bytes: int
+    total_lines: int
+    kept_bytes: int
+    """How much of it is in the file."""
+    is_binary: bool = False
+
+
+class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command ended."""
+
+    how: Ended
+    exit_code: int | None
+    """What the shell reported; 128 + n where a signal ended the shell itself."""
+    signal: int | None = None
+    duration_s: float
+    cwd: str | None = None
+    """Where the shell stood at its end, if it got that far."""
+    survivors: int = 0
+    """Processes it had left running, which were ended."""
+
+
+class RunningCommand(Job):
+    """One command under the supervisor. It ends with its call unless it is let go."""
+
+    @property
+    @abstractmethod
+    def end(self) -> CommandEnd | None:
+        """How it ended; None while it runs."""
+
+    @abstractmethod
+    def output(self, limit_chars: int) -> CommandOutput:
+        """What it has said so far, at most this much of it."""
+
+    @abstractmethod
+    def let_go(self) -> None:
+        """Make it background work: it may outlive the call, and its end is announced."""
+
+    @abstractmethod
+    def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
+        """Hear every piece of output from now on; calling what comes back ends that."""
+
+
+class Shell(ABC):
+    """Somebody who can run commands on this machine and never loses one."""
+
+    @abstractmethod
+    async def start(self, command: ShellCommand) -> RunningCommand:
+        """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
