@@ -12,11 +12,13 @@ from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.change_record import ChangeRecord
-from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
+from handaxe.app.listing import schema_of, shown
 from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
+from handaxe.app.opening import Companions
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.contract.call import ToolCall
@@ -31,14 +33,18 @@ from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.media import Media
+from handaxe.contract.ports.questions import OnQuestion, Questions
+from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.search import Search
 from handaxe.contract.ports.settings_store import SettingsStore
+from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.host.media.local import LocalMedia
 from handaxe.host.search.local import LocalSearch
 from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.catalog.deferral import Deferral
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.modes import parse_mode
@@ -47,6 +53,7 @@ from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
@@ -78,6 +85,7 @@ class Session:
         trusted: bool | None = None,
         tools: Tools = None,
         on_ask: OnAsk | None = None,
+        on_question: OnQuestion | None = None,
         classifier: Classifier | None = None,
         never_prompt: bool = False,
         hooks: HookArguments = None,
@@ -117,6 +125,7 @@ class Session:
             history.mode if history.mode not in {"plan", "bypassPermissions"} else None,
         )
         self.permissions.never_prompt = never_prompt
+        self.permissions.announce = lambda mode: emit(ModeChanged(mode=mode))
         self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
         self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
@@ -134,7 +143,13 @@ class Session:
             ChangeHistory: self._changes,
             Settings: self.settings,
             SettingsStore: self._configuration.store(files),
+            PermissionState: self.permissions,
+            ResultStore: results,
         }
+        if on_question is not None:
+            from handaxe.app.questioning import HostQuestions
+
+            offers[Questions] = HostQuestions(on_question)
         around = Surroundings(
             session_id=self.id,
             data_home=data,
@@ -147,8 +162,8 @@ class Session:
             results=results,
             emit=emit,
         )
-        self._companions = _companions(around)
-        for companion in self._companions:
+        self._companions = Companions(around, history)
+        for companion in self._companions.all:
             offers.update(companion.offers)
         rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
         self._live = LiveSettings(
@@ -168,6 +183,12 @@ class Session:
             ports=offers.keys(),
             is_hidden=lambda name: hidden_by(policy(), name),
         )
+        self._deferral = offers[ToolIndex] = Deferral(
+            self.catalog,
+            self._companions.memory.loaded,
+            when=self.settings.tool_search.when,
+            limit_chars=self.settings.tool_search.limit_chars,
+        )
         self._collaborators = Collaborators(
             session_id=self.id,
             catalog=self.catalog,
@@ -178,6 +199,7 @@ class Session:
             hooks=self._hooks.hooks,
             emit=emit,
             results=results,
+            deferral=self._deferral,
             asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
             classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
@@ -229,8 +251,7 @@ class Session:
         if self._pipeline.cancel():
             # The cancelled calls write their results as soon as they get their turn.
             await asyncio.sleep(0)
-        for companion in reversed(self._companions):
-            await companion.close()
+        await self._companions.close()
         await self._hooks.end(self._collaborators)
         if self._record.is_started:
             self._record.emit(SessionClosed())
@@ -307,6 +328,7 @@ class Session:
 
     def interrupt(self) -> int:
         """New input arrived: stop the calls whose tools give way to it; how many did."""
+        self._companions.memory.wakeups.wake("the user said something.")
         return self._pipeline.interrupt()
 
     def set_mode(self, mode: str) -> None:
@@ -316,25 +338,25 @@ class Session:
             raise SetupError(f"{mode!r} is not a permission mode.")
         refuse_mode(self.settings, parsed)
         self.permissions.set_mode(parsed)
-        self._record.emit(ModeChanged(mode=parsed))
 
-    def tools(self, provider: str = "json-schema") -> list[dict[str, Any]]:
-        """The schemas of the tools on offer, in a provider's dialect."""
-        return [self.schema_of(tool, provider) for tool in self.catalog.offered()]
+    def tools(
+        self, provider: str = "json-schema", *, deferred: bool = False
+    ) -> list[dict[str, Any]]:
+        """The schemas of the tools on offer, in a provider's dialect.
+
+        With `deferred` those that wait for ToolSearch are left out once all together are long;
+        what was loaded is appended, so ask again for every request.
+        """
+        tools = self._deferral.sent() if deferred else self.catalog.offered()
+        return [self.schema_of(tool, provider) for tool in tools]
+
+    def waiting_tools(self) -> tuple[str, ...]:
+        """The names of tools that ToolSearch can load."""
+        return self._deferral.waiting()
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
         """One tool's schema in a provider's dialect."""
-        from handaxe.text.dialects import tool_schema
-        from handaxe.text.schema import input_schema
-
-        return tool_schema(
-            tool.name,
-            tool.prompt(),
-            input_schema(tool.args_type),
-            provider,
-            strict=tool.strict,
-            examples=tool.input_examples,
-        )
+        return schema_of(tool, provider)
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
         """A result as the block or message a provider expects for it."""
@@ -344,13 +366,7 @@ class Session:
 
     def show(self, result: ToolResult, call_input: dict[str, Any]) -> Display | None:
         """What a human sees of a result; None means its text."""
-        from handaxe.text.coercion import InputProblems, read_input
-
-        try:
-            tool, _ = self.catalog.find(result.tool)
-            return tool.show(read_input(tool.args_type, call_input)[0], result)
-        except InputProblems:
-            return None
+        return shown(self.catalog, result, call_input)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""
@@ -377,8 +393,3 @@ class Session:
         refused = ToolResult.from_fault(Cancelled(started=False))
         text = "The session is closed. Open a new one."
         return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
-
-
-def _companions(around: Surroundings) -> tuple[Companion, ...]:  # noqa: ARG001 - none yet
-    """Everything that opens with a session, in the order it is opened."""
-    return ()

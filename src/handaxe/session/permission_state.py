@@ -4,7 +4,7 @@ Rules are kept as the texts people wrote; `runtime.permission` reads them. Nothi
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -60,6 +60,8 @@ class PermissionState:
         self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
         self.never_prompt = never_prompt
         """Whether nobody may be asked; what would ask is refused and recorded."""
+        self.announce: Callable[[Mode], None] = lambda _: None
+        """Told every change of mode."""
         self.revision = 0
         """Grows with every change of mode or rules, so that readers know what to read again."""
 
@@ -95,6 +97,7 @@ class PermissionState:
         self._before_plan = self._mode if mode == "plan" else None
         self._mode = mode
         self.revision += 1
+        self.announce(mode)
 
     def leave_plan(self) -> Mode:
         """Return to the mode before plan mode; elsewhere nothing changes."""

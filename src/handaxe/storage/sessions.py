@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.events import (
+    BriefChanged,
     CallFinished,
     CallStarted,
     DirectoryChanged,
@@ -16,6 +17,8 @@ from handaxe.contract.events import (
     ModeChanged,
     SessionClosed,
     SessionStarted,
+    TodosChanged,
+    ToolsLoaded,
 )
 from handaxe.contract.faults import SetupError
 from handaxe.storage.event_log import LoggedEvents
@@ -47,6 +50,9 @@ class History(msgspec.Struct):
     edits: list[EditApplied] = []
     directory: str | None = None
     mode: str | None = None
+    todos: TodosChanged | None = None
+    brief: BriefChanged | None = None
+    loaded_tools: list[str] = []
     is_closed: bool = False
     failed_calls: int = 0
     last_at: float = 0.0
@@ -77,6 +83,12 @@ class History(msgspec.Struct):
                 self.directory = event.path
             case ModeChanged():
                 self.mode = event.mode
+            case TodosChanged():
+                self.todos = event
+            case BriefChanged():
+                self.brief = event
+            case ToolsLoaded():
+                self.loaded_tools += event.names
             case _:
                 pass
 

@@ -12,12 +12,23 @@ from typing import Any
 from handaxe.contract.tool import Tool
 
 BUILTIN: dict[str, str] = {
+    "AskUserQuestion": "handaxe.tools.meta.ask_user_question",
+    "Brief": "handaxe.tools.meta.brief",
     "Config": "handaxe.tools.meta.config",
     "Edit": "handaxe.tools.files.edit",
+    "EnterPlanMode": "handaxe.tools.meta.enter_plan_mode",
+    "ExitPlanMode": "handaxe.tools.meta.exit_plan_mode",
     "Glob": "handaxe.tools.search.glob",
     "Grep": "handaxe.tools.search.grep",
     "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
+    "Sleep": "handaxe.tools.meta.sleep",
+    "TaskCreate": "handaxe.tools.tasks.task_create",
+    "TaskGet": "handaxe.tools.tasks.task_get",
+    "TaskList": "handaxe.tools.tasks.task_list",
+    "TaskUpdate": "handaxe.tools.tasks.task_update",
+    "TodoWrite": "handaxe.tools.meta.todo_write",
+    "ToolSearch": "handaxe.tools.meta.tool_search",
     "Undo": "handaxe.tools.files.undo",
     "Write": "handaxe.tools.files.write",
 }
