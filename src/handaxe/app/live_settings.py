@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
-from handaxe.contract.events import Event, ModeChanged, SettingsChanged
+from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.permission.book import RuleBook
 from handaxe.runtime.permission.rules import Rule
@@ -59,7 +59,6 @@ class LiveSettings:
         self._offers[Settings] = configuration.settings
         if mode_problem(configuration.settings, self._permissions.mode):
             self._permissions.set_mode("default")
-            self._emit(ModeChanged(mode="default"))
         new = tuple(told for told in configuration.warnings if told not in self._told)
         self._told = configuration.warnings
         self._emit(SettingsChanged(files=configuration.changed_files, warnings=new))

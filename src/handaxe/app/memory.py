@@ -6,8 +6,12 @@ from typing import Any
 
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.skills import Skills
 from handaxe.contract.ports.task_list import TaskList
+from handaxe.host.skills import DiskSkills
 from handaxe.session.brevity import Brevity
+from handaxe.session.identity import SessionIdentity
+from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.todos import Todos
 from handaxe.session.wakeups import Wakeups
@@ -25,6 +29,10 @@ class Memory(Companion):
         self.brevity = Brevity(around.emit)
         self.loaded = LoadedTools(around.emit)
         self.wakeups = Wakeups()
+        self.invoked_skills = InvokedSkills()
+        workdir = around.workdir
+        self.skills = DiskSkills(workdir.home, lambda: (workdir.current, *workdir.roots))
+        self.identity = SessionIdentity(around.session_id, workdir.root)
         shared = around.configuration.settings.task_list
         if shared is not None and not _LIST_NAME.fullmatch(shared):
             raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
@@ -45,4 +53,7 @@ class Memory(Companion):
             LoadedTools: self.loaded,
             Wakeups: self.wakeups,
             TaskList: self.tasks,
+            Skills: self.skills,
+            InvokedSkills: self.invoked_skills,
+            SessionIdentity: self.identity,
         }

@@ -11,6 +11,7 @@ import msgspec
 from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
+from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration, Given
@@ -37,6 +38,7 @@ from handaxe.contract.ports.questions import OnQuestion, Questions
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.search import Search
 from handaxe.contract.ports.settings_store import SettingsStore
+from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
@@ -145,6 +147,7 @@ class Session:
             SettingsStore: self._configuration.store(files),
             PermissionState: self.permissions,
             ResultStore: results,
+            ToolCaller: (caller := PipelineCaller()),
         }
         if on_question is not None:
             from handaxe.app.questioning import HostQuestions
@@ -205,6 +208,7 @@ class Session:
             checkpoints=self._changes,
             transcript_path=str(directory / LOG_NAME),
         )
+        caller.join(self._collaborators)
         self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
         self._pipeline = Pipeline(
             self._collaborators,

@@ -144,6 +144,9 @@ class Settings(_Options, frozen=True, kw_only=True):
     retention_days: Annotated[
         int, msgspec.Meta(ge=1), "How long stored results are kept after their session."
     ] = 30
+    disable_skill_shell_execution: Annotated[
+        bool, "Commands that stand in a skill's text are not run."
+    ] = msgspec.field(default=False, name="disableSkillShellExecution")
     task_list: Annotated[
         str | None, "A task list that several sessions share, by name; unset: one per session."
     ] = None

@@ -22,6 +22,7 @@ BUILTIN: dict[str, str] = {
     "Grep": "handaxe.tools.search.grep",
     "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
+    "Skill": "handaxe.tools.meta.skill",
     "Sleep": "handaxe.tools.meta.sleep",
     "TaskCreate": "handaxe.tools.tasks.task_create",
     "TaskGet": "handaxe.tools.tasks.task_get",
