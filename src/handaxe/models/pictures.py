@@ -6,7 +6,8 @@ history. So it is left out here, and a sentence tells the model that it was ther
 
 import binascii
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.messages import Message, ToolResultBlock, UserMessage
@@ -17,7 +18,7 @@ _HEAD_CHARS = 256 * 1024
 """How much of a picture is decoded to find its size; a JPEG's lies behind its thumbnails."""
 
 
-class Limits(NamedTuple):
+class Limits(msgspec.Struct, frozen=True):
     """What a provider takes."""
 
     each_chars: int

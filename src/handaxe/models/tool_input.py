@@ -25,7 +25,7 @@ def read_input(text: str) -> ToolInput:
         value = _decoded(text.lstrip().removeprefix("{}"))
     if isinstance(value, str) and value.lstrip().startswith("{"):
         inner = _decoded(value)
-        value = inner if isinstance(inner, dict) else value
+        value = value if inner is _NOTHING else inner
     if value is _NOTHING:
         return ToolInput({}, text)
     return ToolInput({} if value is None else value, None)

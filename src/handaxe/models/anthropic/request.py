@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.messages import (
@@ -118,10 +118,14 @@ def _messages(messages: Sequence[Message]) -> list[Json]:
     for turn in turns:
         if turn["role"] == "user":
             # Answers to calls have to stand before anything else of their turn.
-            turn["content"].sort(key=lambda block: block["type"] != "tool_result")
+            turn["content"].sort(key=_comes_later)
     for turn in [turn for turn in turns if turn["role"] == "user"][-MARKED_TURNS:]:
         turn["content"][-1]["cache_control"] = MARK
     return turns
+
+
+def _comes_later(block: Json) -> bool:
+    return block["type"] != "tool_result"
 
 
 def _assistant(message: AssistantMessage) -> list[Json]:
@@ -134,9 +138,13 @@ def _assistant_block(block: AssistantBlock) -> Json | None:
         # Blank text is refused.
         return {"type": "text", "text": block.text} if block.text.strip() else None
     if isinstance(block, ToolUseBlock):
-        given = block.input if isinstance(block.input, dict) else {"input": block.input}
+        given = cast("Json", block.input if _is_object(block.input) else {"input": block.input})
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
     return _thought(block)
+
+
+def _is_object(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    return isinstance(value, dict)
 
 
 def _thought(block: ThinkingBlock) -> Json | None:

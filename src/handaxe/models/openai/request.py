@@ -98,8 +98,7 @@ def _assistant(message: AssistantMessage) -> Json | None:
 
 def _call(block: ToolUseBlock) -> Json:
     # Templates of local models decode the arguments, so broken ones are never sent back.
-    given = {} if block.broken is not None else block.input
-    arguments = _json(given)
+    arguments = "{}" if block.broken is not None else _json(block.input)
     function = {"name": block.name, "arguments": arguments}
     return {"id": block.id, "type": "function", "function": function}
 

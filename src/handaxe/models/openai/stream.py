@@ -115,16 +115,16 @@ class CompletionReader:
 
     def _call_for(self, part: Json, name: str) -> "_Call | None":
         """The call that this part goes on with; None if it begins a new one."""
-        index, id = part.get("index"), str(part.get("id") or "")
+        index, given = part.get("index"), str(part.get("id") or "")
         last = self._calls[-1] if self._calls else None
         if isinstance(index, int):
             same = [call for call in self._calls if call.index == index]
             # Some servers number every call zero; a new id with a name tells them apart.
-            if not same or (id and name and same[-1].given_id and id != same[-1].given_id):
+            if not same or (given and name and same[-1].given_id not in ("", given)):
                 return None
             return same[-1]
-        if id:
-            same = [call for call in self._calls if call.given_id == id]
+        if given:
+            same = [call for call in self._calls if call.given_id == given]
             return same[-1] if same else None
         if last is None or (name and last.name and is_whole(last.written)):
             return None

@@ -251,8 +251,7 @@ class _DirectAnswer(Answer):
                 yield bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
                 connection, self._connection = self._connection, None
-                if connection is not None:
-                    self._wire.take_back(connection)
+                self._wire.take_back(connection)
 
     async def release(self) -> None:
         connection, self._connection = self._connection, None
