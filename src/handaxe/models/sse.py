@@ -50,7 +50,9 @@ class EventParser:
             self._was_return = True
         elif not chunk.endswith(b"\n"):
             self._pieces = [lines.pop()]
-        return self._read(lines)
+        events = self._read(lines)
+        self._held_bytes = max(self._held_bytes, *(len(piece) for piece in (b"", *self._pieces)))
+        return events
 
     def end(self) -> list[ServerEvent]:
         """The last event where the server left out the empty line after it."""

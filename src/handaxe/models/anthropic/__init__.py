@@ -7,7 +7,6 @@ May import: the other modules of `models`, text, contract.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
-from handaxe import __version__
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.anthropic.request import build_request
 from handaxe.models.anthropic.stream import MessageReader
@@ -51,7 +50,7 @@ class AnthropicModel(Model):
             "accept": "application/json",
             "accept-encoding": "identity",
             "content-type": "application/json",
-            "user-agent": f"handaxe/{__version__}",
+            "user-agent": "handaxe",
             "anthropic-version": API_VERSION,
             **({"authorization": f"Bearer {token}"} if token else {}),
             **{key.lower(): value for key, value in (extra_headers or {}).items()},

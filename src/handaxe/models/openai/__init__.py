@@ -8,7 +8,6 @@ May import: the other modules of `models`, text, contract.
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
-from handaxe import __version__
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.bodies import encoded
 from handaxe.models.exchange import server_events
@@ -49,7 +48,7 @@ class OpenAIModel(Model):
             "accept": "application/json",
             "accept-encoding": "identity",
             "content-type": "application/json",
-            "user-agent": f"handaxe/{__version__}",
+            "user-agent": "handaxe",
             **({"authorization": f"Bearer {token}"} if token else {}),
             **{key.lower(): value for key, value in (extra_headers or {}).items()},
         }

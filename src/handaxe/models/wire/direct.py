@@ -48,7 +48,7 @@ class DirectWire(Wire):
         self._idle_timeout_s = idle_timeout_s
         self._idle: list[_Connection] = []
         self._tls: ssl.SSLContext | None = None
-        self._draining: set[asyncio.Task[None]] = set()
+        self._draining: dict[_Connection, asyncio.Task[None]] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Send a request and wait for the head of the answer."""
@@ -123,24 +123,26 @@ class DirectWire(Wire):
 
     def drain(self, connection: "_Connection") -> None:
         """Read to the end of an answer in the background and keep the connection."""
-        task = asyncio.create_task(self._drain(connection))
-        self._draining.add(task)
-        task.add_done_callback(self._draining.discard)
+        self._draining[connection] = asyncio.create_task(self._drain(connection))
 
     async def _drain(self, connection: "_Connection") -> None:
         try:
             async with asyncio.timeout(_DRAIN_S):
                 await connection.skip_rest()
-        except (TimeoutError, WireFailed, asyncio.CancelledError):
+        except (TimeoutError, WireFailed):
             connection.drop()
-            return
-        self.take_back(connection)
+        else:
+            self.take_back(connection)
+        finally:
+            self._draining.pop(connection, None)
 
     async def close(self) -> None:
         """Let go of open connections."""
-        for task in tuple(self._draining):
+        draining, self._draining = self._draining, {}
+        for connection, task in draining.items():
             task.cancel()
-        await asyncio.gather(*self._draining, return_exceptions=True)
+            connection.drop()
+        await asyncio.gather(*draining.values(), return_exceptions=True)
         while self._idle:
             self._idle.pop().drop()
 
