@@ -112,6 +112,7 @@ async def model_server(*replies: Reply):
         for task in tuple(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)
 
 
 def error(status: int, body: Any = None, **headers: str) -> Reply:

@@ -10,9 +10,7 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest, ToolSpec
 
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 READ = ToolSpec(
     name="Read",

@@ -4,9 +4,17 @@ import asyncio
 import json
 
 import pytest
+from tests.models.serving import Reply, error, model_server, named, sliced
+from tests.models.talk import HELLO, LONG, READ, events_of
 
 from handaxe.contract.content import TextBlock
-from handaxe.contract.messages import AssistantMessage, ThinkingBlock, ToolUseBlock, Usage, UserMessage
+from handaxe.contract.messages import (
+    AssistantMessage,
+    ThinkingBlock,
+    ToolUseBlock,
+    Usage,
+    UserMessage,
+)
 from handaxe.contract.ports.model import (
     MessageEnded,
     ModelFailed,
@@ -21,8 +29,6 @@ from handaxe.contract.ports.model import (
 from handaxe.models.anthropic import AnthropicModel
 from handaxe.models.anthropic.request import build_request
 from handaxe.models.wire.direct import DirectWire
-from tests.models.serving import Reply, error, model_server, named, sliced
-from tests.models.talk import HELLO, LONG, READ, events_of
 
 START = {
     "type": "message_start",
@@ -338,7 +344,9 @@ async def test_a_server_that_does_not_stream_is_understood():
         ],
         "stop_reason": "tool_use",
     }
-    reply = Reply(headers={"content-type": "application/json"}, pieces=(json.dumps(whole).encode(),))
+    reply = Reply(
+        headers={"content-type": "application/json"}, pieces=(json.dumps(whole).encode(),)
+    )
     events, _ = await answer(reply)
     assert events[0] == TextDelta("Hi")
     assert events[2] == ToolEnded("t", "Read", {"a": 1})

@@ -4,6 +4,8 @@ import asyncio
 import json
 
 import pytest
+from tests.models.serving import Reply, error, model_server, plain, sliced
+from tests.models.talk import HELLO, LONG, READ, events_of
 
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.model import (
@@ -15,23 +17,30 @@ from handaxe.contract.ports.model import (
     ThinkingDelta,
     ToolEnded,
     ToolInputDelta,
-    ToolStarted,
     ToolSpec,
+    ToolStarted,
 )
 from handaxe.models.openai import OpenAIModel, completions_url
 from handaxe.models.openai.allowances import Allowances
 from handaxe.models.openai.request import build_request
 from handaxe.models.wire.direct import DirectWire
-from tests.models.serving import Reply, error, model_server, plain, sliced
-from tests.models.talk import HELLO, LONG, READ, events_of
 
 
 def chunk(delta: dict | None = None, finish: str | None = None, **more) -> dict:
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
-    return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices, **more}
+    return {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": choices,
+        **more,
+    }
 
 
-def part(index: int | None = None, id: str | None = None, name: str | None = None, arguments=None) -> dict:
+def part(
+    index: int | None = None, id: str | None = None, name: str | None = None, arguments=None
+) -> dict:
     function = {"name": name, "arguments": arguments}
     fields = {"index": index, "id": id, "type": "function" if id else None}
     fields = {key: value for key, value in fields.items() if value is not None}
@@ -47,7 +56,9 @@ USAGE = chunk(usage={"prompt_tokens": 100, "completion_tokens": 7, "total_tokens
 
 
 def made(url: str, **options) -> OpenAIModel:
-    return OpenAIModel("m", DirectWire({}, idle_timeout_s=5), base_url=url, **{"max_retries": 2, **options})
+    return OpenAIModel(
+        "m", DirectWire({}, idle_timeout_s=5), base_url=url, **{"max_retries": 2, **options}
+    )
 
 
 async def answer(*replies: Reply, request: ModelRequest = HELLO, **options):
@@ -86,7 +97,9 @@ async def test_text_thinking_and_calls_are_streamed(size: int):
         ToolStarted("t2", "Read"),
         ToolInputDelta("t2", "{}"),
         ToolEnded("t2", "Read", {}),
-        MessageEnded("tool_use", Usage(input_tokens=20, output_tokens=7, cache_read_tokens=80), "m", "c1"),
+        MessageEnded(
+            "tool_use", Usage(input_tokens=20, output_tokens=7, cache_read_tokens=80), "m", "c1"
+        ),
     ]
     assert server.asked[0].path == "/v1/chat/completions"
     assert server.asked[0].headers["authorization"] == "Bearer k"
@@ -147,7 +160,9 @@ async def test_the_ways_servers_write_calls(name: str, done: bool):
 
 
 async def test_calls_without_ids_get_ids_of_their_own():
-    events = await heard(calls(part(0, None, "Read", "{}")), calls(part(1, None, "Read", "{}")), chunk({}, "stop"))
+    events = await heard(
+        calls(part(0, None, "Read", "{}")), calls(part(1, None, "Read", "{}")), chunk({}, "stop")
+    )
     ids = [id for id, _, _ in ended_calls(events)]
     assert len(set(ids)) == 2
     assert all(id.startswith("call_") for id in ids)
@@ -179,10 +194,16 @@ async def test_stop_reasons(chunks: list[dict], reason: str):
 
 
 async def test_a_server_that_does_not_stream_is_understood():
-    message = {"role": "assistant", "content": "Hi", "tool_calls": [part(None, "t1", "Read", json.dumps(A))]}
+    message = {
+        "role": "assistant",
+        "content": "Hi",
+        "tool_calls": [part(None, "t1", "Read", json.dumps(A))],
+    }
     whole = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
              "usage": {"prompt_tokens": 3, "completion_tokens": 2}}  # fmt: skip
-    reply = Reply(headers={"content-type": "application/json"}, pieces=(json.dumps(whole).encode(),))
+    reply = Reply(
+        headers={"content-type": "application/json"}, pieces=(json.dumps(whole).encode(),)
+    )
     events, _ = await answer(reply)
     assert events[0] == TextDelta("Hi")
     assert ended_calls(events) == [("t1", "Read", A)]
@@ -221,7 +242,9 @@ def test_an_answer_can_be_held_to_a_schema():
     sent = build_request("m", strict, Allowances())["response_format"]["json_schema"]
     assert (sent["schema"], sent["strict"]) == (READ.input_schema, True)
     loose = ModelRequest(messages=HELLO.messages, output_schema={"type": "object"})
-    assert build_request("m", loose, Allowances())["response_format"]["json_schema"]["strict"] is False
+    assert (
+        build_request("m", loose, Allowances())["response_format"]["json_schema"]["strict"] is False
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,7 +255,9 @@ def test_an_answer_can_be_held_to_a_schema():
         ("response_format is not supported", "response_format", "max_tokens"),
     ],
 )  # fmt: skip
-async def test_what_a_server_does_not_know_is_left_out_the_next_time(message: str, gone: str, there: str):
+async def test_what_a_server_does_not_know_is_left_out_the_next_time(
+    message: str, gone: str, there: str
+):
     request = ModelRequest(messages=HELLO.messages, output_schema=READ.input_schema)
     good = Reply(pieces=(plain(chunk({"content": "x"}, "stop")),))
     async with model_server(error(400, {"error": {"message": message}}), good) as server:
@@ -250,8 +275,12 @@ async def test_what_a_server_does_not_know_is_left_out_the_next_time(message: st
 async def test_strict_tools_are_given_up_when_refused():
     strict = ToolSpec(name="Read", description="", input_schema=READ.input_schema, strict=True)
     request = ModelRequest(messages=HELLO.messages, tools=(strict,))
-    refused = error(422, {"detail": [{"loc": ["tools", 0, "function", "strict"], "msg": "Extra inputs"}]})
-    _, server = await answer(refused, Reply(pieces=(plain(chunk({"content": "x"}, "stop")),)), request=request)
+    refused = error(
+        422, {"detail": [{"loc": ["tools", 0, "function", "strict"], "msg": "Extra inputs"}]}
+    )
+    _, server = await answer(
+        refused, Reply(pieces=(plain(chunk({"content": "x"}, "stop")),)), request=request
+    )
     assert "strict" in server.asked[0].body["tools"][0]["function"]
     assert "strict" not in server.asked[1].body["tools"][0]["function"]
 
@@ -283,7 +312,9 @@ async def test_refusals_say_what_to_do_and_are_not_repeated(reply: Reply, failur
 
 async def test_an_error_in_the_stream_is_one():
     body = plain({"error": {"message": "CUDA out of memory", "type": "server_error", "code": 500}})
-    events, _ = await answer(Reply(pieces=(body,)), Reply(pieces=(plain(chunk({"content": "x"}, "stop")),)))
+    events, _ = await answer(
+        Reply(pieces=(body,)), Reply(pieces=(plain(chunk({"content": "x"}, "stop")),))
+    )
     assert isinstance(events[0], Retrying)
     assert "CUDA" in events[0].sentence
 

@@ -4,16 +4,16 @@ import asyncio
 import warnings
 
 import pytest
+from tests.models.serving import Reply, error, model_server, named, plain, sliced
+from tests.models.talk import HELLO, LONG, READ, events_of
+from tests.models.test_anthropic import ANSWER, START, STOP, block, call, ended, text
+from tests.models.test_openai import ODD_STREAMS, USAGE, calls, chunk, part
 
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, Retrying
 from handaxe.models.anthropic import API_VERSION, AnthropicModel
 from handaxe.models.openai import OpenAIModel
 from handaxe.models.sdk_clients import from_client
 from handaxe.models.wire.direct import DirectWire
-from tests.models.serving import Reply, error, model_server, named, plain, sliced
-from tests.models.talk import HELLO, LONG, READ, events_of
-from tests.models.test_anthropic import ANSWER, START, STOP, block, call, ended, text
-from tests.models.test_openai import ODD_STREAMS, USAGE, calls, chunk, part
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -26,8 +26,12 @@ GOOD = {"anthropic": ANSWER, "openai": plain(chunk({"content": "Hi"}), chunk({},
 
 def ours(vendor: str, url: str, max_retries: int = 2) -> Model:
     if vendor == "anthropic":
-        return AnthropicModel("claude-x", DirectWire({}), base_url=url, token="k", max_retries=max_retries)
-    model = OpenAIModel("m", DirectWire({}), base_url=f"{url}/v1", token="k", max_retries=max_retries)
+        return AnthropicModel(
+            "claude-x", DirectWire({}), base_url=url, token="k", max_retries=max_retries
+        )
+    model = OpenAIModel(
+        "m", DirectWire({}), base_url=f"{url}/v1", token="k", max_retries=max_retries
+    )
     # Which name the limit has depends on the server; here only the rest is compared.
     model._allowances.token_field = "max_completion_tokens"
     return model
@@ -78,7 +82,9 @@ REQUESTS = {
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_the_same_conversation_makes_the_same_request(vendor: str, name: str):
-    (_, mine), (_, official) = await both(vendor, Reply(pieces=(GOOD[vendor],)), request=REQUESTS[name])
+    (_, mine), (_, official) = await both(
+        vendor, Reply(pieces=(GOOD[vendor],)), request=REQUESTS[name]
+    )
     assert mine[0].body == official[0].body
     assert mine[0].path == official[0].path
     for header in ("authorization", "content-type", "accept", "anthropic-version"):
@@ -155,7 +161,9 @@ async def test_the_same_error_is_the_same_failure_after_as_many_attempts(vendor:
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_pauses_are_as_long_as_theirs(vendor: str):
     busy = error(429, {"error": {"message": "m"}}, retry_after="0.3")
-    (mine, my_asks), (official, official_asks) = await both(vendor, busy, busy, Reply(pieces=(GOOD[vendor],)))
+    (mine, my_asks), (official, official_asks) = await both(
+        vendor, busy, busy, Reply(pieces=(GOOD[vendor],))
+    )
     assert mine == official
     for asks in (my_asks, official_asks):
         pauses = [b.at_s - a.at_s for a, b in zip(asks, asks[1:], strict=False)]
@@ -174,7 +182,10 @@ async def test_nobody_there_is_the_same_failure(vendor: str):
 
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_closing_the_stream_of_their_client_leaves_the_server(vendor: str):
-    half = {"anthropic": named(START, *text(0, "x")), "openai": plain(chunk({"content": "x"}), done=False)}
+    half = {
+        "anthropic": named(START, *text(0, "x")),
+        "openai": plain(chunk({"content": "x"}), done=False),
+    }
     async with model_server(Reply(pieces=(half[vendor],), hang=True)) as server:
         async with client_of(vendor, server.url) as client:
             stream = theirs(vendor, client).stream(HELLO)

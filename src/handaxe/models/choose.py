@@ -102,14 +102,12 @@ def _suggested(env: Mapping[str, str]) -> str:
 
 
 def _unaliased(name: str) -> str:
-    if "/" in name or ":" in name or "-" in name or name == "local":
-        vendor, slash, bare = name.partition("/")
-        if vendor != "anthropic" or not slash or "-" in bare:
-            return name
-        name = bare
+    bare = name.removeprefix("anthropic/")
+    if not bare.isalpha() or bare == "local":
+        return name
     from handaxe.models.prices import price_list
 
-    return price_list().aliases.get(name, name)
+    return price_list().aliases.get(bare, name)
 
 
 def _anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401

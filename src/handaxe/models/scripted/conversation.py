@@ -69,7 +69,10 @@ class Conversation:
         self.input_tokens = 0
         self._agent = agent
         self._turns = turns
-        self._at = said
+        self._at = 0
+        for _ in range(said):
+            # A conversation that was resumed: its turns are behind it.
+            self._at = self._after(self._at)
         self._asked = said
         self._captured = {"first.text": first}
         self._tag = f"{zlib.crc32(first.encode('utf-8', 'replace')):08x}_{number}"
@@ -104,6 +107,8 @@ class Conversation:
         return at
 
     def _after(self, at: int) -> int:
+        if at >= len(self._turns):
+            return at
         turn = self._turns[at]
         if turn.go_to:
             return next(i for i, each in enumerate(self._turns) if each.label == turn.go_to)

@@ -145,6 +145,8 @@ class DirectWire(Wire):
         await asyncio.gather(*draining.values(), return_exceptions=True)
         while self._idle:
             self._idle.pop().drop()
+        # A dropped connection is closed in the next round of the event loop.
+        await asyncio.sleep(0)
 
 
 class _Connection:
