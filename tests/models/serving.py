@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 
@@ -21,7 +22,7 @@ class Reply(NamedTuple):
     """What to answer: a status, headers, and pieces of a body that are sent one by one."""
 
     status: int = 200
-    headers: dict[str, str] = {}
+    headers: Mapping[str, str] = MappingProxyType({})
     pieces: tuple[bytes, ...] = ()
     pause_s: float = 0.0
     cut: bool = False
@@ -140,6 +141,3 @@ def plain(*chunks: Any, done: bool = True) -> bytes:
 def sliced(body: bytes, size: int) -> tuple[bytes, ...]:
     """The body in pieces of `size` bytes."""
     return tuple(body[at : at + size] for at in range(0, len(body), size))
-
-
-Maker = Callable[[str], Any]

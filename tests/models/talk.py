@@ -8,7 +8,7 @@ from handaxe.contract.messages import (
     ToolUseBlock,
     UserMessage,
 )
-from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest, ToolSpec
+from handaxe.contract.ports.model import Model, ModelEvent, ModelFailed, ModelRequest, ToolSpec
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -50,6 +50,17 @@ LONG = ModelRequest(
     max_tokens=1000,
     tool_choice="any",
 )
+
+
+async def heard_until_failure(model: Model, request: ModelRequest = HELLO):
+    """The events that came before a failure, and the failure."""
+    events: list[ModelEvent] = []
+    try:
+        async for event in model.stream(request):
+            events.append(event)
+    except ModelFailed as failed:
+        return events, failed
+    raise AssertionError("the model did not fail")
 
 
 async def events_of(model: Model, request: ModelRequest = HELLO) -> list[ModelEvent]:

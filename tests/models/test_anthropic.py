@@ -5,7 +5,7 @@ import json
 
 import pytest
 from tests.models.serving import Reply, error, model_server, named, sliced
-from tests.models.talk import HELLO, LONG, READ, events_of
+from tests.models.talk import HELLO, LONG, READ, events_of, heard_until_failure
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import (
@@ -273,13 +273,10 @@ async def test_after_a_word_there_is_no_second_attempt():
     body = named(START, *text(0, "Hel"), overload)
     async with model_server(Reply(pieces=(body,)), Reply(pieces=(ANSWER,))) as server:
         model = made(server.url)
-        heard = []
-        with pytest.raises(ModelFailed) as caught:
-            async for event in model.stream(HELLO):
-                heard.append(event)
+        heard, failed = await heard_until_failure(model)
         await model.close()
     assert heard == [TextDelta("Hel")]
-    assert caught.value.failure == "overloaded"
+    assert failed.failure == "overloaded"
     assert len(server.asked) == 1
 
 

@@ -151,21 +151,21 @@ async def test_the_ways_servers_write_calls(name: str, done: bool):
     assert len(found) == (2 if "t2" in json.dumps(ODD_STREAMS[name]) else 1)
     assert events[-1].stop_reason == "tool_use"
     # Every call starts before its input and ends after it.
-    for id in {e.id for e in events if isinstance(e, ToolEnded)}:
-        kinds = [type(e) for e in events if getattr(e, "id", None) == id]
+    for each in {e.id for e in events if isinstance(e, ToolEnded)}:
+        kinds = [type(e) for e in events if getattr(e, "id", None) == each]
         assert kinds[0] is ToolStarted
         assert kinds[-1] is ToolEnded
-        pieces = "".join(e.json for e in events if isinstance(e, ToolInputDelta) and e.id == id)
-        assert json.loads(pieces) == (A if id == "t1" else B)
+        pieces = "".join(e.json for e in events if isinstance(e, ToolInputDelta) and e.id == each)
+        assert json.loads(pieces) == (A if each == "t1" else B)
 
 
 async def test_calls_without_ids_get_ids_of_their_own():
     events = await heard(
         calls(part(0, None, "Read", "{}")), calls(part(1, None, "Read", "{}")), chunk({}, "stop")
     )
-    ids = [id for id, _, _ in ended_calls(events)]
+    ids = [call[0] for call in ended_calls(events)]
     assert len(set(ids)) == 2
-    assert all(id.startswith("call_") for id in ids)
+    assert all(each.startswith("call_") for each in ids)
 
 
 async def test_a_call_cut_off_by_the_limit_is_broken():

@@ -2,6 +2,7 @@
 
 import asyncio
 import warnings
+from itertools import pairwise
 
 import pytest
 from tests.models.serving import Reply, error, model_server, named, plain, sliced
@@ -166,7 +167,7 @@ async def test_pauses_are_as_long_as_theirs(vendor: str):
     )
     assert mine == official
     for asks in (my_asks, official_asks):
-        pauses = [b.at_s - a.at_s for a, b in zip(asks, asks[1:], strict=False)]
+        pauses = [b.at_s - a.at_s for a, b in pairwise(asks)]
         assert len(pauses) == 2
         assert all(0.29 < pause < 2 for pause in pauses)
 
@@ -186,9 +187,9 @@ async def test_closing_the_stream_of_their_client_leaves_the_server(vendor: str)
         "anthropic": named(START, *text(0, "x")),
         "openai": plain(chunk({"content": "x"}), done=False),
     }
-    async with model_server(Reply(pieces=(half[vendor],), hang=True)) as server:
-        async with client_of(vendor, server.url) as client:
-            stream = theirs(vendor, client).stream(HELLO)
-            await anext(stream)
-            await stream.aclose()
-            await asyncio.wait_for(server.gone.wait(), 5)
+    reply = Reply(pieces=(half[vendor],), hang=True)
+    async with model_server(reply) as server, client_of(vendor, server.url) as client:
+        stream = theirs(vendor, client).stream(HELLO)
+        await anext(stream)
+        await stream.aclose()
+        await asyncio.wait_for(server.gone.wait(), 5)

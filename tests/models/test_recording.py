@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.models.talk import events_of
+from tests.models.talk import events_of, heard_until_failure
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.faults import SetupError
@@ -47,12 +47,9 @@ async def test_a_recording_is_played_as_it_was(tmp_path: Path):
     model = open_model(f"replay:{path}", env={})
     assert (model.name, model.context_tokens) == ("claude-x", 5000)
     assert await events_of(model, request("a")) == first
-    heard = []
-    with pytest.raises(ModelFailed) as caught:
-        async for event in model.stream(request("a", "b")):
-            heard.append(event)
+    heard, failed = await heard_until_failure(model, request("a", "b"))
     assert heard == [TextDelta("x" * 16)] * 2
-    assert (caught.value.failure, caught.value.status) == ("overloaded", 529)
+    assert (failed.failure, failed.status) == ("overloaded", 529)
     assert await events_of(model, request("a", "b", "c")) == last
     with pytest.raises(ModelFailed, match="no answer"):
         await events_of(model, request("a"))

@@ -1,5 +1,7 @@
 """Events come out the same however the bytes were cut."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ def parsed(pieces) -> list[ServerEvent]:
 @given(streams(), st.lists(st.integers(0, 400)))
 def test_any_way_to_cut_a_stream_gives_the_same_events(stream: bytes, cuts: list[int]):
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    pieces = [stream[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [stream[a:b] for a, b in pairwise(edges)]
     assert parsed(pieces) == parsed([stream])
     assert parsed(bytes([byte]) for byte in stream) == parsed([stream])
 

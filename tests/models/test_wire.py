@@ -92,15 +92,20 @@ async def test_nobody_there_says_so(make):
 
 
 async def test_a_server_that_never_answers_times_out():
+    left = asyncio.Event()
+
     async def silent(reader, writer):
         await reader.read()
-        writer.close()
+        writer.transport.abort()
+        left.set()
 
     listening = await asyncio.start_server(silent, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     wire = DirectWire({}, answer_timeout_s=0.1)
     with pytest.raises(WireFailed) as caught:
         await body_of(wire, url)
+    await asyncio.wait_for(left.wait(), 5)
+    await asyncio.sleep(0.01)
     listening.close()
     assert caught.value.how == "timed_out"
 
@@ -126,6 +131,7 @@ async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced():
     assert await body_of(wire, url) == b"ok"
     await wire.close()
     listening.close()
+    await asyncio.sleep(0.01)
     assert served == 2
 
 
