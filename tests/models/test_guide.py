@@ -5,12 +5,13 @@ import re
 import tomllib
 from pathlib import Path
 
+from tests.models.talk import events_of
+
 from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import AssistantMessage, ToolResultBlock, UserMessage
 from handaxe.contract.ports.model import ModelRequest, TextDelta
 from handaxe.models.scripted import ScriptedModel, parse_script
 from handaxe.models.scripted.script import Trouble, Turn
-from tests.models.talk import events_of
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 GUIDE = (DOCS / "guides" / "models.md").read_text()
