@@ -7,7 +7,6 @@ import pytest
 
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.messages import ToolResultBlock, UserMessage
-from handaxe.models import pictures
 from handaxe.models.pictures import ANTHROPIC, dropped, picture_size
 
 
@@ -85,7 +84,3 @@ def test_sixty_large_screenshots_never_make_a_request_too_large():
     # The newest are the ones that matter.
     assert kept == blocks[-len(kept) :]
     assert len(kept) > 20
-
-
-def test_limits_are_what_the_providers_say():
-    assert (pictures.ANTHROPIC.side_px, pictures.ANTHROPIC.count) == (8000, 100)

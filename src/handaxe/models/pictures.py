@@ -33,7 +33,9 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 ANTHROPIC = Limits(5 * 1024 * 1024, 8000, 20, 2000, 100, 24 * 1024 * 1024)
+"""Sides and number as documented, the lower number of two; below 32 MB for a whole request."""
 OPENAI = Limits(20 * 1024 * 1024, 12_000, 500, 12_000, 500, 40 * 1024 * 1024)
+"""Guards against accidents only: servers of this format have limits of their own."""
 
 
 def dropped(messages: Sequence[Message], limits: Limits) -> dict[int, str]:
