@@ -97,7 +97,7 @@ async def test_a_real_model_can_be_interrupted_and_asked_again(served: str):
 
 async def test_a_real_model_is_held_to_a_schema(served: str):
     model = made(served)
-    events = await events_of(model, request("Paint it.", max_tokens=20, output_schema=COLOUR))
+    events = await events_of(model, request("Paint it.", max_tokens=100, output_schema=COLOUR))
     await model.close()
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert text.replace(" ", "").replace("\n", "") in ('{"colour":"red"}', '{"colour":"blue"}')
