@@ -46,6 +46,7 @@ from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
@@ -93,8 +94,9 @@ class Session:
         self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
+        self.said = history.said
         self._record = Record(directory / LOG_NAME, self._opening)
-        emit = self._record.emit
+        emit, self.result_of = self._record.emit, self._record.log.result_of
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token = new_session_id()[:12]
@@ -275,6 +277,17 @@ class Session:
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         self._configuration.pause()
         return [self._record.noted(result) for result in results]
+
+    def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
+        """The calls of one message, each started when it is added."""
+        self._live.follow()
+        self._hooks.follow()
+        return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
+
+    @property
+    def collaborators(self) -> Collaborators:
+        """Everybody behind this session's calls, for an agent that works in it."""
+        return self._collaborators
 
     async def undo(
         self,

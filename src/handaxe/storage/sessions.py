@@ -6,8 +6,11 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.events import (
+    AssistantEnded,
+    AssistantSaid,
     CallFinished,
     CallStarted,
+    Compacted,
     DirectoryChanged,
     EditApplied,
     Event,
@@ -16,6 +19,7 @@ from handaxe.contract.events import (
     ModeChanged,
     SessionClosed,
     SessionStarted,
+    UserSaid,
 )
 from handaxe.contract.faults import SetupError
 from handaxe.storage.event_log import LoggedEvents
@@ -45,6 +49,8 @@ class History(msgspec.Struct):
     calls: dict[str, CallStarted] = {}
     seen: list[FileSeen | FileForgotten] = []
     edits: list[EditApplied] = []
+    said: list[UserSaid | AssistantSaid | AssistantEnded | Compacted] = []
+    """The conversation since it was last made shorter; results are looked up by their ids."""
     directory: str | None = None
     mode: str | None = None
     is_closed: bool = False
@@ -73,6 +79,10 @@ class History(msgspec.Struct):
                 self.seen.append(event)
             case EditApplied():
                 self.edits.append(event)
+            case UserSaid() | AssistantSaid() | AssistantEnded():
+                self.said.append(event)
+            case Compacted():
+                self.said = [event]
             case DirectoryChanged():
                 self.directory = event.path
             case ModeChanged():
@@ -123,8 +133,9 @@ def fork_session(home: Path, session_id: str, fork_id: str) -> None:
         raise SetupError(f"There is a session {fork_id!r} already.")
     make_private(target)
     shutil.copy2(source / LOG_NAME, target / LOG_NAME)
-    if (source / "results").exists():
-        shutil.copytree(source / "results", target / "results")
+    for folder in ("results", "agents"):
+        if (source / folder).exists():
+            shutil.copytree(source / folder, target / folder)
 
 
 def _existing(home: Path, session_id: str) -> Path:

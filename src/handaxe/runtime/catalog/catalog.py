@@ -39,6 +39,12 @@ class Catalog:
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
         self._external = {tool.name: tool for tool in external if tool.name not in builtin}
 
+    def add(self, tool: AnyTool) -> None:
+        """Put one more external tool on offer, in place of one of the same name."""
+        if tool.name not in self._builtin:
+            self._external[tool.name] = tool
+            self._found.pop(tool.name, None)
+
     def find(self, name: str) -> tuple[AnyTool, str | None]:
         """The tool of that name, and a note if the name is an old one.
 
