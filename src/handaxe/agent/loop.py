@@ -62,7 +62,9 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     thinking_tokens: int | None = None
     stop_after_nudges: int | None = 3
     """How many times a model that goes in circles is told so before it is stopped."""
-    stop_hook: str = "Stop"
+    wait_for_agents_s: float = 0.0
+    """How long a run that could end waits for agents it started in the background."""
+    is_sub_agent: bool = False
 
 
 class AgentLoop:
@@ -241,6 +243,9 @@ class AgentLoop:
 
     async def _submit(self, prompt: Prompt) -> Ending | None:
         """Let hooks see the prompt, then say it; an ending if they refuse it."""
+        if self._options.is_sub_agent:
+            self._say(prompt)
+            return None
         text = prompt if isinstance(prompt, str) else _text_of(prompt)
         outcome = await self._workplace.fire("UserPromptSubmit", prompt=text)
         for sentence in outcome.told:
@@ -332,18 +337,28 @@ class AgentLoop:
         if turn.stop_reason == "max_tokens" and rest.may_go_on():
             self._remind([CUT_OFF])
             return None
-        if self._take_waiting():
+        if self._take_waiting() or await self._wait_for_work():
             return None
         if turn.stop_reason == "refusal":
             said = self.conversation.last_text or "The model refused to answer."
             return Ending("refused", said, stop_reason="refusal", is_error=True, errors=(said,))
         if self.output is not None and not self.output.is_given:
-            if self.output.is_hopeless:
-                return self.output.ending()
-            self._remind([self.output.demand()])
-            return None
+            return self._demand_output(self.output)
+        return await self._ask_to_stop(turn, rest)
+
+    def _demand_output(self, output: FinalOutput) -> Ending | None:
+        if output.is_hopeless:
+            return output.ending()
+        self._remind([output.demand()])
+        return None
+
+    async def _ask_to_stop(self, turn: Turn, rest: "_Rest") -> Ending | None:
+        """Hooks may want the model to go on; not for ever."""
+        among = self._workplace.among
+        more = {"agent_transcript_path": among.transcript_path}
         outcome = await self._workplace.fire(
-            self._options.stop_hook,
+            "SubagentStop" if self._options.is_sub_agent else "Stop",
+            **(more if self._options.is_sub_agent else {}),
             stop_hook_active=rest.stop_blocks > 0,
             last_assistant_message=self.conversation.last_text,
         )
@@ -362,6 +377,13 @@ class AgentLoop:
         notices = (*self._workplace.notices(), *self._workplace.among.hooks.take_late())
         self._remind(notices)
         return bool(waiting or notices)
+
+    async def _wait_for_work(self) -> bool:
+        """Wait for agents in the background, as long as the host allows; whether one ended."""
+        limit_s = self._options.wait_for_agents_s
+        if limit_s <= 0 or not await self._workplace.await_work(limit_s):
+            return False
+        return self._take_waiting()
 
     def _remind(self, texts: Sequence[str]) -> None:
         for text in texts:

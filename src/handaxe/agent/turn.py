@@ -139,7 +139,10 @@ class Turn:
         if broken is None and not isinstance(event.input, dict):
             broken = msgspec.json.encode(event.input, enc_hook=str).decode()
         name = _name(event.name)
-        call = ToolCall(call_id, name, event.input if broken is None else {})
+        call_input: dict[str, Any] = {}
+        if broken is None:
+            call_input = event.input
+        call = ToolCall(call_id, name, call_input)
         self._add(ToolUseBlock(call_id, name, call.input, broken))
         self._write()
         self.calls.append(call)

@@ -1,6 +1,6 @@
 """What a loop needs of the session it works in, joined by `handaxe.app`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -16,6 +16,10 @@ def _nothing() -> tuple[str, ...]:
     return ()
 
 
+async def _no_work(limit_s: float) -> bool:  # noqa: ARG001 - nothing to wait for
+    return False
+
+
 class Workplace(msgspec.Struct, kw_only=True):
     """A session, or a sub-agent's share of one, as its loop sees it."""
 
@@ -28,6 +32,8 @@ class Workplace(msgspec.Struct, kw_only=True):
     flush: Callable[[], None]
     notices: Callable[[], Sequence[str]] = _nothing
     """What background work has to say, each thing once."""
+    await_work: Callable[[float], Awaitable[bool]] = _no_work
+    """Wait so long for background agents; whether one has ended."""
     reminders: Callable[[], Sequence[str]] = _nothing
     """State that has to be told again when the conversation was made shorter."""
 

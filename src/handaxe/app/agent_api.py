@@ -4,10 +4,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Self
 
 from handaxe.agent.conversation import Conversation
-from handaxe.agent.events import AgentEvent, RunFinished
+from handaxe.agent.events import AgentEvent, RunFinished, Told
 from handaxe.agent.limits import Limits, Meter, Price
 from handaxe.agent.loop import AgentLoop, LoopOptions, Prompt
+from handaxe.agent.spawn import SpawnLimits
 from handaxe.agent.structured import FinalOutput
+from handaxe.app.agent_family import AgentsWanted, join_agents
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
 from handaxe.app.session import PathLike, Session
 from handaxe.app.workplaces import workplace_of
@@ -45,6 +47,9 @@ class Agent:
         max_output_tokens: int = 16_000,
         thinking_tokens: int | None = None,
         stop_after_nudges: int | None = 3,
+        agents: Mapping[str, Any] | None = None,
+        agent_limits: SpawnLimits | None = None,
+        wait_for_agents_s: float = 600.0,
         **session_options: Any,  # noqa: ANN401 - those of `Session`
     ) -> None:
         if session is not None and session_options:
@@ -74,6 +79,12 @@ class Agent:
                 replace=system_prompt, append=append_system_prompt, style=style, memory=memory
             ),
         )
+        options = LoopOptions(
+            max_output_tokens=max_output_tokens,
+            thinking_tokens=thinking_tokens,
+            stop_after_nudges=stop_after_nudges,
+            wait_for_agents_s=wait_for_agents_s,
+        )
         self.loop = AgentLoop(
             self.model,
             self.workplace,
@@ -81,10 +92,18 @@ class Agent:
             system=self._system,
             meter=self.meter,
             output=self._output,
-            options=LoopOptions(
-                max_output_tokens=max_output_tokens,
-                thinking_tokens=thinking_tokens,
-                stop_after_nudges=stop_after_nudges,
+            options=options,
+        )
+        self.agents = join_agents(
+            self.session,
+            self.loop,
+            self.workplace,
+            self._prompts,
+            AgentsWanted(
+                given=agents,
+                limits=agent_limits or SpawnLimits(),
+                open_model=lambda name: _opened(name or self.model, open_model),
+                options=options,
             ),
         )
 
@@ -97,6 +116,7 @@ class Agent:
     async def close(self) -> None:
         """Stop what runs; the session is closed too if the agent opened it."""
         self.interrupt()
+        await self.agents.close()
         await self.model.close()
         if self._owns_session:
             await self.session.close()
@@ -111,7 +131,8 @@ class Agent:
 
         None goes on with the conversation as it is.
         """
-        await self._prompts.load()
+        for note in await self._prompts.load():
+            yield Told(note)
         async for event in self.loop.run(prompt):
             yield event
 

@@ -185,6 +185,9 @@ class Session:
             checkpoints=self._changes,
             transcript_path=str(directory / LOG_NAME),
         )
+        # For the agents that work in this session.
+        self.collaborators, self.surroundings = self._collaborators, around
+        self.companions = self._companions
         self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
         self._pipeline = Pipeline(
             self._collaborators,
@@ -260,8 +263,7 @@ class Session:
         """One call under an id of the caller's; the same id again gives the same result."""
         if self._is_closed:
             return self._refused(call)
-        self._live.follow()
-        self._hooks.follow()
+        self.follow()
         result = await self._pipeline.call(call)
         self._configuration.pause()
         return self._record.noted(result)
@@ -272,22 +274,20 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         if self._is_closed:
             return [self._refused(call) for call in calls]
-        self._live.follow()
-        self._hooks.follow()
+        self.follow()
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         self._configuration.pause()
         return [self._record.noted(result) for result in results]
 
-    def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
-        """The calls of one message, each started when it is added."""
+    def follow(self) -> None:
+        """Take over what settings files and hooks say now."""
         self._live.follow()
         self._hooks.follow()
-        return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
 
-    @property
-    def collaborators(self) -> Collaborators:
-        """Everybody behind this session's calls, for an agent that works in it."""
-        return self._collaborators
+    def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
+        """The calls of one message, each started when it is added."""
+        self.follow()
+        return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
 
     async def undo(
         self,

@@ -23,7 +23,7 @@ class ToolSpecs:
 
         known = self._built.get(tool)
         # A text that depends on the session may have changed; the others never do.
-        if known is not None and type(tool).prompt is Tool.prompt:
+        if known is not None and "prompt" not in vars(type(tool)):
             return known
         prompt = tool.prompt()
         if known is None or known.description != prompt:

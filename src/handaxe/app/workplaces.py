@@ -1,6 +1,7 @@
 """A session as the agent that works in it sees it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from handaxe.agent.workplace import Workplace
 from handaxe.app.session import Session
@@ -25,9 +26,9 @@ def workplace_of(session: Session) -> Workplace:
     )
 
 
-def reminders(offers: object) -> Sequence[str]:
+def reminders(offers: Mapping[type[Any], Any]) -> Sequence[str]:
     """State that must survive a summary: files seen, and whatever else wants to be told again."""
-    values = list(offers.values()) if isinstance(offers, dict) else []
+    values: list[object] = list(offers.values())
     told = [value.reminder() for value in values if isinstance(value, Remembered)]
     seen = [value for value in values if isinstance(value, ReadLedger)]
     for ledger in seen:

@@ -12,12 +12,14 @@ from typing import Any
 from handaxe.contract.tool import Tool
 
 BUILTIN: dict[str, str] = {
+    "Agent": "handaxe.tools.agents.agent",
     "Config": "handaxe.tools.meta.config",
     "Edit": "handaxe.tools.files.edit",
     "Glob": "handaxe.tools.search.glob",
     "Grep": "handaxe.tools.search.grep",
     "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
+    "SendMessage": "handaxe.tools.agents.send_message",
     "Undo": "handaxe.tools.files.undo",
     "Write": "handaxe.tools.files.write",
 }

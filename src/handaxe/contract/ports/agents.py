@@ -54,6 +54,10 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     parent_id: str | None = None
     tool_use_id: str | None = None
     depth: int = 1
+    permission_mode: str | None = None
+    """The widest mode it may work in, whoever wakes it; None: its parent's."""
+    tools: tuple[str, ...] | None = None
+    """All it may choose from, whoever wakes it; None: the session's tools."""
     started_at: float = 0.0
     ended_at: float | None = None
     last_active_at: float = 0.0
