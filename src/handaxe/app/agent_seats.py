@@ -97,7 +97,9 @@ class _Place:
         self._calls_made = 0
         self._record = Record(log, self._opening)
         emit = self._record.emit
-        results = DiskResultStore(directory / "results")
+        results = DiskResultStore(
+            directory / "results", retention_days=session.settings.retention_days
+        )
         above = parent.workdir
         self.workdir = Workdir(
             above.roots,

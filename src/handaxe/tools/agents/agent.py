@@ -29,7 +29,10 @@ class AgentArgs(ToolArgs, kw_only=True):
     run_in_background: Annotated[bool | None, "Do not wait: a notice tells when it has ended."] = (
         None
     )
-    name: Annotated[str | None, msgspec.Meta(max_length=60), "A name to send messages to."] = None
+    name: Annotated[
+        Annotated[str, msgspec.Meta(min_length=1, max_length=60)] | None,
+        "A name to send messages to.",
+    ] = None
     isolation: Annotated[Literal["worktree", "remote"] | None, "Work in a checkout of its own."] = (
         None
     )

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.agents import Agents
 from handaxe.contract.result import ToolResult
@@ -30,6 +31,9 @@ class SendMessage(Tool[SendMessageArgs]):
 
     def subjects(self, args: SendMessageArgs) -> tuple[Subject, ...]:
         return (TextSubject(args.to),)
+
+    async def decide(self, args: SendMessageArgs, ctx: ToolContext) -> Decision | None:
+        return Allow("what the agent then does is asked for call by call")
 
     async def call(self, args: SendMessageArgs, ctx: ToolContext) -> ToolResult:
         agents = ctx[Agents]
