@@ -6,9 +6,6 @@ session's log before anybody sees it. However a run ends, the conversation can b
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from uuid import uuid4
-
-import msgspec
 
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import Conversation
@@ -23,6 +20,8 @@ from handaxe.agent.events import (
 )
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
+from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.agent.turn import Turn
 from handaxe.agent.wording import (
@@ -30,10 +29,8 @@ from handaxe.agent.wording import (
     CUT_OFF,
     INTERRUPTED,
     INTERRUPTED_TOOLS,
-    as_reminder,
 )
 from handaxe.agent.workplace import Workplace
-from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import (
     CallAsked,
     CallDecided,
@@ -42,29 +39,14 @@ from handaxe.contract.events import (
     Event,
     HookRan,
     RunEnded,
-    UserSaid,
 )
-from handaxe.contract.messages import UserBlock, UserMessage
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest
 from handaxe.contract.result import ToolResult
-
-Prompt = str | Sequence[TextBlock | ImageBlock]
+from handaxe.runtime.hooks.outcome import Outcome
 
 MAX_STOP_BLOCKS = 8
 MAX_CONTINUATIONS = 3
 _MENDABLE = frozenset({"broken_stream", "timed_out", "unreachable", "overloaded"})
-
-
-class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a loop asks."""
-
-    max_output_tokens: int = 16_000
-    thinking_tokens: int | None = None
-    stop_after_nudges: int | None = 3
-    """How many times a model that goes in circles is told so before it is stopped."""
-    wait_for_agents_s: float = 0.0
-    """How long a run that could end waits for agents it started in the background."""
-    is_sub_agent: bool = False
 
 
 class AgentLoop:
@@ -91,12 +73,13 @@ class AgentLoop:
         self._options = options
         self._compactor = compactor or Compactor(workplace, conversation)
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-        self._waiting: list[Prompt] = []
+        self._speaker = Speaker(workplace, conversation, self.tell)
         self._task: asyncio.Task[None] | None = None
         self._turn: Turn | None = None
         self._has_begun = False
         self._is_interrupted = False
         self._denials: list[ToolResult] = []
+        self._telling: set[asyncio.Future[Outcome]] = set()
 
     @property
     def is_running(self) -> bool:
@@ -105,7 +88,7 @@ class AgentLoop:
 
     def send(self, prompt: Prompt) -> None:
         """Say something to a running agent: it hears it as soon as its calls are done."""
-        self._waiting.append(prompt)
+        self._speaker.keep(prompt)
 
     def interrupt(self) -> bool:
         """Stop the run: the model, and every call that is not in the background."""
@@ -137,6 +120,20 @@ class AgentLoop:
             if not task.done():
                 self.interrupt()
                 await asyncio.wait((task,))
+
+    async def compact(self, instructions: str = "") -> Compacted | None:
+        """Make the conversation shorter now; None if nothing is there or a hook forbids it."""
+        if self.is_running:
+            raise RuntimeError("This agent is at work; it makes its conversation shorter itself.")
+        specs = self._workplace.specs()
+        return await self._compactor.compact(
+            self.model,
+            self._system(),
+            specs,
+            self.meter,
+            trigger="manual",
+            instructions=instructions,
+        )
 
     async def _drive(self, prompt: Prompt | None) -> None:
         self._has_begun = True
@@ -195,7 +192,7 @@ class AgentLoop:
         reason = "aborted_tools" if had_calls else "aborted_streaming"
         said = INTERRUPTED_TOOLS if had_calls else INTERRUPTED
         if mark:
-            self._say(said, synthetic=True)
+            self._speaker.say(said, synthetic=True)
         return Ending(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
 
     async def _work(self, prompt: Prompt | None) -> Ending:
@@ -221,7 +218,7 @@ class AgentLoop:
             self._count(turn)
             if rest.was_broken:
                 rest.was_broken = False
-                self._remind([BROKEN_OFF])
+                self._speaker.remind([BROKEN_OFF])
                 if not turn.calls:
                     continue
             ending = (
@@ -237,24 +234,23 @@ class AgentLoop:
         if among.opening is not None:
             await among.opening()
         self.conversation.repair()
-        self._remind(among.hooks.take_late())
+        self._speaker.remind(among.hooks.take_late())
         names = tuple(spec.name for spec in self._workplace.specs())
         self.tell(RunStarted(among.session_id, self.model.name, names))
 
     async def _submit(self, prompt: Prompt) -> Ending | None:
         """Let hooks see the prompt, then say it; an ending if they refuse it."""
         if self._options.is_sub_agent:
-            self._say(prompt)
+            self._speaker.say(prompt)
             return None
-        text = prompt if isinstance(prompt, str) else _text_of(prompt)
-        outcome = await self._workplace.fire("UserPromptSubmit", prompt=text)
+        outcome = await self._workplace.fire("UserPromptSubmit", prompt=text_of_prompt(prompt))
         for sentence in outcome.told:
             self.tell(Told(sentence))
         refusal = outcome.blocked or outcome.stop
         if refusal is not None:
             return Ending("prompt_blocked", refusal, is_error=True, errors=(refusal,))
-        self._say(prompt)
-        self._remind(outcome.messages)
+        self._speaker.say(prompt)
+        self._speaker.remind(outcome.messages)
         return None
 
     async def _answer(self, rest: "_Rest") -> Turn:
@@ -272,7 +268,7 @@ class AgentLoop:
                 max_tokens=self._options.max_output_tokens,
                 thinking_tokens=self._options.thinking_tokens,
             )
-            turn = self._turn = Turn(self._workplace, self.conversation, self.tell, _new_id())
+            turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
             try:
                 await turn.hear(self.model, request)
             except ModelFailed as failed:
@@ -301,7 +297,7 @@ class AgentLoop:
         message = self.conversation.settle(results)
         self._denials += [r for r in results if (r.code or "").startswith("permission.")]
         if message is not None:
-            self.tell(MessageAdded(message, _new_id(), tuple(results)))
+            self.tell(MessageAdded(message, new_id(), tuple(results)))
         self.meter.add(turn.model, turn.usage)
         self.meter.model_s += turn.model_s
 
@@ -322,22 +318,24 @@ class AgentLoop:
             return Ending("hook_stopped", stop)
         if self.output is not None and self.output.is_hopeless:
             return self.output.ending()
-        self._remind([text for result in results for text in result.messages])
+        self._speaker.remind([text for result in results for text in result.messages])
         circle = guard.watch(turn.calls, results)
         if circle is not None:
             self.tell(Nudged(circle.sentence))
             if circle.action == "stop":
                 return Ending("loop", circle.sentence, is_error=True, errors=(circle.sentence,))
-            self._remind([f"You go in circles: {circle.sentence}"])
-        self._take_waiting()
+            self._speaker.remind([f"You go in circles: {circle.sentence}"])
+        self._speaker.pass_on()
         return None
 
     async def _after_words(self, turn: Turn, rest: "_Rest") -> Ending | None:
         """An answer without calls ends the run, unless somebody has a reason to go on."""
         if turn.stop_reason == "max_tokens" and rest.may_go_on():
-            self._remind([CUT_OFF])
+            self._speaker.remind([CUT_OFF])
             return None
-        if self._take_waiting() or await self._wait_for_work():
+        if self._speaker.pass_on() or await self._speaker.wait_for_work(
+            self._options.wait_for_agents_s
+        ):
             return None
         if turn.stop_reason == "refusal":
             said = self.conversation.last_text or "The model refused to answer."
@@ -349,7 +347,7 @@ class AgentLoop:
     def _demand_output(self, output: FinalOutput) -> Ending | None:
         if output.is_hopeless:
             return output.ending()
-        self._remind([output.demand()])
+        self._speaker.remind([output.demand()])
         return None
 
     async def _ask_to_stop(self, turn: Turn, rest: "_Rest") -> Ending | None:
@@ -365,38 +363,9 @@ class AgentLoop:
         reason = outcome.blocked
         if reason is not None and outcome.stop is None and rest.stop_blocks < MAX_STOP_BLOCKS:
             rest.stop_blocks += 1
-            self._remind([*outcome.messages, reason])
+            self._speaker.remind([*outcome.messages, reason])
             return None
         return Ending("completed", self.conversation.last_text, stop_reason=turn.stop_reason)
-
-    def _take_waiting(self) -> bool:
-        """Pass on what came in meanwhile: from the person, and from background work."""
-        waiting, self._waiting = self._waiting, []
-        for prompt in waiting:
-            self._say(prompt)
-        notices = (*self._workplace.notices(), *self._workplace.among.hooks.take_late())
-        self._remind(notices)
-        return bool(waiting or notices)
-
-    async def _wait_for_work(self) -> bool:
-        """Wait for agents in the background, as long as the host allows; whether one ended."""
-        limit_s = self._options.wait_for_agents_s
-        if limit_s <= 0 or not await self._workplace.await_work(limit_s):
-            return False
-        return self._take_waiting()
-
-    def _remind(self, texts: Sequence[str]) -> None:
-        for text in texts:
-            self._say(as_reminder(text), synthetic=True)
-
-    def _say(self, prompt: Prompt, *, synthetic: bool = False) -> None:
-        content: tuple[UserBlock, ...] = (
-            (TextBlock(prompt),) if isinstance(prompt, str) else tuple(prompt)
-        )
-        said = UserSaid(message_id=_new_id(), message=UserMessage(content, synthetic=synthetic))
-        self._workplace.among.emit(said)
-        self.conversation.take(said)
-        self.tell(MessageAdded(said.message, said.message_id))
 
     def _report(self, shorter: Compacted | None) -> None:
         if shorter is not None:
@@ -405,6 +374,16 @@ class AgentLoop:
     def _overhear(self, event: Event) -> None:
         if isinstance(event, CallProgress | CallAsked | CallDecided | HookRan):
             self.tell(event)
+        if isinstance(event, CallAsked) and self._workplace.among.hooks.watches("Notification"):
+            told = asyncio.ensure_future(
+                self._workplace.fire(
+                    "Notification",
+                    message=f"{event.tool} needs your permission. {event.reason}",
+                    notification_type="permission_prompt",
+                )
+            )
+            self._telling.add(told)
+            told.add_done_callback(self._telling.discard)
 
 
 class _Rest:
@@ -418,11 +397,3 @@ class _Rest:
     def may_go_on(self) -> bool:
         self._continuations += 1
         return self._continuations <= MAX_CONTINUATIONS
-
-
-def _text_of(blocks: Sequence[TextBlock | ImageBlock]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
-
-
-def _new_id() -> str:
-    return str(uuid4())

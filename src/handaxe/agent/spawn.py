@@ -18,13 +18,15 @@ from handaxe.agent.conversation import Conversation
 from handaxe.agent.events import AgentEvent
 from handaxe.agent.kinds import GENERAL
 from handaxe.agent.limits import Limits, Meter, Price
-from handaxe.agent.loop import AgentLoop, LoopOptions
-from handaxe.agent.wording import agent_notice
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.wording import agent_notice, as_reminder
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.agent_faults import (
     AgentNameTaken,
     AgentNotFound,
     AgentsTooDeep,
+    AgentStoppedByUser,
     NoToolsForAgent,
     TooManyAgents,
     UnknownAgentType,
@@ -41,6 +43,7 @@ from handaxe.contract.ports.jobs import JobBook
 from handaxe.contract.ports.model import Model
 from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.telling import session_event
 from handaxe.storage.agent_files import AgentFiles
 from handaxe.text.near_names import nearest
 
@@ -134,7 +137,8 @@ class SpawnedAgents(Agents):
             output_file=str(family.files.output_of(agent_id)),
         )
         in_background = kind.background if request.in_background is None else request.in_background
-        run = self._begin(state, kind, request.prompt, report, in_background=in_background)
+        prompt = await self._with_context(state, request.prompt)
+        run = self._begin(state, kind, prompt, report, in_background=in_background)
         if in_background:
             return run.outcome(in_background=True)
         try:
@@ -157,10 +161,25 @@ class SpawnedAgents(Agents):
         if run is not None and run.is_running:
             run.loop.send(text)
             return run.agent
+        if state.stopped_by_user:
+            raise AgentStoppedByUser(to)
         self._refuse_if_full()
         kind = self._kind(state.agent_type)
         state = msgspec.structs.replace(state, tool_use_id=call_id, ended_at=None)
-        return self._begin(state, kind, text, lambda _: None, in_background=True).agent
+        prompt = await self._with_context(state, text)
+        return self._begin(state, kind, prompt, lambda _: None, in_background=True).agent
+
+    async def stop(self, who: str) -> AgentState:
+        """End an agent because a person said so: no message wakes it again."""
+        run = self.find(who)
+        if run is None:
+            raise AgentNotFound(
+                who, [state.agent_id for state in self.listed() if self._runs(state.agent_id)]
+            )
+        await run.stop()
+        run.agent = msgspec.structs.replace(run.agent, stopped_by_user=True)
+        self._family.files.keep(run.agent)
+        return run.agent
 
     def listed(self) -> tuple[AgentState, ...]:
         """Every agent of the session, also those of earlier runs, oldest first."""
@@ -208,6 +227,15 @@ class SpawnedAgents(Agents):
         await asyncio.gather(*(run.stop() for run in going), return_exceptions=True)
         await asyncio.sleep(0)
         await asyncio.gather(*self._family.closing, return_exceptions=True)
+
+    async def _with_context(self, state: AgentState, prompt: str) -> str:
+        """The prompt, with what hooks want the agent to know."""
+        if not self.among.hooks.watches("SubagentStart"):
+            return prompt
+        event = session_event(self.among, "SubagentStart")
+        event |= {"agent_id": state.agent_id, "agent_type": state.agent_type}
+        outcome = await self.among.hooks.fire(event)
+        return "\n\n".join((prompt, *(as_reminder(text) for text in outcome.messages)))
 
     def _begin(
         self,

@@ -1,18 +1,22 @@
 """The agent for library users: a model at work in a session, as a stream of events."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from typing import Any, Self
 
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.events import AgentEvent, RunFinished, Told
 from handaxe.agent.limits import Limits, Meter, Price
-from handaxe.agent.loop import AgentLoop, LoopOptions, Prompt
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.spawn import SpawnLimits
+from handaxe.agent.speaking import Prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
 from handaxe.app.session import PathLike, Session
 from handaxe.app.workplaces import workplace_of
+from handaxe.contract.events import Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
@@ -133,8 +137,9 @@ class Agent:
         """
         for note in await self._prompts.load():
             yield Told(note)
-        async for event in self.loop.run(prompt):
-            yield event
+        async with aclosing(self.loop.run(prompt)) as events:
+            async for event in events:
+                yield event
 
     async def ask(self, prompt: Prompt | None) -> RunFinished:
         """Work on a prompt to its end."""
@@ -144,6 +149,11 @@ class Agent:
                 final = event
         assert final is not None
         return final
+
+    async def compact(self, instructions: str = "") -> Compacted | None:
+        """Make the conversation shorter now, with wishes for the summary."""
+        await self._prompts.load()
+        return await self.loop.compact(instructions)
 
     def send(self, prompt: Prompt) -> None:
         """Say something to the agent while it works."""

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from handaxe.agent.loop import AgentLoop, LoopOptions
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.spawn import Family, SpawnedAgents, SpawnLimits
 from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_kinds import AgentKinds, agent_directories

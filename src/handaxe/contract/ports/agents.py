@@ -66,6 +66,7 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What it said last."""
     is_read: bool = False
     """Whether its result reached whoever started it."""
+    stopped_by_user: bool = False
 
 
 class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True):
