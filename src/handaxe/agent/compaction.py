@@ -40,7 +40,7 @@ Method = Literal["shortened", "summarized", "cut"]
 
 FULL = 0.8
 """The share of a model's context that may be used before something has to go."""
-ENOUGH = 0.5
+ENOUGH = 0.6
 """The share that shortening has to reach; otherwise it would be needed again at once."""
 KEPT_MESSAGES = 6
 OLD_RESULT_CHARS = 400
@@ -88,15 +88,14 @@ class Compactor:
         """Shorten the conversation if it grew too long."""
         if not self._is_on:
             return None
-        tokens = self.tokens()
-        if self._known is None:
-            tokens += self._fixed_tokens(system, specs)
+        tokens = self._whole(system, specs)
         if tokens < max(model.context_tokens * FULL, self._futile_until):
             return None
         done = await self.compact(model, system, specs, meter, trigger="auto")
-        if self.tokens() >= model.context_tokens * FULL:
+        left = self._whole(system, specs)
+        if left >= model.context_tokens * FULL:
             # What is left cannot be made shorter; trying again before every answer is no help.
-            self._futile_until = self.tokens() * 1.1
+            self._futile_until = left * 1.1
         return done
 
     async def compact(
@@ -120,21 +119,22 @@ class Compactor:
         )
         if outcome.blocked is not None:
             return None
-        tokens_before = self.tokens()
+        tokens_before = self._whole(system, specs)
         keep = 2 if trigger == "too_long" else KEPT_MESSAGES
         shorter = shorten(before, keep=keep, max_chars=OLD_RESULT_CHARS)
-        after = sum(weigh(message) for message in shorter)
+        saved = self._weighed() - sum(weigh(message) for message in shorter)
+        after = tokens_before - saved
         method: Method = "shortened"
-        if trigger != "auto" or after > model.context_tokens * ENOUGH:
+        if trigger != "auto" or saved <= 0 or after > model.context_tokens * ENOUGH:
             wish = "\n".join(filter(None, (instructions, *outcome.messages)))
             shorter, method = await self._summed_up(model, system, specs, meter, shorter, wish)
         self._conversation.replace(shorter)
-        self._known = None
+        self._known, self._weights, self._total = None, [], 0
         event = Compacted(
             trigger=trigger,
             method=method,
             tokens_before=tokens_before,
-            tokens_after=self._weighed(),
+            tokens_after=self._whole(system, specs),
             messages=self._conversation.messages,
         )
         self._workplace.among.emit(event)
@@ -201,6 +201,11 @@ class Compactor:
         if not summary.strip():
             raise ModelFailed("bad_request", "The model gave no summary.")
         return summary
+
+    def _whole(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
+        """The conversation with all that is sent beside it."""
+        beside = self._fixed_tokens(system, specs) if self._known is None else 0
+        return self.tokens() + beside
 
     def _weighed(self) -> int:
         """The estimate for all messages; only what is new is looked at."""

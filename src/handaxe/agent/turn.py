@@ -135,13 +135,13 @@ class Turn:
         self._close_text()
         self._close_thinking()
         call_id = self._ids.pop(event.id, None) or self._unused(event.id)
-        broken = event.broken
-        if broken is None and not isinstance(event.input, dict):
-            broken = msgspec.json.encode(event.input, enc_hook=str).decode()
-        name = _name(event.name)
+        broken, name = event.broken, _name(event.name)
+        given: object = event.input
         call_input: dict[str, Any] = {}
-        if broken is None:
-            call_input = event.input
+        if broken is None and isinstance(given, dict):
+            call_input = cast("dict[str, Any]", given)
+        elif broken is None:
+            broken = msgspec.json.encode(given, enc_hook=str).decode()
         call = ToolCall(call_id, name, call_input)
         self._add(ToolUseBlock(call_id, name, call.input, broken))
         self._write()

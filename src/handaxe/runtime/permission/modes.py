@@ -31,5 +31,5 @@ _WIDTH: dict[Mode, int] = {
 
 def narrowest(*modes: str | None) -> Mode | None:
     """The strictest of several modes; what is no mode says nothing."""
-    known = [mode for name in modes if name and (mode := parse_mode(name))]
-    return min(known, key=lambda mode: _WIDTH[mode], default=None)
+    known: list[Mode] = [mode for name in modes if name and (mode := parse_mode(name))]
+    return min(known, key=_WIDTH.__getitem__) if known else None
