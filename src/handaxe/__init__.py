@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from handaxe.app.agent_api import Agent
     from handaxe.app.api import Connection, connect
     from handaxe.app.own_tools import tool
     from handaxe.app.session import Session
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Agent": "handaxe.app.agent_api",
     "Allow": "handaxe.contract",
     "Ask": "handaxe.contract",
     "Connection": "handaxe.app.api",
@@ -51,6 +53,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Agent",
     "Allow",
     "Ask",
     "Connection",

@@ -41,6 +41,10 @@ class Companion:
         """Ports and state objects for tools, by type; cheap, before anything is started."""
         return {}
 
+    def for_agent(self, around: Surroundings) -> "Companion | None":  # noqa: ARG002
+        """The same for a sub-agent in surroundings of its own; None: it shares this one."""
+        return None
+
     async def close(self) -> None:
         """End whatever it started."""
         return

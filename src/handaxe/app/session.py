@@ -54,6 +54,7 @@ from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
@@ -103,8 +104,9 @@ class Session:
         self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
+        self.said = history.said
         self._record = Record(directory / LOG_NAME, self._opening)
-        emit = self._record.emit
+        emit, self.result_of = self._record.emit, self._record.log.result_of
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token = new_session_id()[:12]
@@ -209,6 +211,9 @@ class Session:
             transcript_path=str(directory / LOG_NAME),
         )
         caller.join(self._collaborators)
+        # For the agents that work in this session.
+        self.collaborators, self.surroundings = self._collaborators, around
+        self.companions = self._companions.all
         self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
         self._pipeline = Pipeline(
             self._collaborators,
@@ -283,8 +288,7 @@ class Session:
         """One call under an id of the caller's; the same id again gives the same result."""
         if self._is_closed:
             return self._refused(call)
-        self._live.follow()
-        self._hooks.follow()
+        self.follow()
         result = await self._pipeline.call(call)
         self._configuration.pause()
         return self._record.noted(result)
@@ -295,11 +299,20 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         if self._is_closed:
             return [self._refused(call) for call in calls]
-        self._live.follow()
-        self._hooks.follow()
+        self.follow()
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         self._configuration.pause()
         return [self._record.noted(result) for result in results]
+
+    def follow(self) -> None:
+        """Take over what settings files and hooks say now."""
+        self._live.follow()
+        self._hooks.follow()
+
+    def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
+        """The calls of one message, each started when it is added."""
+        self.follow()
+        return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
 
     async def undo(
         self,

@@ -51,6 +51,9 @@ class Deny(_Word, frozen=True, tag="deny"):
 
     verdict: ClassVar[Verdict] = "deny"
 
+    interrupt: bool = False
+    """Whether the whole work should stop, not only this call."""
+
 
 Decision = Allow | Ask | Deny
 
@@ -76,3 +79,6 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     preview: Display | None = None
     """What the call would change, where that can be told beforehand."""
     proposals: tuple[RuleProposal, ...] = ()
+    agent_id: str | None = None
+    """Which sub-agent asks; None for the main one."""
+    agent_type: str | None = None

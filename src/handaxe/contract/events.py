@@ -9,6 +9,13 @@ from typing import Any, Literal
 import msgspec
 
 from handaxe.contract.decision import Decision
+from handaxe.contract.messages import (
+    AssistantBlock,
+    AssistantMessage,
+    StopReason,
+    Usage,
+    UserMessage,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.contract.todo import Todo
 
@@ -172,6 +179,69 @@ class SettingsChanged(_Event, frozen=True, tag="settings_changed", kw_only=True)
     """What is wrong with them that was not wrong before."""
 
 
+class UserSaid(_Event, frozen=True, tag="user_said", kw_only=True):
+    """Something was said to the model: by a person, or by the runtime in a reminder."""
+
+    message_id: str
+    message: UserMessage
+
+
+class AssistantSaid(_Event, frozen=True, tag="assistant_said", kw_only=True):
+    """Finished parts of an answer; a call stands here before it starts."""
+
+    message_id: str
+    content: tuple[AssistantBlock, ...]
+
+
+class AssistantEnded(_Event, frozen=True, tag="assistant_ended", kw_only=True):
+    """An answer is over; one that lacks this was cut off."""
+
+    message_id: str
+    stop_reason: StopReason
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class Compacted(_Event, frozen=True, tag="compacted", kw_only=True):
+    """The conversation was made shorter; from here on these messages stand for all before."""
+
+    trigger: Literal["auto", "manual", "too_long"]
+    method: Literal["shortened", "summarized", "cut"]
+    tokens_before: int
+    tokens_after: int
+    messages: tuple[UserMessage | AssistantMessage, ...]
+
+
+class RunEnded(_Event, frozen=True, tag="run_ended", kw_only=True):
+    """The agent is done with what it was asked, well or badly."""
+
+    subtype: str
+    terminal_reason: str
+    turns: int
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    errors: tuple[str, ...] = ()
+
+
+class AgentStarted(_Event, frozen=True, tag="agent_started", kw_only=True):
+    """A sub-agent began to work, or went on."""
+
+    agent_id: str
+    agent_type: str
+    description: str
+    name: str | None = None
+    call_id: str | None = None
+    in_background: bool = False
+
+
+class AgentEnded(_Event, frozen=True, tag="agent_ended", kw_only=True):
+    """A sub-agent is done for now; a message can wake it."""
+
+    agent_id: str
+    status: Literal["completed", "failed", "killed"]
+    summary: str = ""
+
+
 Event = (
     SessionStarted
     | SessionResumed
@@ -191,4 +261,11 @@ Event = (
     | BriefChanged
     | ToolsLoaded
     | SettingsChanged
+    | UserSaid
+    | AssistantSaid
+    | AssistantEnded
+    | Compacted
+    | RunEnded
+    | AgentStarted
+    | AgentEnded
 )

@@ -33,6 +33,8 @@ class ToolResult(msgspec.Struct, frozen=True):
     tokens: int = 0
     size_chars: int = 0
     """How long the text was before an oversized one was replaced by its preview."""
+    stops: str | None = None
+    """Why the agent should stop altogether, as a hook or a person said."""
 
     @classmethod
     def from_fault(cls, fault: ToolFault) -> "ToolResult":

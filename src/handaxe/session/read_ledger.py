@@ -54,6 +54,10 @@ class ReadLedger:
         """What was seen of the file at this real path."""
         return self._seen.get(path)
 
+    def paths(self) -> tuple[str, ...]:
+        """Every file that was seen, in the order it was first seen."""
+        return tuple(self._seen)
+
     def content(self, path: str) -> bytes | None:
         """The bytes as they were seen, if they are still kept, for showing what changed."""
         return self._contents.get(path)

@@ -27,7 +27,7 @@ class Workdir:
         self.roots = tuple(roots)
         """The working directories after links."""
         self.home = home
-        self._spellings = tuple((spellings or {}).items())
+        self.spellings = dict(spellings or {})
         self.free_to_read = tuple(free_to_read)
         """Places outside the roots that hold the session's own output."""
         self.current = self.roots[0]
@@ -53,7 +53,7 @@ class Workdir:
             raise BadPath(f"{path!r} names another user's home. Give the absolute path instead.")
         path = normalize(path if path.startswith("/") else f"{self.current}/{path}")
         # A working directory that was named through a link is known by that name as well.
-        for spelled, real in self._spellings:
+        for spelled, real in self.spellings.items():
             if is_inside(path, spelled):
                 return real + path[len(spelled) :]
         return path

@@ -55,6 +55,13 @@ def all_places(root: str, sources: Sequence[Scope]) -> tuple[Place, ...]:
     return tuple(found)
 
 
+def user_directories() -> tuple[str, str]:
+    """The ecosystem's and handaxe's own directory in the user's home."""
+    shared = os.environ.get("CLAUDE_CONFIG_DIR") or f"~/{SHARED}"
+    own = os.environ.get("HANDAXE_CONFIG_HOME") or f"~/{OWN}"
+    return _absolute(shared), _absolute(own)
+
+
 def own_file(root: str, scope: Scope) -> str:
     """The file that a change of this scope is written to."""
     return _files(root, scope)[1]
@@ -77,12 +84,8 @@ def read_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
 
 def _files(root: str, scope: Scope) -> tuple[str, str]:
     """The ecosystem's file and handaxe's own."""
-    if scope == "user":
-        shared = os.environ.get("CLAUDE_CONFIG_DIR") or f"~/{SHARED}"
-        own = os.environ.get("HANDAXE_CONFIG_HOME") or f"~/{OWN}"
-        directories = (_absolute(shared), _absolute(own))
-    else:
-        directories = (f"{root}/{SHARED}", f"{root}/{OWN}")
+    in_project = f"{root}/{SHARED}", f"{root}/{OWN}"
+    directories = user_directories() if scope == "user" else in_project
     shared_file, own_path = (f"{directory}/{_NAMES[scope]}" for directory in directories)
     return shared_file, own_path
 

@@ -11,7 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.events import CallFinished, CallProgress, CallStarted, Event
+from handaxe.contract.events import (
+    AssistantEnded,
+    CallFinished,
+    CallProgress,
+    CallStarted,
+    Event,
+    UserSaid,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
@@ -63,6 +70,8 @@ class EventLog:
             self._flush_soon()
         elif isinstance(event, CallFinished | CallStarted):
             self.flush()
+        elif isinstance(event, UserSaid | AssistantEnded):
+            self._flush_soon()
         self._sync_soon()
 
     def _flush_soon(self) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.events import (
+    AssistantEnded,
+    AssistantSaid,
     BriefChanged,
     CallFinished,
     CallStarted,
+    Compacted,
     DirectoryChanged,
     EditApplied,
     Event,
@@ -19,6 +22,7 @@ from handaxe.contract.events import (
     SessionStarted,
     TodosChanged,
     ToolsLoaded,
+    UserSaid,
 )
 from handaxe.contract.faults import SetupError
 from handaxe.storage.event_log import LoggedEvents
@@ -48,6 +52,8 @@ class History(msgspec.Struct):
     calls: dict[str, CallStarted] = {}
     seen: list[FileSeen | FileForgotten] = []
     edits: list[EditApplied] = []
+    said: list[UserSaid | AssistantSaid | AssistantEnded | Compacted] = []
+    """The conversation since it was last made shorter; results are looked up by their ids."""
     directory: str | None = None
     mode: str | None = None
     todos: TodosChanged | None = None
@@ -79,6 +85,16 @@ class History(msgspec.Struct):
                 self.seen.append(event)
             case EditApplied():
                 self.edits.append(event)
+            case UserSaid() | AssistantSaid() | AssistantEnded():
+                self.said.append(event)
+            case Compacted():
+                self.said = [event]
+            case _:
+                self._take_state(event)
+
+    def _take_state(self, event: Event) -> None:
+        """What a session remembered: the last word counts."""
+        match event:
             case DirectoryChanged():
                 self.directory = event.path
             case ModeChanged():
@@ -135,8 +151,9 @@ def fork_session(home: Path, session_id: str, fork_id: str) -> None:
         raise SetupError(f"There is a session {fork_id!r} already.")
     make_private(target)
     shutil.copy2(source / LOG_NAME, target / LOG_NAME)
-    if (source / "results").exists():
-        shutil.copytree(source / "results", target / "results")
+    for folder in ("results", "agents"):
+        if (source / folder).exists():
+            shutil.copytree(source / folder, target / folder)
 
 
 def _existing(home: Path, session_id: str) -> Path:

@@ -338,7 +338,8 @@ def _lone_union(schema: Schema) -> Schema:
     return {"anyOf": branches}
 
 
-def _texts(result: ToolResult) -> list[str]:
+def result_texts(result: ToolResult) -> list[str]:
+    """What a model reads of a result: its text, more text, notes."""
     texts = [result.text, *(block.text for block in result.content if isinstance(block, TextBlock))]
     texts += [f"Note: {note}" for note in result.notes]
     return [well_formed(text) for text in texts if text]
@@ -349,7 +350,7 @@ def _images(result: ToolResult) -> list[ImageBlock]:
 
 
 def _anthropic_result(result: ToolResult) -> dict[str, Any]:
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": text} for text in _texts(result)]
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": text} for text in result_texts(result)]
     # A failed result may hold nothing but text.
     for image in _images(result) if result.ok else ():
         source = {"type": "base64", "media_type": image.media_type, "data": image.data}
@@ -359,7 +360,7 @@ def _anthropic_result(result: ToolResult) -> dict[str, Any]:
 
 
 def _openai_result(result: ToolResult) -> dict[str, Any]:
-    texts = _texts(result)
+    texts = result_texts(result)
     count = len(_images(result))
     if count:
         texts.append(f"({count} image{'s' if count > 1 else ''}: see the next message)")
@@ -370,7 +371,7 @@ def _openai_result(result: ToolResult) -> dict[str, Any]:
 
 
 def _gemini_result(result: ToolResult) -> dict[str, Any]:
-    response = {"output" if result.ok else "error": "\n\n".join(_texts(result))}
+    response = {"output" if result.ok else "error": "\n\n".join(result_texts(result))}
     answer: dict[str, Any] = {"name": wire_name(result.tool, "gemini"), "response": response}
     if result.id:
         answer["id"] = result.id
@@ -381,7 +382,7 @@ def _gemini_result(result: ToolResult) -> dict[str, Any]:
 
 
 def _plain_result(result: ToolResult) -> dict[str, Any]:
-    content = [{"type": "text", "text": text} for text in _texts(result)]
+    content = [{"type": "text", "text": text} for text in result_texts(result)]
     pictures = [{"data": image.data, "mimeType": image.media_type} for image in _images(result)]
     content += [{"type": "image", **picture} for picture in pictures]
     answer: dict[str, Any] = {"content": content, "isError": not result.ok}

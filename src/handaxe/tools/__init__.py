@@ -12,6 +12,7 @@ from typing import Any
 from handaxe.contract.tool import Tool
 
 BUILTIN: dict[str, str] = {
+    "Agent": "handaxe.tools.agents.agent",
     "AskUserQuestion": "handaxe.tools.meta.ask_user_question",
     "Brief": "handaxe.tools.meta.brief",
     "Config": "handaxe.tools.meta.config",
@@ -22,6 +23,7 @@ BUILTIN: dict[str, str] = {
     "Grep": "handaxe.tools.search.grep",
     "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
+    "SendMessage": "handaxe.tools.agents.send_message",
     "Skill": "handaxe.tools.meta.skill",
     "Sleep": "handaxe.tools.meta.sleep",
     "TaskCreate": "handaxe.tools.tasks.task_create",

@@ -38,6 +38,26 @@ class Catalog:
         self._loaded: dict[str, AnyTool] = {}
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
         self._external = {tool.name: tool for tool in external if tool.name not in builtin}
+        self._allows: Callable[[str], bool] = lambda _: True
+
+    def narrowed(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
+        """The same tools as far as `allows` goes, for an agent with ports of its own."""
+        copy = Catalog(
+            self._builtin, selected=self._selected, ports=ports, is_hidden=self._is_hidden
+        )
+        copy._external, copy._loaded = self._external, self._loaded
+        copy._allows = lambda name: self._allows(name) and allows(name)
+        return copy
+
+    def hides(self, is_hidden: Callable[[str], bool]) -> None:
+        """Ask somebody else which tools are out of sight."""
+        self._is_hidden = is_hidden
+
+    def add(self, tool: AnyTool) -> None:
+        """Put one more external tool on offer, in place of one of the same name."""
+        if tool.name not in self._builtin:
+            self._external[tool.name] = tool
+            self._found.pop(tool.name, None)
 
     def find(self, name: str) -> tuple[AnyTool, str | None]:
         """The tool of that name, and a note if the name is an old one.
@@ -78,6 +98,7 @@ class Catalog:
     def _is_offered(self, tool: AnyTool) -> bool:
         return (
             (tool.name in self._selected or tool.name in self._external)
+            and self._allows(tool.name)
             and all(port in self._ports for port in tool.uses)
             and tool.enabled()
         )

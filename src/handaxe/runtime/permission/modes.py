@@ -17,3 +17,19 @@ def parse_mode(text: str) -> Mode | None:
 def mode_names() -> tuple[str, ...]:
     """Every name a person may give."""
     return (*_MODES, *_SPELLINGS)
+
+
+_WIDTH: dict[Mode, int] = {
+    "plan": 0,
+    "dontAsk": 1,
+    "default": 2,
+    "acceptEdits": 3,
+    "auto": 4,
+    "bypassPermissions": 5,
+}
+
+
+def narrowest(*modes: str | None) -> Mode | None:
+    """The strictest of several modes; what is no mode says nothing."""
+    known: list[Mode] = [mode for name in modes if name and (mode := parse_mode(name))]
+    return min(known, key=_WIDTH.__getitem__) if known else None

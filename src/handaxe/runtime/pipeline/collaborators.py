@@ -40,3 +40,6 @@ class Collaborators(msgspec.Struct):
     """What every call waits for before it goes on: hooks that are told of the session's start."""
     transcript_path: str = ""
     """Where the session's log is, for hooks."""
+    agent_id: str | None = None
+    """Which sub-agent makes the calls; None for the main one."""
+    agent_type: str | None = None

@@ -73,6 +73,16 @@ class Pipeline:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
         self._finished[call_id] = fingerprint_of(tool, call_input)
 
+    def has_call(self, call_id: str) -> bool:
+        """Whether a call of this id runs or has run."""
+        return call_id in self._finished or call_id in self._active
+
+    def refuse(self, call: ToolCall, fault: ToolFault) -> Admitted:
+        """Answer a call with what is wrong with it, before anything looks at it."""
+        return self._rejected(
+            call, fingerprint_of(call.tool, call.input), ToolResult.from_fault(fault)
+        )
+
     async def call(self, call: ToolCall) -> ToolResult:
         """Run one call in the caller's own task."""
         return await self.conduct(self.admit(call))
@@ -142,7 +152,7 @@ class Pipeline:
         """Close a call that never got to run; nothing happens if it has its result already."""
         result = ToolResult.from_fault(Cancelled(started=False))
         if admitted.ticket is None or admitted.call.id not in self._active:
-            return result
+            return self._recall(admitted.call.id) or result
         self._announce(admitted.call, admitted.parsed)
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
@@ -173,6 +183,7 @@ class Pipeline:
             last,
             messages=(*last.messages, *said),
             notes=(*last.notes, *outcome.notes, *stop),
+            stops=last.stops or outcome.stop,
         )
         return [*results[:-1], last]
 
@@ -231,6 +242,7 @@ class Pipeline:
                 decision=refused.decision,
                 messages=refused.messages,
                 notes=refused.notes,
+                stops=refused.stops,
             )
         except ToolFault as fault:
             return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)

@@ -45,6 +45,9 @@ class Refused(Exception):
         self.decision = decision
         self.messages: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
+        self.stops: str | None = None
+        if isinstance(decision, Deny) and decision.interrupt:
+            self.stops = fault.sentence
 
 
 class _Undecided(Exception):
@@ -83,12 +86,14 @@ class _Heard:
     def __init__(self) -> None:
         self.messages: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
+        self.stops: str | None = None
         self.were_asked = False
 
     def take(self, outcome: Outcome) -> None:
         """Keep what is to be shown."""
         self.messages += outcome.messages
         self.notes += outcome.notes
+        self.stops = self.stops or outcome.stop
 
 
 class _Rewritten(Exception):
@@ -107,6 +112,7 @@ async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
         return await _prepare(parsed, heard, among)
     except Refused as refused:
         refused.messages, refused.notes = heard.messages, heard.notes
+        refused.stops = refused.stops or heard.stops
         raise
 
 
@@ -333,6 +339,8 @@ async def _settle(
         cwd=among.workdir.current,
         preview=await _preview(parsed, ctx),
         proposals=() if is_binding(decision) else proposals_for(request, among.policy()),
+        agent_id=among.agent_id,
+        agent_type=among.agent_type,
     )
     call_id = parsed.call.id
     answer = await _classified(question, decision, among)

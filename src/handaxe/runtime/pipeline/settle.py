@@ -65,6 +65,7 @@ async def _hear_hooks(
             result,
             notes=(*result.notes, *outcome.notes, *stop),
             messages=(*result.messages, *outcome.messages, *complaint),
+            stops=outcome.stop,
         )
     if result.ok and not parsed.effects.is_read_only:
         result = await parsed.tool.recheck(parsed.args, prepared.ctx, result)

@@ -16,13 +16,16 @@ from handaxe.runtime.pipeline.parse import Parsed
 
 def session_event(among: Collaborators, name: str) -> dict[str, Any]:
     """What every hook is told."""
-    return {
+    event: dict[str, Any] = {
         "session_id": among.session_id,
         "transcript_path": among.transcript_path,
         "cwd": among.workdir.current,
         "permission_mode": among.policy().mode,
         "hook_event_name": name,
     }
+    if among.agent_id is not None:
+        event |= {"agent_id": among.agent_id, "agent_type": among.agent_type}
+    return event
 
 
 def hook_event(parsed: Parsed, among: Collaborators, name: str) -> dict[str, Any]:

@@ -1,0 +1,162 @@
+"""One sub-agent at work: a loop of its own, watched as a job, kept as a state."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from handaxe.agent.conversation import text_of
+from handaxe.agent.events import (
+    AgentEvent,
+    FromAgent,
+    MessageAdded,
+    RunFinished,
+    ToolAnswered,
+    ToolCalled,
+)
+from handaxe.agent.loop import AgentLoop
+from handaxe.contract.messages import AssistantMessage
+from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus
+from handaxe.contract.ports.jobs import Job, JobState
+
+_SHOWN = (MessageAdded, ToolCalled, ToolAnswered, FromAgent)
+_STATUS: dict[AgentStatus, Any] = {
+    "running": "running",
+    "completed": "completed",
+    "failed": "failed",
+    "killed": "killed",
+    "interrupted": "killed",
+}
+
+
+class AgentRun(Job):
+    """An agent from a prompt to its end; a message can make it go on."""
+
+    def __init__(
+        self,
+        loop: AgentLoop,
+        state: AgentState,
+        *,
+        keep: Callable[[AgentState], None],
+        say: Callable[[str], None],
+        tell: Callable[[AgentEvent], None],
+        report: Callable[[str], None],
+    ) -> None:
+        self.loop = loop
+        self.agent = state
+        self.in_background = False
+        self._keep = keep
+        self._say = say
+        self._tell = tell
+        self._report = report
+        self._final: RunFinished | None = None
+        self._counts: dict[str, int] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._was_stopped = False
+
+    def start(self, prompt: str) -> asyncio.Task[None]:
+        """Begin to work; the task ends when the agent has."""
+        self._move("running")
+        self._task = asyncio.ensure_future(self._work(prompt))
+        return self._task
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is at work."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def state(self) -> JobState:
+        """How it stands, as background work."""
+        return JobState(
+            job_id=self.agent.agent_id,
+            kind="agent",
+            status=_STATUS[self.agent.status],
+            description=self.agent.description,
+            output_path=self.agent.output_file,
+            started_at=self.agent.started_at,
+            ended_at=self.agent.ended_at,
+        )
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for its end; False if the time was up first."""
+        if self._task is None:
+            return True
+        done, _ = await asyncio.wait((self._task,), timeout=timeout_s)
+        return bool(done)
+
+    async def stop(self) -> None:
+        """End it with everything it started."""
+        self._was_stopped = True
+        self.loop.interrupt()
+        await self.wait()
+
+    def tail(self, limit_chars: int) -> str:
+        """The end of what it has said."""
+        return self.agent.result[-limit_chars:]
+
+    def failed(self, error: BaseException) -> None:
+        """A bug ended it; its parent is told like of any other failure."""
+        said = f"The agent failed because of an internal error ({type(error).__name__}: {error})."
+        self.agent = msgspec.structs.replace(self.agent, result=said)
+        self._move("failed")
+
+    def outcome(self, *, in_background: bool = False, timed_out: bool = False) -> AgentOutcome:
+        """What came out of it so far."""
+        final = self._final
+        return AgentOutcome(
+            state=self.agent,
+            in_background=in_background,
+            text=self.agent.result,
+            tool_uses=sum(self._counts.values()),
+            duration_ms=final.duration_ms if final else 0.0,
+            usage=self.loop.meter.usage,
+            models=tuple(self.loop.meter.by_model) or (self.loop.model.name,),
+            tool_counts=dict(self._counts),
+            errors=final.errors if final else (),
+            why_background="timeout" if timed_out else "asked",
+        )
+
+    async def _work(self, prompt: str) -> None:
+        status: AgentStatus = "failed"
+        try:
+            async for event in self.loop.run(prompt):
+                self._hear(event)
+            final = self._final
+            if final is not None and final.terminal_reason.startswith("aborted"):
+                status = "killed"
+            elif final is not None and not final.is_error:
+                status = "completed"
+        finally:
+            self._move(status)
+
+    def _hear(self, event: AgentEvent) -> None:
+        if isinstance(event, RunFinished):
+            self._final = event
+            said = event.result
+            if event.is_error and self.agent.result:
+                said = f"{self.agent.result}\n\n({event.result})"
+            self.agent = msgspec.structs.replace(self.agent, result=said)
+            self._say(f"\n{event.result}\n" if event.is_error else "")
+        elif isinstance(event, MessageAdded) and isinstance(event.message, AssistantMessage):
+            if text := text_of(event.message):
+                self.agent = msgspec.structs.replace(self.agent, result=text)
+                self._say(f"{text}\n\n")
+        elif isinstance(event, ToolCalled):
+            self._counts[event.call.tool] = self._counts.get(event.call.tool, 0) + 1
+            self._report(f"{self.agent.description}: {event.call.tool}")
+            self._say(f"- {event.call.tool} {str(event.call.input)[:300]}\n")
+            self._move("running")
+        if isinstance(event, _SHOWN):
+            agent = self.agent
+            self._tell(FromAgent(agent.agent_id, agent.agent_type, agent.tool_use_id, event))
+
+    def _move(self, status: AgentStatus) -> None:
+        now = time.time()
+        ended = None if status == "running" else now
+        self.agent = msgspec.structs.replace(
+            self.agent, status=status, last_active_at=now, ended_at=ended, is_read=False
+        )
+        self._keep(self.agent)

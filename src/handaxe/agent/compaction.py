@@ -1,0 +1,237 @@
+"""Make a conversation shorter before it no longer fits, without losing what matters.
+
+First long old results are cut; if that is not enough the model sums everything up. Calls stay
+with their results, and the session's own state is told again.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Literal, cast
+
+from handaxe.agent.conversation import Conversation
+from handaxe.agent.limits import Meter
+from handaxe.agent.prompt import text_named
+from handaxe.agent.shortening import (
+    has_results,
+    newest_exchange,
+    newest_within,
+    outline,
+    shorten,
+    weigh,
+)
+from handaxe.agent.wording import as_reminder
+from handaxe.agent.workplace import Workplace
+from handaxe.contract.content import TextBlock
+from handaxe.contract.events import Compacted
+from handaxe.contract.messages import Message, Usage, UserMessage
+from handaxe.contract.ports.model import (
+    MessageEnded,
+    Model,
+    ModelEvent,
+    ModelFailed,
+    ModelRequest,
+    TextDelta,
+    ToolSpec,
+)
+from handaxe.text.tokens import estimate
+
+Trigger = Literal["auto", "manual", "too_long"]
+Method = Literal["shortened", "summarized", "cut"]
+
+FULL = 0.8
+"""The share of a model's context that may be used before something has to go."""
+ENOUGH = 0.6
+"""The share that shortening has to reach; otherwise it would be needed again at once."""
+KEPT_MESSAGES = 6
+OLD_RESULT_CHARS = 400
+OUTLINE_CHARS = 12_000
+SUMMARY_TOKENS = 8_000
+
+
+class Compactor:
+    """Keeps one conversation within its model's context."""
+
+    def __init__(
+        self, workplace: Workplace, conversation: Conversation, *, is_on: bool = True
+    ) -> None:
+        self._workplace = workplace
+        self._conversation = conversation
+        self._is_on = is_on
+        self._weights: list[tuple[Message, int]] = []
+        self._total = 0
+        self._known: tuple[int, int] | None = None
+        self._fixed: dict[int, int] = {}
+        self._futile_until = 0.0
+
+    def heard(self, usage: Usage) -> None:
+        """The model said how long the conversation really is, up to here."""
+        real = (
+            usage.input_tokens
+            + usage.cache_read_tokens
+            + usage.cache_write_tokens
+            + usage.output_tokens
+        )
+        if real:
+            self._known = real, self._weighed()
+
+    def tokens(self) -> int:
+        """How long the conversation is: what the model said, and an estimate of the rest."""
+        now = self._weighed()
+        if self._known is None:
+            return now
+        real, at = self._known
+        return max(0, real + now - at)
+
+    async def make_room(
+        self, model: Model, system: tuple[str, ...], specs: tuple[ToolSpec, ...], meter: Meter
+    ) -> Compacted | None:
+        """Shorten the conversation if it grew too long."""
+        if not self._is_on:
+            return None
+        tokens = self._whole(system, specs)
+        if tokens < max(model.context_tokens * FULL, self._futile_until):
+            return None
+        done = await self.compact(model, system, specs, meter, trigger="auto")
+        left = self._whole(system, specs)
+        if left >= model.context_tokens * FULL:
+            # What is left cannot be made shorter; trying again before every answer is no help.
+            self._futile_until = left * 1.1
+        return done
+
+    async def compact(
+        self,
+        model: Model,
+        system: tuple[str, ...],
+        specs: tuple[ToolSpec, ...],
+        meter: Meter,
+        *,
+        trigger: Trigger,
+        instructions: str = "",
+    ) -> Compacted | None:
+        """Make it shorter now; None if a hook forbids it or nothing is there."""
+        before = self._conversation.messages
+        if not before:
+            return None
+        outcome = await self._workplace.fire(
+            "PreCompact",
+            trigger="manual" if trigger == "manual" else "auto",
+            custom_instructions=instructions,
+        )
+        if outcome.blocked is not None:
+            return None
+        tokens_before = self._whole(system, specs)
+        keep = 2 if trigger == "too_long" else KEPT_MESSAGES
+        shorter = shorten(before, keep=keep, max_chars=OLD_RESULT_CHARS)
+        saved = self._weighed() - sum(weigh(message) for message in shorter)
+        after = tokens_before - saved
+        method: Method = "shortened"
+        if trigger != "auto" or saved <= 0 or after > model.context_tokens * ENOUGH:
+            wish = "\n".join(filter(None, (instructions, *outcome.messages)))
+            shorter, method = await self._summed_up(model, system, specs, meter, shorter, wish)
+        self._conversation.replace(shorter)
+        self._known, self._weights, self._total = None, [], 0
+        event = Compacted(
+            trigger=trigger,
+            method=method,
+            tokens_before=tokens_before,
+            tokens_after=self._whole(system, specs),
+            messages=self._conversation.messages,
+        )
+        self._workplace.among.emit(event)
+        return event
+
+    async def _summed_up(
+        self,
+        model: Model,
+        system: tuple[str, ...],
+        specs: tuple[ToolSpec, ...],
+        meter: Meter,
+        messages: Sequence[Message],
+        wish: str,
+    ) -> tuple[tuple[Message, ...], Method]:
+        """A summary in place of everything but the newest exchange."""
+        tail = newest_exchange(messages)
+        if sum(weigh(message) for message in tail) > model.context_tokens * (1 - FULL):
+            tail = shorten(tail, keep=0, max_chars=OLD_RESULT_CHARS * 10)
+        old = messages[: len(messages) - len(tail)]
+        waiting: tuple[Message, ...] = ()
+        if not tail and old and not has_results(old[-1]) and isinstance(old[-1], UserMessage):
+            old, waiting = old[:-1], (old[-1],)
+        method: Method = "summarized"
+        try:
+            summary = await self._summary(model, system, specs, meter, messages, wish)
+        except ModelFailed:
+            summary, method = outline(old, max_chars=OUTLINE_CHARS), "cut"
+        await self._workplace.fire("PostCompact", trigger="auto", compact_summary=summary)
+        outcome = await self._workplace.fire("SessionStart", source="compact")
+        told = (*self._workplace.reminders(), *outcome.messages)
+        head = f"{text_named('summary_head')}\n\n{summary.strip()}"
+        blocks = (TextBlock(head), *(TextBlock(as_reminder(text)) for text in told))
+        return (UserMessage(blocks, synthetic=True), *waiting, *tail), method
+
+    async def _summary(
+        self,
+        model: Model,
+        system: tuple[str, ...],
+        specs: tuple[ToolSpec, ...],
+        meter: Meter,
+        messages: Sequence[Message],
+        wish: str,
+    ) -> str:
+        fitting = messages
+        if sum(weigh(message) for message in messages) > model.context_tokens * FULL:
+            fitting = newest_within(messages, int(model.context_tokens * ENOUGH))
+        asked = text_named("summarize") + (f"\n\n{wish}" if wish else "")
+        request = ModelRequest(
+            system=system,
+            messages=_with_question(fitting, asked),
+            tools=specs,
+            tool_choice="none",
+            max_tokens=SUMMARY_TOKENS,
+        )
+        said: list[str] = []
+        stream = cast("AsyncGenerator[ModelEvent, None]", model.stream(request))
+        async with aclosing(stream) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    said.append(event.text)
+                elif isinstance(event, MessageEnded):
+                    meter.add(event.model or model.name, event.usage)
+        summary = "".join(said)
+        if not summary.strip():
+            raise ModelFailed("bad_request", "The model gave no summary.")
+        return summary
+
+    def _whole(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
+        """The conversation with all that is sent beside it."""
+        beside = self._fixed_tokens(system, specs) if self._known is None else 0
+        return self.tokens() + beside
+
+    def _weighed(self) -> int:
+        """The estimate for all messages; only what is new is looked at."""
+        messages, known = self._conversation.messages, self._weights
+        while known and (
+            len(known) > len(messages) or known[-1][0] is not messages[len(known) - 1]
+        ):
+            self._total -= known.pop()[1]
+        for message in messages[len(known) :]:
+            weight = weigh(message)
+            known.append((message, weight))
+            self._total += weight
+        return self._total
+
+    def _fixed_tokens(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
+        """What is sent with every request: worked out once for each list of tools."""
+        key = hash((system, tuple(id(spec) for spec in specs)))
+        if key not in self._fixed:
+            tools = sum(estimate(f"{spec.description}{spec.input_schema}") for spec in specs)
+            self._fixed = {key: tools + sum(estimate(part) for part in system)}
+        return self._fixed[key]
+
+
+def _with_question(messages: Sequence[Message], question: str) -> tuple[Message, ...]:
+    asked = UserMessage((TextBlock(question),), synthetic=True)
+    last = messages[-1] if messages else None
+    if isinstance(last, UserMessage):
+        return (*messages[:-1], UserMessage((*last.content, *asked.content), synthetic=True))
+    return (*messages, asked)

@@ -1,0 +1,181 @@
+"""The conversation a model sees, built from events; every call in it has exactly one answer.
+
+The same events that build it live are in the session's log, so a resumed or forked session has
+the same conversation. Where a log breaks off, what is missing is filled in: no provider accepts
+a call without its result.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
+from handaxe.contract.messages import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    StopReason,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+    UserMessage,
+)
+from handaxe.contract.result import ToolResult
+from handaxe.text.dialects import result_texts
+
+NEVER_RAN = "The call was interrupted before it started: nothing was changed."
+NO_OUTPUT = "(no output)"
+
+ConversationEvent = UserSaid | AssistantSaid | AssistantEnded | Compacted
+ResultOf = Callable[[str], ToolResult | None]
+
+
+class Conversation:
+    """Messages in order; after anything but an open answer it can be sent to any provider."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._open_id: str | None = None
+        self._open_blocks: list[AssistantBlock] = []
+        self._unanswered: dict[str, None] = {}
+        self.call_ids: set[str] = set()
+        """Every id a call of this conversation ever had."""
+
+    @classmethod
+    def replayed(cls, events: Iterable[ConversationEvent], result_of: ResultOf) -> "Conversation":
+        """The conversation that a log holds, ready to go on."""
+        conversation = cls()
+        for event in events:
+            conversation.take(event, result_of)
+        conversation.repair(result_of)
+        return conversation
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What a model is sent: users and assistants take turns, answers follow their calls."""
+        return tuple(self._messages)
+
+    @property
+    def last_text(self) -> str:
+        """What the model said last, without its calls."""
+        for message in reversed(self._messages):
+            if isinstance(message, AssistantMessage):
+                return text_of(message)
+        return ""
+
+    def take(self, event: ConversationEvent, result_of: ResultOf | None = None) -> None:
+        """Go one event further."""
+        match event:
+            case UserSaid():
+                self.repair(result_of)
+                self._append_user(event.message)
+            case AssistantSaid():
+                if self._open_id != event.message_id:
+                    self.repair(result_of)
+                self._open_id = event.message_id
+                self._open_blocks += event.content
+            case AssistantEnded():
+                if self._open_id not in {None, event.message_id}:
+                    self.repair(result_of)
+                self._close(event.stop_reason, event.usage, event.model, event.message_id)
+            case Compacted():
+                self.replace(event.messages)
+
+    def settle(self, results: Iterable[ToolResult]) -> UserMessage | None:
+        """Answer the calls of the last message; the message that carries the answers."""
+        return self._answer({result.id: result for result in results})
+
+    def repair(self, result_of: ResultOf | None = None) -> None:
+        """Close an answer that was cut off, and answer calls that nobody answered."""
+        if self._open_id is not None:
+            self._close("aborted", Usage(), "", self._open_id)
+        if self._unanswered:
+            found = {
+                call_id: result
+                for call_id in self._unanswered
+                if result_of is not None and (result := result_of(call_id)) is not None
+            }
+            self._answer(found)
+
+    def replace(self, messages: Iterable[Message]) -> None:
+        """Put other messages in place of all of these."""
+        self._messages = []
+        self._open_id, self._open_blocks, self._unanswered = None, [], {}
+        for message in messages:
+            if isinstance(message, UserMessage):
+                self._append_user(message)
+            else:
+                self._append_assistant(message)
+        self._unanswered = {}
+
+    def _close(self, stop: StopReason, usage: Usage, model: str, message_id: str) -> None:
+        content = _sendable(self._open_blocks, is_cut=stop == "aborted")
+        self._open_id, self._open_blocks = None, []
+        if content:
+            self._append_assistant(
+                AssistantMessage(content, model, message_id, stop_reason=stop, usage=usage)
+            )
+
+    def _append_assistant(self, message: AssistantMessage) -> None:
+        last = self._messages[-1] if self._messages else None
+        if isinstance(last, AssistantMessage):
+            # An answer that went on after it was cut off is one message for every provider.
+            content = _sendable([*last.content, *message.content], is_cut=False)
+            self._messages[-1] = AssistantMessage(
+                content, message.model, message.message_id, message.stop_reason, message.usage
+            )
+        else:
+            self._messages.append(message)
+        for block in message.content:
+            if isinstance(block, ToolUseBlock):
+                self._unanswered[block.id] = None
+                self.call_ids.add(block.id)
+
+    def _append_user(self, message: UserMessage) -> None:
+        content = tuple(
+            block
+            for block in message.content
+            if not (isinstance(block, TextBlock) and not block.text.strip())
+        )
+        if not content:
+            return
+        last = self._messages[-1] if self._messages else None
+        if isinstance(last, UserMessage):
+            both = last.synthetic and message.synthetic
+            self._messages[-1] = UserMessage((*last.content, *content), synthetic=both)
+        else:
+            self._messages.append(UserMessage(content, message.synthetic))
+
+    def _answer(self, results: Mapping[str, ToolResult]) -> UserMessage | None:
+        if not self._unanswered:
+            return None
+        blocks = tuple(result_block(call_id, results.get(call_id)) for call_id in self._unanswered)
+        self._unanswered = {}
+        message = UserMessage(blocks, synthetic=True)
+        self._append_user(message)
+        return message
+
+
+def result_block(call_id: str, result: ToolResult | None) -> ToolResultBlock:
+    """A result as the model gets it: text, notes and pictures; None never ran."""
+    if result is None:
+        return ToolResultBlock(call_id, (TextBlock(NEVER_RAN),), is_error=True)
+    texts = tuple(TextBlock(text) for text in result_texts(result) if text.strip())
+    if not result.ok:
+        # A failed result may hold nothing but text.
+        return ToolResultBlock(call_id, texts or (TextBlock(NO_OUTPUT),), is_error=True)
+    pictures = tuple(block for block in result.content if isinstance(block, ImageBlock))
+    return ToolResultBlock(call_id, (*texts, *pictures) or (TextBlock(NO_OUTPUT),))
+
+
+def text_of(message: AssistantMessage) -> str:
+    """The text of an answer without thoughts and calls."""
+    return "".join(block.text for block in message.content if isinstance(block, TextBlock))
+
+
+def _sendable(blocks: list[AssistantBlock], *, is_cut: bool) -> tuple[AssistantBlock, ...]:
+    """What providers take back: no blank text, and no thought that ends a message unsigned."""
+    kept = [b for b in blocks if not (isinstance(b, TextBlock) and not b.text.strip())]
+    while is_cut and kept and isinstance(kept[-1], ThinkingBlock):
+        kept.pop()
+    return tuple(kept)

@@ -1,0 +1,45 @@
+"""How a run ended, and the event that says so."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from handaxe.agent.events import RunFinished, Subtype, TerminalReason
+from handaxe.agent.limits import Meter
+from handaxe.contract.result import ToolResult
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """Why a run is over."""
+
+    reason: TerminalReason
+    result: str
+    subtype: Subtype = "success"
+    is_error: bool = False
+    stop_reason: str | None = None
+    output: Any = None
+    errors: tuple[str, ...] = ()
+
+
+def finished(
+    ending: Ending, meter: Meter, session_id: str, denials: Sequence[ToolResult]
+) -> RunFinished:
+    """The last event of a run."""
+    return RunFinished(
+        subtype=ending.subtype,
+        is_error=ending.is_error,
+        terminal_reason=ending.reason,
+        result=ending.result,
+        session_id=session_id,
+        turns=meter.turns,
+        stop_reason=ending.stop_reason,
+        structured_output=ending.output,
+        usage=meter.usage,
+        model_usage=dict(meter.by_model),
+        cost_usd=meter.cost_usd,
+        duration_ms=round(meter.elapsed_s * 1000, 3),
+        model_ms=round(meter.model_s * 1000, 3),
+        denials=tuple(denials),
+        errors=ending.errors,
+    )

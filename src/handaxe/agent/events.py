@@ -1,0 +1,147 @@
+"""What a front end sees of a running agent, in the order it happens.
+
+The model's own deltas and the session's events about calls and hooks pass through as they are;
+here is only what the loop adds. What has to outlive the process is in the session's log as well.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.events import (
+    AgentEnded,
+    AgentStarted,
+    CallAsked,
+    CallDecided,
+    CallProgress,
+    Compacted,
+    HookRan,
+)
+from handaxe.contract.messages import AssistantMessage, Usage, UserMessage
+from handaxe.contract.ports.model import (
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+    ToolStarted,
+)
+from handaxe.contract.result import ToolResult
+
+Subtype = Literal[
+    "success", "error_max_turns", "error_during_execution", "error_max_budget_usd",
+    "error_max_structured_output_retries",
+]  # fmt: skip
+
+TerminalReason = Literal[
+    "completed", "max_turns", "aborted_streaming", "aborted_tools", "hook_stopped",
+    "prompt_too_long", "model_error", "budget_exhausted", "token_limit", "time_limit", "loop",
+    "structured_output_retry_exhausted", "refused", "prompt_blocked",
+]  # fmt: skip
+
+
+class RunStarted(msgspec.Struct, frozen=True, tag=True):
+    """The agent begins: which model, with which tools."""
+
+    session_id: str
+    model: str
+    tools: tuple[str, ...]
+
+
+class ToolCalled(msgspec.Struct, frozen=True, tag=True):
+    """The model's call is complete and on its way."""
+
+    call: ToolCall
+
+
+class ToolAnswered(msgspec.Struct, frozen=True, tag=True):
+    """A call has its result; calls side by side end in any order."""
+
+    result: ToolResult
+
+
+class MessageAdded(msgspec.Struct, frozen=True, tag=True):
+    """A whole message entered the conversation."""
+
+    message: UserMessage | AssistantMessage
+    message_id: str
+    results: tuple[ToolResult, ...] = ()
+    """The full results behind a message of answers, in its order."""
+
+
+class TurnEnded(msgspec.Struct, frozen=True, tag=True):
+    """The model answered once, and its calls are done."""
+
+    turn: int
+    calls: int
+    usage: Usage
+    context_tokens: int
+
+
+class Nudged(msgspec.Struct, frozen=True, tag=True):
+    """The model goes in circles and was told so."""
+
+    sentence: str
+
+
+class Told(msgspec.Struct, frozen=True, tag=True):
+    """Something a person should know while the agent goes on."""
+
+    sentence: str
+
+
+class FromAgent(msgspec.Struct, frozen=True, tag=True):
+    """What a sub-agent does, as it would say it itself."""
+
+    agent_id: str
+    agent_type: str
+    call_id: str | None
+    event: Any
+
+
+class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """The last event: how it ended."""
+
+    subtype: Subtype
+    is_error: bool
+    terminal_reason: TerminalReason
+    result: str
+    """The model's last words, or why there are none."""
+    session_id: str
+    turns: int
+    stop_reason: str | None = None
+    structured_output: Any = None
+    usage: Usage = Usage()
+    model_usage: dict[str, Usage] = {}
+    cost_usd: float | None = None
+    """None where no price is known."""
+    duration_ms: float = 0.0
+    model_ms: float = 0.0
+    denials: tuple[ToolResult, ...] = ()
+    """Calls that were refused for want of permission."""
+    errors: tuple[str, ...] = ()
+
+
+AgentEvent = (
+    RunStarted
+    | TextDelta
+    | ThinkingDelta
+    | ToolStarted
+    | ToolInputDelta
+    | Retrying
+    | ToolCalled
+    | ToolAnswered
+    | MessageAdded
+    | TurnEnded
+    | Nudged
+    | Told
+    | FromAgent
+    | Compacted
+    | CallProgress
+    | CallAsked
+    | CallDecided
+    | HookRan
+    | AgentStarted
+    | AgentEnded
+    | RunFinished
+)

@@ -1,0 +1,134 @@
+"""How far an agent may go: turns, tokens, money, time; and what it has used so far."""
+
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from handaxe.agent.events import Subtype, TerminalReason
+from handaxe.contract.faults import SetupError
+from handaxe.contract.messages import Usage
+
+MILLION = 1_000_000
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model costs, in dollars for a million tokens."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def of(self, usage: Usage) -> float:
+        """What these tokens cost."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        return (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_read_tokens * read
+            + usage.cache_write_tokens * write
+        ) / MILLION
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run may use; None is no limit."""
+
+    max_turns: int | None = None
+    """Round trips with tools."""
+    max_tokens: int | None = None
+    """Tokens in and out, over all answers and sub-agents."""
+    max_cost_usd: float | None = None
+    max_wall_s: float | None = None
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """Which limit ended the work, in words for a person."""
+
+    subtype: Subtype
+    reason: TerminalReason
+    sentence: str
+
+
+class Meter:
+    """What was used; a sub-agent's use counts for its parent as well."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        prices: Mapping[str, Price] | None = None,
+        *,
+        parent: "Meter | None" = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limits = limits
+        self.prices = dict(prices or {})
+        self._parent = parent
+        self._now = now
+        self.start()
+
+    def start(self) -> None:
+        """A new run: everything from zero."""
+        self.turns = 0
+        self.by_model: dict[str, Usage] = {}
+        self.model_s = 0.0
+        self._began = self._now()
+
+    @property
+    def usage(self) -> Usage:
+        """All tokens so far."""
+        total = Usage()
+        for usage in self.by_model.values():
+            total = total.plus(usage)
+        return total
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the run goes on."""
+        return self._now() - self._began
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What it cost; None if the price of any model used is unknown."""
+        total = 0.0
+        for model, usage in self.by_model.items():
+            price = self.prices.get(model)
+            if price is None:
+                return None
+            total += price.of(usage)
+        return total
+
+    def add(self, model: str, usage: Usage) -> None:
+        """Count one answer."""
+        self.by_model[model] = self.by_model.get(model, Usage()).plus(usage)
+        if self._parent is not None:
+            self._parent.add(model, usage)
+
+    def check_prices(self, model: str) -> None:
+        """A budget in money is a lie without a price: say so before anything is spent."""
+        if self.limits.max_cost_usd is not None and model not in self.prices:
+            raise SetupError(
+                f"A budget in dollars needs the price of {model!r}. "
+                "Give it in `prices`, or limit turns or tokens instead."
+            )
+
+    def reached(self) -> Reached | None:
+        """The limit that is used up, if any; a parent's limits hold for its agents."""
+        limits, total = self.limits, self.usage
+        used = total.input_tokens + total.output_tokens + total.cache_write_tokens
+        if limits.max_turns is not None and self.turns >= limits.max_turns:
+            sentence = f"Reached the limit of {limits.max_turns} turns."
+            return Reached("error_max_turns", "max_turns", sentence)
+        if limits.max_tokens is not None and used >= limits.max_tokens:
+            sentence = f"Reached the limit of {limits.max_tokens:,} tokens ({used:,} used)."
+            return Reached("error_during_execution", "token_limit", sentence)
+        cost = self.cost_usd
+        if limits.max_cost_usd is not None and cost is not None and cost >= limits.max_cost_usd:
+            sentence = f"Budget limit reached: ${cost:.4f} of ${limits.max_cost_usd:.4f} used."
+            return Reached("error_max_budget_usd", "budget_exhausted", sentence)
+        if limits.max_wall_s is not None and self.elapsed_s >= limits.max_wall_s:
+            sentence = f"Reached the limit of {limits.max_wall_s:g} seconds."
+            return Reached("error_during_execution", "time_limit", sentence)
+        above = self._parent.reached() if self._parent is not None else None
+        return above if above is not None and above.reason != "max_turns" else None

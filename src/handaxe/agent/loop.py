@@ -1,0 +1,399 @@
+"""Ask the model, run its calls, repeat until it has nothing left to do.
+
+One run is one task. What happens goes out as events; what has to outlive the process is in the
+session's log before anybody sees it. However a run ends, the conversation can be sent again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+from handaxe.agent.compaction import Compactor
+from handaxe.agent.conversation import Conversation
+from handaxe.agent.ending import Ending, finished
+from handaxe.agent.events import (
+    AgentEvent,
+    MessageAdded,
+    Nudged,
+    RunStarted,
+    Told,
+    TurnEnded,
+)
+from handaxe.agent.limits import Meter
+from handaxe.agent.loop_guard import LoopGuard
+from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
+from handaxe.agent.structured import FinalOutput
+from handaxe.agent.turn import Turn
+from handaxe.agent.wording import (
+    BROKEN_OFF,
+    CUT_OFF,
+    INTERRUPTED,
+    INTERRUPTED_TOOLS,
+)
+from handaxe.agent.workplace import Workplace
+from handaxe.contract.events import (
+    CallAsked,
+    CallDecided,
+    CallProgress,
+    Compacted,
+    Event,
+    HookRan,
+    RunEnded,
+)
+from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest
+from handaxe.contract.result import ToolResult
+from handaxe.runtime.hooks.outcome import Outcome
+
+MAX_STOP_BLOCKS = 8
+MAX_CONTINUATIONS = 3
+_MENDABLE = frozenset({"broken_stream", "timed_out", "unreachable", "overloaded"})
+
+
+class AgentLoop:
+    """One conversation with one model in one workplace."""
+
+    def __init__(
+        self,
+        model: Model,
+        workplace: Workplace,
+        conversation: Conversation,
+        *,
+        system: Callable[[], tuple[str, ...]],
+        meter: Meter,
+        compactor: Compactor | None = None,
+        output: FinalOutput | None = None,
+        options: LoopOptions = LoopOptions(),  # noqa: B008 - a frozen value
+    ) -> None:
+        self.model = model
+        self.conversation = conversation
+        self.meter = meter
+        self.output = output
+        self._workplace = workplace
+        self._system = system
+        self._options = options
+        self._compactor = compactor or Compactor(workplace, conversation)
+        self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
+        self._speaker = Speaker(workplace, conversation, self.tell)
+        self._task: asyncio.Task[None] | None = None
+        self._turn: Turn | None = None
+        self._has_begun = False
+        self._is_interrupted = False
+        self._denials: list[ToolResult] = []
+        self._telling: set[asyncio.Future[Outcome]] = set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is under way."""
+        return self._task is not None and not self._task.done()
+
+    def send(self, prompt: Prompt) -> None:
+        """Say something to a running agent: it hears it as soon as its calls are done."""
+        self._speaker.keep(prompt)
+
+    def interrupt(self) -> bool:
+        """Stop the run: the model, and every call that is not in the background."""
+        if not self.is_running or self._is_interrupted:
+            return False
+        self._is_interrupted = True
+        if self._has_begun and self._task is not None:
+            self._task.cancel()
+        return True
+
+    def tell(self, event: AgentEvent) -> None:
+        """Put an event into the stream of whoever listens."""
+        self._events.put_nowait(event)
+
+    async def run(self, prompt: Prompt | None) -> AsyncGenerator[AgentEvent, None]:
+        """Work on a prompt; the last event says how it ended. None goes on without a new one."""
+        if self.is_running:
+            raise RuntimeError("This agent is at work; use `send` to tell it something.")
+        self._events = asyncio.Queue()
+        self._has_begun = self._is_interrupted = False
+        self._denials = []
+        self._task = task = asyncio.ensure_future(self._drive(prompt))
+        task.add_done_callback(lambda _: self._events.put_nowait(None))
+        try:
+            while (event := await self._events.get()) is not None:
+                yield event
+            await task
+        finally:
+            if not task.done():
+                self.interrupt()
+                await asyncio.wait((task,))
+
+    async def compact(self, instructions: str = "") -> Compacted | None:
+        """Make the conversation shorter now; None if nothing is there or a hook forbids it."""
+        if self.is_running:
+            raise RuntimeError("This agent is at work; it makes its conversation shorter itself.")
+        specs = self._workplace.specs()
+        return await self._compactor.compact(
+            self.model,
+            self._system(),
+            specs,
+            self.meter,
+            trigger="manual",
+            instructions=instructions,
+        )
+
+    async def _drive(self, prompt: Prompt | None) -> None:
+        self._has_begun = True
+        self.meter.start()
+        if self.output is not None:
+            self.output.start()
+        stop_listening = self._workplace.subscribe(self._overhear)
+        try:
+            ending = await self._until_interrupted(prompt)
+        finally:
+            stop_listening()
+        last = finished(ending, self.meter, self._workplace.among.session_id, self._denials)
+        self._workplace.among.emit(
+            RunEnded(
+                subtype=last.subtype,
+                terminal_reason=last.terminal_reason,
+                turns=last.turns,
+                usage=last.usage,
+                cost_usd=last.cost_usd,
+                errors=last.errors,
+            )
+        )
+        self._workplace.flush()
+        self.tell(last)
+
+    async def _until_interrupted(self, prompt: Prompt | None) -> Ending:
+        try:
+            if self._is_interrupted:
+                return await self._tidy_up()
+            return await self._work(prompt)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._is_interrupted and task is not None:
+                task.uncancel()
+                return await self._tidy_up()
+            await self._tidy_up()
+            raise
+        except ModelFailed as failed:
+            await self._tidy_up(mark=False)
+            await self._workplace.fire(
+                "StopFailure", error=failed.failure, error_details=failed.sentence
+            )
+            reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
+            return Ending(reason, failed.sentence, is_error=True, errors=(failed.sentence,))
+
+    async def _tidy_up(self, *, mark: bool = True) -> Ending:
+        """Leave a conversation that can go on: every call answered, the interruption said."""
+        turn, self._turn = self._turn, None
+        had_calls = False
+        if turn is not None:
+            turn.cut_off()
+            had_calls = bool(turn.calls)
+            self._settle(turn, await turn.stream.close())
+        else:
+            self.conversation.repair()
+        reason = "aborted_tools" if had_calls else "aborted_streaming"
+        said = INTERRUPTED_TOOLS if had_calls else INTERRUPTED
+        if mark:
+            self._speaker.say(said, synthetic=True)
+        return Ending(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
+
+    async def _work(self, prompt: Prompt | None) -> Ending:
+        await self._open()
+        if prompt is not None and (refused := await self._submit(prompt)) is not None:
+            return refused
+        rest = _Rest()
+        guard = LoopGuard(stop_after_nudges=self._options.stop_after_nudges)
+        while True:
+            reached = self.meter.reached()
+            if reached is not None:
+                return Ending(
+                    reached.reason,
+                    reached.sentence,
+                    subtype=reached.subtype,
+                    is_error=True,
+                    errors=(reached.sentence,),
+                )
+            turn = await self._answer(rest)
+            results = await turn.results()
+            self._turn = None
+            self._settle(turn, results)
+            self._count(turn)
+            if rest.was_broken:
+                rest.was_broken = False
+                self._speaker.remind([BROKEN_OFF])
+                if not turn.calls:
+                    continue
+            ending = (
+                self._after_calls(turn, results, guard)
+                if turn.calls
+                else await self._after_words(turn, rest)
+            )
+            if ending is not None:
+                return ending
+
+    async def _open(self) -> None:
+        among = self._workplace.among
+        if among.opening is not None:
+            await among.opening()
+        self.conversation.repair()
+        self._speaker.remind(among.hooks.take_late())
+        names = tuple(spec.name for spec in self._workplace.specs())
+        self.tell(RunStarted(among.session_id, self.model.name, names))
+
+    async def _submit(self, prompt: Prompt) -> Ending | None:
+        """Let hooks see the prompt, then say it; an ending if they refuse it."""
+        if self._options.is_sub_agent:
+            self._speaker.say(prompt)
+            return None
+        outcome = await self._workplace.fire("UserPromptSubmit", prompt=text_of_prompt(prompt))
+        for sentence in outcome.told:
+            self.tell(Told(sentence))
+        refusal = outcome.blocked or outcome.stop
+        if refusal is not None:
+            return Ending("prompt_blocked", refusal, is_error=True, errors=(refusal,))
+        self._speaker.say(prompt)
+        self._speaker.remind(outcome.messages)
+        return None
+
+    async def _answer(self, rest: "_Rest") -> Turn:
+        """One whole answer; what can be mended is mended by asking again."""
+        compacted = False
+        while True:
+            specs = self._workplace.specs()
+            system = self._system()
+            shorter = await self._compactor.make_room(self.model, system, specs, self.meter)
+            self._report(shorter)
+            request = ModelRequest(
+                system=system,
+                messages=self.conversation.messages,
+                tools=specs,
+                max_tokens=self._options.max_output_tokens,
+                thinking_tokens=self._options.thinking_tokens,
+            )
+            turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
+            try:
+                await turn.hear(self.model, request)
+            except ModelFailed as failed:
+                if turn.has_said_anything:
+                    if failed.failure not in _MENDABLE or not rest.may_go_on():
+                        raise
+                    turn.cut_off()
+                    self.tell(Told(f"{failed.sentence} Asking the model to go on."))
+                    rest.was_broken = True
+                    return turn
+                if failed.failure != "too_long" or compacted:
+                    raise
+                compacted = True
+                self._turn = None
+                shorter = await self._compactor.compact(
+                    self.model, system, specs, self.meter, trigger="too_long"
+                )
+                if shorter is None:
+                    raise
+                self._report(shorter)
+            else:
+                return turn
+
+    def _settle(self, turn: Turn, results: Sequence[ToolResult]) -> None:
+        self._compactor.heard(turn.usage)
+        message = self.conversation.settle(results)
+        self._denials += [r for r in results if (r.code or "").startswith("permission.")]
+        if message is not None:
+            self.tell(MessageAdded(message, new_id(), tuple(results)))
+        self.meter.add(turn.model, turn.usage)
+        self.meter.model_s += turn.model_s
+
+    def _count(self, turn: Turn) -> None:
+        if turn.calls:
+            self.meter.turns += 1
+        tokens = self._compactor.tokens()
+        self.tell(TurnEnded(self.meter.turns, len(turn.calls), turn.usage, tokens))
+
+    def _after_calls(
+        self, turn: Turn, results: Sequence[ToolResult], guard: LoopGuard
+    ) -> Ending | None:
+        """What follows on results: the end, or something more to say to the model."""
+        if self.output is not None and self.output.is_given:
+            return Ending("completed", self.output.text, output=self.output.value)
+        stop = next((result.stops for result in results if result.stops), None)
+        if stop is not None:
+            return Ending("hook_stopped", stop)
+        if self.output is not None and self.output.is_hopeless:
+            return self.output.ending()
+        self._speaker.remind([text for result in results for text in result.messages])
+        circle = guard.watch(turn.calls, results)
+        if circle is not None:
+            self.tell(Nudged(circle.sentence))
+            if circle.action == "stop":
+                return Ending("loop", circle.sentence, is_error=True, errors=(circle.sentence,))
+            self._speaker.remind([f"You go in circles: {circle.sentence}"])
+        self._speaker.pass_on()
+        return None
+
+    async def _after_words(self, turn: Turn, rest: "_Rest") -> Ending | None:
+        """An answer without calls ends the run, unless somebody has a reason to go on."""
+        if turn.stop_reason == "max_tokens" and rest.may_go_on():
+            self._speaker.remind([CUT_OFF])
+            return None
+        if self._speaker.pass_on() or await self._speaker.wait_for_work(
+            self._options.wait_for_agents_s
+        ):
+            return None
+        if turn.stop_reason == "refusal":
+            said = self.conversation.last_text or "The model refused to answer."
+            return Ending("refused", said, stop_reason="refusal", is_error=True, errors=(said,))
+        if self.output is not None and not self.output.is_given:
+            return self._demand_output(self.output)
+        return await self._ask_to_stop(turn, rest)
+
+    def _demand_output(self, output: FinalOutput) -> Ending | None:
+        if output.is_hopeless:
+            return output.ending()
+        self._speaker.remind([output.demand()])
+        return None
+
+    async def _ask_to_stop(self, turn: Turn, rest: "_Rest") -> Ending | None:
+        """Hooks may want the model to go on; not for ever."""
+        among = self._workplace.among
+        more = {"agent_transcript_path": among.transcript_path}
+        outcome = await self._workplace.fire(
+            "SubagentStop" if self._options.is_sub_agent else "Stop",
+            **(more if self._options.is_sub_agent else {}),
+            stop_hook_active=rest.stop_blocks > 0,
+            last_assistant_message=self.conversation.last_text,
+        )
+        reason = outcome.blocked
+        if reason is not None and outcome.stop is None and rest.stop_blocks < MAX_STOP_BLOCKS:
+            rest.stop_blocks += 1
+            self._speaker.remind([*outcome.messages, reason])
+            return None
+        return Ending("completed", self.conversation.last_text, stop_reason=turn.stop_reason)
+
+    def _report(self, shorter: Compacted | None) -> None:
+        if shorter is not None:
+            self.tell(shorter)
+
+    def _overhear(self, event: Event) -> None:
+        if isinstance(event, CallProgress | CallAsked | CallDecided | HookRan):
+            self.tell(event)
+        if isinstance(event, CallAsked) and self._workplace.among.hooks.watches("Notification"):
+            told = asyncio.ensure_future(
+                self._workplace.fire(
+                    "Notification",
+                    message=f"{event.tool} needs your permission. {event.reason}",
+                    notification_type="permission_prompt",
+                )
+            )
+            self._telling.add(told)
+            told.add_done_callback(self._telling.discard)
+
+
+class _Rest:
+    """How often a run went on although it could have ended."""
+
+    def __init__(self) -> None:
+        self.stop_blocks = 0
+        self.was_broken = False
+        self._continuations = 0
+
+    def may_go_on(self) -> bool:
+        self._continuations += 1
+        return self._continuations <= MAX_CONTINUATIONS

@@ -1,0 +1,92 @@
+"""Notice a model that goes in circles: tell it, and only later stop it.
+
+Work that repeats itself but gets somewhere is left alone: a call counts only while its result
+stays the same, and tools that are made for waiting never count.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.result import ToolResult
+
+WAITING_TOOLS = frozenset({"Monitor", "Sleep", "TaskOutput", "TaskList", "TaskGet", "TodoWrite"})
+SAME = 3
+FAILURES = 5
+ROUNDS = 3
+"""How often a pair of calls may alternate before it is a circle."""
+
+
+class Circle(msgspec.Struct, frozen=True):
+    """The model repeats itself."""
+
+    action: Literal["nudge", "stop"]
+    sentence: str
+
+
+class LoopGuard:
+    """Watches the calls of one run."""
+
+    def __init__(self, *, stop_after_nudges: int | None = 3) -> None:
+        self._stop_after = stop_after_nudges
+        self._past: list[tuple[bytes, bytes]] = []
+        self._failures = 0
+        self._last_code: str | None = None
+        self._nudges = 0
+
+    def watch(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> Circle | None:
+        """Take in a message's calls; what to do if they go in circles."""
+        found: str | None = None
+        for call, result in zip(calls, results, strict=True):
+            if result.tool in WAITING_TOOLS:
+                continue
+            self._past.append(_prints(call, result))
+            self._count_failure(result)
+            found = found or self._circle(result)
+        del self._past[: -4 * ROUNDS]
+        if found is None:
+            return None
+        self._past.clear()
+        self._failures = 0
+        self._nudges += 1
+        if self._stop_after is not None and self._nudges > self._stop_after:
+            return Circle("stop", f"Stopped: {found}")
+        return Circle("nudge", found)
+
+    def _count_failure(self, result: ToolResult) -> None:
+        if result.ok:
+            self._failures, self._last_code = 0, None
+        elif result.code == self._last_code:
+            self._failures += 1
+        else:
+            self._failures, self._last_code = 1, result.code
+
+    def _circle(self, result: ToolResult) -> str | None:
+        past = self._past
+        if len(past) >= SAME and len(set(past[-SAME:])) == 1:
+            return (
+                f"the same {result.tool} call gave the same result {SAME} times in a row. "
+                "Repeating it will not change anything: use what it told you, try another "
+                "way, or say what stands in the way."
+            )
+        tail = past[-2 * ROUNDS :]
+        if len(tail) == 2 * ROUNDS and len(set(tail)) == 2 and tail[::2] == tail[:1] * ROUNDS:
+            return (
+                f"the same two calls alternated {ROUNDS} times with the same results. "
+                "Step back: decide on one way, or say what stands in the way."
+            )
+        if self._failures >= FAILURES:
+            return (
+                f"{self._failures} calls in a row failed with {result.code}. "
+                "Read the last message again and change the approach, not only the words."
+            )
+        return None
+
+
+def _prints(call: ToolCall, result: ToolResult) -> tuple[bytes, bytes]:
+    asked = msgspec.json.encode((call.tool, call.input), enc_hook=str, order="deterministic")
+    given = f"{result.ok}{result.code}{result.text}".encode(errors="backslashreplace")
+    return sha256(asked).digest()[:12], sha256(given).digest()[:12]

@@ -1,0 +1,15 @@
+"""How a loop asks its model, and how patient it is."""
+
+import msgspec
+
+
+class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a loop asks."""
+
+    max_output_tokens: int = 16_000
+    thinking_tokens: int | None = None
+    stop_after_nudges: int | None = 3
+    """How many times a model that goes in circles is told so before it is stopped."""
+    wait_for_agents_s: float = 0.0
+    """How long a run that could end waits for agents it started in the background."""
+    is_sub_agent: bool = False

@@ -1,0 +1,43 @@
+"""Which tools an agent gets: some of its parent's, never more."""
+
+from collections.abc import Callable, Sequence
+
+from handaxe.contract.ports.agents import AgentKind
+
+NEVER_GIVEN = frozenset({
+    "AskUserQuestion", "EndConversation", "EnterPlanMode", "ExitPlanMode", "ScheduleWakeup",
+    "StructuredOutput", "TaskOutput", "Undo", "WaitForMcpServers", "Workflow",
+})  # fmt: skip
+_RENAMED = {"Task": "Agent", "LS": "Glob", "MultiEdit": "Edit"}
+
+
+def pool_of(
+    kind: AgentKind, *, may_start_agents: bool, among: Sequence[str] | None = None
+) -> Callable[[str], bool]:
+    """Whether a tool of the parent is in the agent's own pool, by name.
+
+    `among` are the tools its parent had when the agent was first started, where that was less
+    than the session's.
+    """
+    wanted = None if kind.tools is None else tuple(_RENAMED.get(n, n) for n in kind.tools)
+    forbidden = tuple(_RENAMED.get(name, name) for name in kind.disallowed_tools)
+
+    def has(name: str) -> bool:
+        if name in NEVER_GIVEN or (name == "Agent" and not may_start_agents):
+            return False
+        if _covers(forbidden, name) or (among is not None and name not in among):
+            return False
+        return wanted is None or _covers(wanted, name)
+
+    return has
+
+
+def _covers(patterns: Sequence[str], name: str) -> bool:
+    """Whether a list names a tool: itself, all of a server, or everything."""
+    for pattern in patterns:
+        if pattern in {name, "*"}:
+            return True
+        server = pattern.removesuffix("*").removesuffix("__")
+        if server.startswith("mcp__") and name.startswith(f"{server}__"):
+            return True
+    return False

@@ -1,0 +1,117 @@
+"""The system prompt: a pure function of tools, environment, memory files and style.
+
+The same arguments give the same bytes. What stays equal between runs stands first, so that a
+provider can keep it; what changes with the day or the project stands last.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.ports.agents import AgentKind
+
+_PROMPTS = Path(__file__).with_name("prompts")
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the agent works, as it was looked up by somebody else."""
+
+    directory: str
+    more_directories: tuple[str, ...] = ()
+    platform: str = ""
+    date: str = ""
+    git: str = ""
+    """The state of the repository in a few lines; empty outside one."""
+    model: str = ""
+
+
+class MemoryText(msgspec.Struct, frozen=True):
+    """A file of instructions that is always in sight."""
+
+    path: str
+    scope: str
+    """Whose it is: `user`, `project`, `local` or `managed`."""
+    text: str
+
+
+class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a system prompt is made of."""
+
+    tools: tuple[str, ...] = ()
+    environment: Environment
+    memory: tuple[MemoryText, ...] = ()
+    kinds: tuple[AgentKind, ...] = ()
+    """Sub-agents that can be started."""
+    notes: tuple[str, ...] = ()
+    """More sections, such as skills or tools that can be loaded."""
+    style: str = ""
+    replace: str | None = None
+    """Stands for identity and rules; empty leaves only what follows."""
+    append: str = ""
+
+
+@lru_cache(maxsize=32)
+def text_named(name: str) -> str:
+    """One of the fixed texts."""
+    return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def system_prompt(parts: PromptParts) -> tuple[str, ...]:
+    """The prompt in parts, the stable ones first."""
+    head = (
+        "\n\n".join((text_named("identity"), text_named("rules")))
+        if parts.replace is None
+        else parts.replace.strip()
+    )
+    sections = (
+        head,
+        "\n\n".join(_lasting(parts)),
+        "\n\n".join(_own(parts)),
+        _environment(parts.environment),
+    )
+    return tuple(section for section in sections if section)
+
+
+def _lasting(parts: PromptParts) -> list[str]:
+    found = [text_named("tools")] if parts.tools else []
+    if parts.kinds and "Agent" in parts.tools:
+        lines = [f"- {kind.name}: {' '.join(kind.description.split())}" for kind in parts.kinds]
+        found.append("\n".join(("# Agents you can start with the Agent tool", "", *lines)))
+    return found
+
+
+def _own(parts: PromptParts) -> list[str]:
+    found = [note.strip() for note in parts.notes]
+    if parts.style:
+        found.append(f"# Style\n\n{parts.style.strip()}")
+    if parts.memory:
+        found.append(_memory(parts.memory))
+    if parts.append:
+        found.append(parts.append.strip())
+    return [section for section in found if section]
+
+
+def _memory(memory: Sequence[MemoryText]) -> str:
+    head = (
+        "# Instructions\n\nThe person and the project ask for the following. It takes precedence "
+        "over the general rules above; where two of them disagree, the later one counts."
+    )
+    files = [f"## {item.path} ({item.scope})\n\n{item.text.strip()}" for item in memory]
+    return "\n\n".join((head, *files))
+
+
+def _environment(environment: Environment) -> str:
+    rows = [
+        ("Working directory", environment.directory),
+        ("Further working directories", ", ".join(environment.more_directories)),
+        ("Platform", environment.platform),
+        ("Date", environment.date),
+        ("Model", environment.model),
+    ]
+    lines = [f"- {name}: {value}" for name, value in rows if value]
+    text = "\n".join(("# Environment", "", *lines))
+    if environment.git:
+        text = f"{text}\n\nState of the repository at the start:\n{environment.git.strip()}"
+    return text

@@ -1,0 +1,358 @@
+"""Sub-agents: the same loop again, with fewer tools and never more permission.
+
+An agent belongs to its session. What it did is kept below the session's directory, so that it
+can be found and woken after a restart.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from handaxe.agent.agent_run import AgentRun
+from handaxe.agent.conversation import Conversation
+from handaxe.agent.events import AgentEvent
+from handaxe.agent.kinds import GENERAL
+from handaxe.agent.limits import Limits, Meter, Price
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.wording import agent_notice, as_reminder
+from handaxe.agent.workplace import Workplace
+from handaxe.contract.agent_faults import (
+    AgentNameTaken,
+    AgentNotFound,
+    AgentsTooDeep,
+    AgentStoppedByUser,
+    NoToolsForAgent,
+    TooManyAgents,
+    UnknownAgentType,
+)
+from handaxe.contract.events import AgentEnded, AgentStarted, Event
+from handaxe.contract.ports.agents import (
+    AgentKind,
+    AgentOutcome,
+    AgentRequest,
+    Agents,
+    AgentState,
+)
+from handaxe.contract.ports.jobs import JobBook
+from handaxe.contract.ports.model import Model
+from handaxe.runtime.permission.modes import narrowest
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.telling import session_event
+from handaxe.storage.agent_files import AgentFiles
+from handaxe.text.near_names import nearest
+
+
+class Seat(msgspec.Struct, kw_only=True):
+    """A place for one agent to work in, made by `handaxe.app`."""
+
+    workplace: Workplace
+    conversation: Conversation
+    system: Callable[[], tuple[str, ...]]
+    close: Callable[[], Coroutine[Any, Any, None]]
+
+
+class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many agents, how deep, how long in the foreground."""
+
+    max_depth: int = 3
+    max_running: int = 20
+    auto_background_s: float | None = None
+
+
+class Family(msgspec.Struct, kw_only=True):
+    """What all agents of a session share, however deep they are."""
+
+    files: AgentFiles
+    kinds: Callable[[], tuple[AgentKind, ...]]
+    make_seat: Callable[[AgentState, AgentKind, "SpawnedAgents"], Seat]
+    """Makes a place below that of whoever starts the agent, and moves it in there."""
+    open_model: Callable[[str | None], Model]
+    emit: Callable[[Event], None]
+    tell: Callable[[AgentEvent], None]
+    limits: SpawnLimits = SpawnLimits()
+    prices: Mapping[str, Price] = {}
+    options: LoopOptions = LoopOptions()
+    book: JobBook | None = None
+    runs: dict[str, AgentRun] = {}
+    notices: list[str] = []
+    closing: set[asyncio.Future[None]] = set()
+
+
+class SpawnedAgents(Agents):
+    """The agents that one agent, or the session itself, can start and reach."""
+
+    def __init__(
+        self, family: Family, among: Collaborators, *, meter: Meter, state: AgentState | None = None
+    ) -> None:
+        self._family = family
+        self._meter = meter
+        self._depth = state.depth if state is not None else 0
+        self._state = state
+        self.among = among
+        """What the agent itself works with; its agents get less."""
+
+    @property
+    def may_start(self) -> bool:
+        """Whether agents at this depth may start more."""
+        return self._depth < self._family.limits.max_depth
+
+    def kinds(self) -> tuple[AgentKind, ...]:
+        """The types that can be started, sorted by name."""
+        return self._family.kinds()
+
+    def below(self, state: AgentState, meter: Meter) -> "SpawnedAgents":
+        """The same family, as one of its agents sees it."""
+        return SpawnedAgents(self._family, self.among, meter=meter, state=state)
+
+    async def start(self, request: AgentRequest, report: Callable[[str], None]) -> AgentOutcome:
+        """Start an agent and wait for it, unless it works in the background."""
+        family = self._family
+        if not self.may_start:
+            raise AgentsTooDeep(family.limits.max_depth)
+        kind = self._kind(request.kind)
+        self._refuse_if_full()
+        if request.name and self._known(request.name) is not None:
+            raise AgentNameTaken(request.name)
+        agent_id = f"a{uuid4().hex[:16]}"
+        state = AgentState(
+            agent_id=agent_id,
+            agent_type=kind.name,
+            description=request.description,
+            status="running",
+            name=request.name,
+            prompt=request.prompt,
+            model=request.model or kind.model or "",
+            parent_id=self._state.agent_id if self._state is not None else None,
+            tool_use_id=request.call_id,
+            depth=self._depth + 1,
+            permission_mode=self._widest_mode(kind),
+            tools=self._tools(),
+            started_at=time.time(),
+            output_file=str(family.files.output_of(agent_id)),
+        )
+        in_background = kind.background if request.in_background is None else request.in_background
+        prompt = await self._with_context(state, request.prompt)
+        run = self._begin(state, kind, prompt, report, in_background=in_background)
+        if in_background:
+            return run.outcome(in_background=True)
+        try:
+            if await run.wait(family.limits.auto_background_s):
+                self._read(run)
+                return run.outcome()
+        except asyncio.CancelledError:
+            await run.stop()
+            raise
+        self._send_back(run)
+        return run.outcome(in_background=True, timed_out=True)
+
+    async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
+        """Tell an agent something; one that has ended goes on in the background."""
+        state = self._known(to)
+        if state is None:
+            known = [f"{s.name or s.agent_id} ({s.description})" for s in self.listed()]
+            raise AgentNotFound(to, known)
+        run = self._family.runs.get(state.agent_id)
+        if run is not None and run.is_running:
+            run.loop.send(text)
+            return run.agent
+        if state.stopped_by_user:
+            raise AgentStoppedByUser(to)
+        self._refuse_if_full()
+        kind = self._kind(state.agent_type)
+        state = msgspec.structs.replace(state, tool_use_id=call_id, ended_at=None)
+        prompt = await self._with_context(state, text)
+        return self._begin(state, kind, prompt, lambda _: None, in_background=True).agent
+
+    async def stop(self, who: str) -> AgentState:
+        """End an agent because a person said so: no message wakes it again."""
+        run = self.find(who)
+        if run is None:
+            raise AgentNotFound(
+                who, [state.agent_id for state in self.listed() if self._runs(state.agent_id)]
+            )
+        await run.stop()
+        run.agent = msgspec.structs.replace(run.agent, stopped_by_user=True)
+        self._family.files.keep(run.agent)
+        return run.agent
+
+    def listed(self) -> tuple[AgentState, ...]:
+        """Every agent of the session, also those of earlier runs, oldest first."""
+        states = {state.agent_id: state for state in self._family.files.states()}
+        for agent_id, run in self._family.runs.items():
+            states[agent_id] = run.agent
+        return tuple(
+            msgspec.structs.replace(state, status="interrupted")
+            if state.status == "running" and not self._runs(state.agent_id)
+            else state
+            for state in states.values()
+        )
+
+    def find(self, who: str) -> AgentRun | None:
+        """The running work of an agent, by id or name."""
+        state = self._known(who)
+        run = self._family.runs.get(state.agent_id) if state is not None else None
+        return run if run is not None and run.is_running else None
+
+    def take_notices(self) -> tuple[str, ...]:
+        """What ended in the background, each told once."""
+        notices, self._family.notices[:] = tuple(self._family.notices), []
+        return notices
+
+    async def await_work(self, limit_s: float) -> bool:
+        """Wait until one of those in the background has ended; False if there is none."""
+        going = [run for run in self._family.runs.values() if run.is_running and run.in_background]
+        if not going:
+            return bool(self._family.notices)
+        waits = [asyncio.ensure_future(run.wait()) for run in going]
+        try:
+            done, _ = await asyncio.wait(
+                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for wait in waits:
+                wait.cancel()
+        # Whoever announces the end runs right after it.
+        await asyncio.sleep(0)
+        return bool(done)
+
+    async def close(self) -> None:
+        """Stop every agent; what they did stays."""
+        going = [run for run in self._family.runs.values() if run.is_running]
+        await asyncio.gather(*(run.stop() for run in going), return_exceptions=True)
+        await asyncio.sleep(0)
+        await asyncio.gather(*self._family.closing, return_exceptions=True)
+
+    async def _with_context(self, state: AgentState, prompt: str) -> str:
+        """The prompt, with what hooks want the agent to know."""
+        if not self.among.hooks.watches("SubagentStart"):
+            return prompt
+        event = session_event(self.among, "SubagentStart")
+        event |= {"agent_id": state.agent_id, "agent_type": state.agent_type}
+        outcome = await self.among.hooks.fire(event)
+        return "\n\n".join((prompt, *(as_reminder(text) for text in outcome.messages)))
+
+    def _begin(
+        self,
+        state: AgentState,
+        kind: AgentKind,
+        prompt: str,
+        report: Callable[[str], None],
+        *,
+        in_background: bool,
+    ) -> AgentRun:
+        family = self._family
+        limits = Limits(max_turns=kind.max_turns)
+        meter = Meter(limits, family.prices, parent=self._meter)
+        model = family.open_model(state.model or None)
+        seat = family.make_seat(state, kind, self.below(state, meter))
+        if not seat.workplace.specs():
+            self._let_go(seat)
+            raise NoToolsForAgent(kind.name)
+        loop = AgentLoop(
+            model,
+            seat.workplace,
+            seat.conversation,
+            system=seat.system,
+            meter=meter,
+            options=msgspec.structs.replace(
+                family.options, is_sub_agent=True, wait_for_agents_s=0.0
+            ),
+        )
+        run = AgentRun(
+            loop,
+            msgspec.structs.replace(state, model=model.name),
+            keep=family.files.keep,
+            say=lambda text: family.files.say(state.agent_id, text),
+            tell=family.tell,
+            report=report,
+        )
+        family.runs[state.agent_id] = run
+        family.emit(
+            AgentStarted(
+                agent_id=state.agent_id,
+                agent_type=state.agent_type,
+                description=state.description,
+                name=state.name,
+                call_id=state.tool_use_id,
+                in_background=in_background,
+            )
+        )
+        task = run.start(prompt)
+        task.add_done_callback(lambda done: self._ended(run, seat, done))
+        if in_background:
+            self._send_back(run)
+        return run
+
+    def _send_back(self, run: AgentRun) -> None:
+        run.in_background = True
+        if self._family.book is not None:
+            self._family.book.add(run)
+
+    def _ended(self, run: AgentRun, seat: Seat, task: "asyncio.Task[None]") -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            # A bug in an agent is told to its parent like any other failure.
+            if (error := task.exception()) is not None:
+                run.failed(error)
+        self._let_go(seat)
+        status = run.state.status
+        self._family.emit(
+            AgentEnded(
+                agent_id=run.agent.agent_id,
+                status="failed" if status == "running" else status,
+                summary=run.agent.result[:500],
+            )
+        )
+        if run.in_background and self._family.book is None:
+            self._family.notices.append(agent_notice(run.agent))
+            self._read(run)
+
+    def _let_go(self, seat: Seat) -> None:
+        closing = asyncio.ensure_future(seat.close())
+        self._family.closing.add(closing)
+        closing.add_done_callback(self._family.closing.discard)
+
+    def _read(self, run: AgentRun) -> None:
+        run.agent = msgspec.structs.replace(run.agent, is_read=True)
+        self._family.files.keep(run.agent)
+
+    def _widest_mode(self, kind: AgentKind) -> str | None:
+        mine = self._state.permission_mode if self._state is not None else None
+        return narrowest(kind.permission_mode, mine)
+
+    def _tools(self) -> tuple[str, ...] | None:
+        if self._state is None:
+            return None
+        return tuple(tool.name for tool in self.among.catalog.offered())
+
+    def _kind(self, name: str | None) -> AgentKind:
+        kinds = self.kinds()
+        wanted = name or GENERAL
+        for kind in kinds:
+            if kind.name == wanted:
+                return kind
+        for kind in kinds:
+            if kind.name.casefold() == wanted.casefold():
+                return kind
+        names = [kind.name for kind in kinds]
+        raise UnknownAgentType(wanted, nearest(wanted, names), names)
+
+    def _known(self, who: str) -> AgentState | None:
+        return next(
+            (state for state in reversed(self.listed()) if who in {state.agent_id, state.name}),
+            None,
+        )
+
+    def _runs(self, agent_id: str) -> bool:
+        run = self._family.runs.get(agent_id)
+        return run is not None and run.is_running
+
+    def _refuse_if_full(self) -> None:
+        limit = self._family.limits.max_running
+        if sum(run.is_running for run in self._family.runs.values()) >= limit:
+            raise TooManyAgents(limit)

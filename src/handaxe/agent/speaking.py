@@ -1,0 +1,75 @@
+"""What is said to the model: by the person, by hooks, by background work, by the runtime."""
+
+from collections.abc import Callable, Sequence
+from uuid import uuid4
+
+from handaxe.agent.conversation import Conversation
+from handaxe.agent.events import AgentEvent, MessageAdded
+from handaxe.agent.wording import as_reminder
+from handaxe.agent.workplace import Workplace
+from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.events import UserSaid
+from handaxe.contract.messages import UserBlock, UserMessage
+
+Prompt = str | Sequence[TextBlock | ImageBlock]
+
+
+class Speaker:
+    """Puts words into one conversation, and keeps those that have to wait."""
+
+    def __init__(
+        self,
+        workplace: Workplace,
+        conversation: Conversation,
+        tell: Callable[[AgentEvent], None],
+    ) -> None:
+        self._workplace = workplace
+        self._conversation = conversation
+        self._tell = tell
+        self._waiting: list[Prompt] = []
+
+    def say(self, prompt: Prompt, *, synthetic: bool = False) -> None:
+        """Add a message; it is in the log before the model hears it."""
+        content: tuple[UserBlock, ...] = (
+            (TextBlock(prompt),) if isinstance(prompt, str) else tuple(prompt)
+        )
+        said = UserSaid(message_id=new_id(), message=UserMessage(content, synthetic=synthetic))
+        self._workplace.among.emit(said)
+        self._conversation.take(said)
+        self._tell(MessageAdded(said.message, said.message_id))
+
+    def remind(self, texts: Sequence[str]) -> None:
+        """Add what no person said, marked as such."""
+        for text in texts:
+            self.say(as_reminder(text), synthetic=True)
+
+    def keep(self, prompt: Prompt) -> None:
+        """Hold something back until the model can hear it."""
+        self._waiting.append(prompt)
+
+    def pass_on(self) -> bool:
+        """Say what came in meanwhile: from the person, and from background work."""
+        waiting, self._waiting = self._waiting, []
+        for prompt in waiting:
+            self.say(prompt)
+        notices = (*self._workplace.notices(), *self._workplace.among.hooks.take_late())
+        self.remind(notices)
+        return bool(waiting or notices)
+
+    async def wait_for_work(self, limit_s: float) -> bool:
+        """Wait for agents in the background, as long as the host allows; whether one ended."""
+        if limit_s <= 0 or not await self._workplace.await_work(limit_s):
+            return False
+        return self.pass_on()
+
+
+def text_of_prompt(prompt: Prompt) -> str:
+    """A prompt without its pictures."""
+    if isinstance(prompt, str):
+        return prompt
+    return "\n".join(block.text for block in prompt if isinstance(block, TextBlock))
+
+
+def new_id() -> str:
+    """An id for a message."""
+    return str(uuid4())

@@ -1,0 +1,221 @@
+"""One answer of the model: what it says goes on at once, its calls start while it still talks."""
+
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.agent.conversation import Conversation
+from handaxe.agent.events import AgentEvent, MessageAdded, ToolAnswered, ToolCalled
+from handaxe.agent.workplace import Workplace
+from handaxe.contract.call import ToolCall
+from handaxe.contract.content import TextBlock
+from handaxe.contract.events import AssistantEnded, AssistantSaid
+from handaxe.contract.faults import BadInput, ToolFault
+from handaxe.contract.messages import (
+    AssistantBlock,
+    AssistantMessage,
+    StopReason,
+    ThinkingBlock,
+    ToolUseBlock,
+    Usage,
+)
+from handaxe.contract.ports.model import (
+    MessageEnded,
+    Model,
+    ModelEvent,
+    ModelFailed,
+    ModelRequest,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolEnded,
+    ToolInputDelta,
+    ToolStarted,
+)
+from handaxe.contract.result import ToolResult
+from handaxe.text.wellformed import well_formed
+
+_MAX_SHOWN_CHARS = 200
+_ID_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+class Turn:
+    """An answer while it comes in, with the calls it asks for."""
+
+    def __init__(
+        self,
+        workplace: Workplace,
+        conversation: Conversation,
+        tell: Callable[[AgentEvent], None],
+        message_id: str,
+    ) -> None:
+        self._workplace = workplace
+        self._conversation = conversation
+        self._tell = tell
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._untold: list[AssistantBlock] = []
+        self._ids: dict[str, str] = {}
+        self.message_id = message_id
+        self.stream = workplace.open_stream(lambda result: tell(ToolAnswered(result)))
+        self.calls: list[ToolCall] = []
+        self.content: list[AssistantBlock] = []
+        self.usage = Usage()
+        self.stop_reason: StopReason = "aborted"
+        self.model = ""
+        self.model_s = 0.0
+        self.is_ended = False
+
+    @property
+    def has_said_anything(self) -> bool:
+        """Whether any of it reached somebody."""
+        return bool(self.content or self._text or self._thinking or self._ids)
+
+    async def hear(self, model: Model, request: ModelRequest) -> None:
+        """Listen to the end of the answer.
+
+        Raises:
+            ModelFailed: no answer, or it broke off.
+        """
+        began = time.perf_counter()
+        self.model = model.name
+        try:
+            stream = cast("AsyncGenerator[ModelEvent, None]", model.stream(request))
+            async with aclosing(stream) as events:
+                async for event in events:
+                    self._take(event)
+                    if self.is_ended:
+                        return
+        finally:
+            self.model_s = time.perf_counter() - began
+        raise ModelFailed("broken_stream", "The model's answer broke off without an end.")
+
+    def cut_off(self) -> None:
+        """The answer ends here, whatever else the model had to say."""
+        if not self.is_ended and self.has_said_anything:
+            self._end("aborted")
+
+    async def results(self) -> list[ToolResult]:
+        """Wait for the calls, in the order asked."""
+        return await self.stream.results() if self.calls else []
+
+    def _take(self, event: ModelEvent) -> None:
+        match event:
+            case TextDelta():
+                self._close_thinking()
+                self._text.append(event.text)
+                self._tell(event)
+            case ThinkingDelta():
+                self._close_text()
+                self._thinking.append(event.thinking)
+                if event.signature:
+                    self._close_thinking(event.signature)
+                self._tell(event)
+            case ToolStarted():
+                self._close_text()
+                self._close_thinking()
+                call_id = self._ids[event.id] = self._unused(event.id)
+                self._tell(ToolStarted(call_id, event.name))
+            case ToolInputDelta():
+                self._tell(ToolInputDelta(self._ids.get(event.id, event.id), event.json))
+            case ToolEnded():
+                self._call(event)
+            case MessageEnded():
+                self.usage = event.usage
+                self.model = event.model or self.model
+                self._end(event.stop_reason)
+            case Retrying():
+                self._tell(event)
+
+    def _call(self, event: ToolEnded) -> None:
+        """Write the call down, then start it: what ran is always in the log."""
+        self._close_text()
+        self._close_thinking()
+        call_id = self._ids.pop(event.id, None) or self._unused(event.id)
+        broken, name = event.broken, _name(event.name)
+        given: object = event.input
+        call_input: dict[str, Any] = {}
+        if broken is None and isinstance(given, dict):
+            call_input = cast("dict[str, Any]", given)
+        elif broken is None:
+            broken = msgspec.json.encode(given, enc_hook=str).decode()
+        call = ToolCall(call_id, name, call_input)
+        self._add(ToolUseBlock(call_id, name, call.input, broken))
+        self._write()
+        self.calls.append(call)
+        self._tell(ToolCalled(call))
+        self.stream.add(call, fault=None if broken is None else _broken_input(name, broken))
+
+    def _end(self, stop_reason: StopReason) -> None:
+        self._close_text()
+        self._close_thinking()
+        self._write()
+        self.is_ended = True
+        self.stop_reason = stop_reason
+        ended = AssistantEnded(
+            message_id=self.message_id, stop_reason=stop_reason, usage=self.usage, model=self.model
+        )
+        self._workplace.among.emit(ended)
+        self._conversation.take(ended)
+        if self.content:
+            message = AssistantMessage(
+                tuple(self.content), self.model, self.message_id, stop_reason, self.usage
+            )
+            self._tell(MessageAdded(message, self.message_id))
+
+    def _write(self) -> None:
+        if self._untold:
+            said = AssistantSaid(message_id=self.message_id, content=tuple(self._untold))
+            self._untold = []
+            self._workplace.among.emit(said)
+            self._conversation.take(said)
+
+    def _add(self, block: AssistantBlock) -> None:
+        self.content.append(block)
+        self._untold.append(block)
+
+    def _close_text(self) -> None:
+        if self._text:
+            self._add(TextBlock(well_formed("".join(self._text))))
+            self._text = []
+
+    def _close_thinking(self, signature: str = "") -> None:
+        if self._thinking:
+            self._add(ThinkingBlock(well_formed("".join(self._thinking)), signature))
+            self._thinking = []
+
+    def _unused(self, call_id: str) -> str:
+        """The model's id, or one of ours where it is used already or no provider takes it."""
+        is_fine = 0 < len(call_id) <= 64 and _ID_CHARS.issuperset(call_id)
+        is_taken = call_id in self._ids.values() or call_id in self._conversation.call_ids
+        if is_fine and not is_taken and not self.stream.is_taken(call_id):
+            return call_id
+        return self._workplace.new_call_id()
+
+
+def _name(name: str) -> str:
+    """A tool's name that can be sent back: history must not break on an invented one."""
+    kept = "".join(char if char in _ID_CHARS else "_" for char in name[:64])
+    return kept or "unnamed"
+
+
+def _broken_input(tool: str, raw: str) -> ToolFault:
+    """What is wrong with an input that is not one JSON object."""
+    try:
+        value: Any = msgspec.json.decode(raw)
+    except (ValueError, RecursionError) as error:
+        if "truncated" in str(error):
+            problem = (
+                f"The input breaks off after {len(raw):,} characters; nothing was run. "
+                "Send the whole call again, with less in it if it was too long for one answer"
+            )
+        else:
+            problem = f"The input is not JSON ({error}); nothing was run. Send it again"
+    else:
+        kind = "a list" if isinstance(value, list) else type(value).__name__
+        problem = f"The input has to be one JSON object, not {kind}; nothing was run. Send it again"
+    shown = raw if len(raw) <= _MAX_SHOWN_CHARS else f"...{raw[-_MAX_SHOWN_CHARS:]}"
+    return BadInput(tool, [f"{problem}. It ended with: {shown!r}"])

@@ -1,0 +1,29 @@
+"""Sentences the runtime puts into a conversation."""
+
+from handaxe.contract.ports.agents import AgentState
+
+MAX_AGENT_CHARS = 32_000
+INTERRUPTED = "[Request interrupted by user]"
+INTERRUPTED_TOOLS = "[Request interrupted by user for tool use]"
+CUT_OFF = "Your answer was cut off at its length limit. Go on exactly where it stopped."
+BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
+
+
+def as_reminder(text: str) -> str:
+    """A text that no person wrote, marked as such."""
+    return f"<system-reminder>\n{text.strip()}\n</system-reminder>"
+
+
+def agent_notice(state: AgentState) -> str:
+    """That an agent in the background has ended, and what it said."""
+    text = state.result
+    if len(text) > MAX_AGENT_CHARS:
+        text = f"{text[:MAX_AGENT_CHARS]}\n... (the rest is in {state.output_file})"
+    return (
+        "No person said this.\n<task-notification>\n"
+        f"<task-id>{state.agent_id}</task-id>\n"
+        f"<output-file>{state.output_file}</output-file>\n"
+        f"<status>{state.status}</status>\n"
+        f'<summary>Agent "{state.description}" {state.status}</summary>\n'
+        f"<result>{text}</result>\n</task-notification>"
+    )

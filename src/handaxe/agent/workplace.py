@@ -1,0 +1,44 @@
+"""What a loop needs of the session it works in, joined by `handaxe.app`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from handaxe.contract.events import Event
+from handaxe.contract.ports.model import ToolSpec
+from handaxe.runtime.hooks.outcome import NOTHING, Outcome
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.stream import CallStream, OnResult
+from handaxe.runtime.pipeline.telling import session_event
+
+
+def _nothing() -> tuple[str, ...]:
+    return ()
+
+
+async def _no_work(limit_s: float) -> bool:  # noqa: ARG001 - nothing to wait for
+    return False
+
+
+class Workplace(msgspec.Struct, kw_only=True):
+    """A session, or a sub-agent's share of one, as its loop sees it."""
+
+    among: Collaborators
+    open_stream: Callable[[OnResult], CallStream]
+    specs: Callable[[], tuple[ToolSpec, ...]]
+    """The tools on offer now, in the order the model sees them."""
+    subscribe: Callable[[Callable[[Event], None]], Callable[[], None]]
+    new_call_id: Callable[[], str]
+    flush: Callable[[], None]
+    notices: Callable[[], Sequence[str]] = _nothing
+    """What background work has to say, each thing once."""
+    await_work: Callable[[float], Awaitable[bool]] = _no_work
+    """Wait so long for background agents; whether one has ended."""
+    reminders: Callable[[], Sequence[str]] = _nothing
+    """State that has to be told again when the conversation was made shorter."""
+
+    async def fire(self, name: str, **details: object) -> Outcome:
+        """What hooks say to an occasion of the agent's."""
+        if not self.among.hooks.watches(name):
+            return NOTHING
+        return await self.among.hooks.fire({**session_event(self.among, name), **details})

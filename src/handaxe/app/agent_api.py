@@ -1,0 +1,176 @@
+"""The agent for library users: a model at work in a session, as a stream of events."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Self
+
+from handaxe.agent.conversation import Conversation
+from handaxe.agent.events import AgentEvent, RunFinished, Told
+from handaxe.agent.limits import Limits, Meter, Price
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.spawn import SpawnLimits
+from handaxe.agent.speaking import Prompt
+from handaxe.agent.structured import FinalOutput
+from handaxe.app.agent_family import AgentsWanted, join_agents
+from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
+from handaxe.app.session import PathLike, Session
+from handaxe.app.workplaces import workplace_of
+from handaxe.contract.events import Compacted
+from handaxe.contract.faults import SetupError
+from handaxe.contract.messages import Message
+from handaxe.contract.ports.model import Model
+
+OpenModel = Callable[[str], Model]
+
+
+class Agent:
+    """A model that works in a project.
+
+    Use it as `async with Agent(model, session) as agent: async for event in agent.run("...")`.
+    A session with a past goes on where its conversation ended.
+    """
+
+    def __init__(  # noqa: PLR0913 - the whole door to an agent, keyword-only
+        self,
+        model: Model | str,
+        session: Session | None = None,
+        *,
+        root: PathLike = ".",
+        open_model: OpenModel | None = None,
+        system_prompt: str | None = None,
+        append_system_prompt: str = "",
+        style: str = "",
+        memory: bool = True,
+        max_turns: int | None = None,
+        max_tokens: int | None = None,
+        max_cost_usd: float | None = None,
+        max_wall_s: float | None = None,
+        prices: Mapping[str, Price] | None = None,
+        output_schema: dict[str, Any] | None = None,
+        max_output_tokens: int = 16_000,
+        thinking_tokens: int | None = None,
+        stop_after_nudges: int | None = 3,
+        agents: Mapping[str, Any] | None = None,
+        agent_limits: SpawnLimits | None = None,
+        wait_for_agents_s: float = 600.0,
+        **session_options: Any,  # noqa: ANN401 - those of `Session`
+    ) -> None:
+        if session is not None and session_options:
+            named = ", ".join(sorted(session_options))
+            raise SetupError(f"Give the session its own options: {named}.")
+        self._owns_session = session is None
+        self.session = session or Session(root, **session_options)
+        self.model = _opened(model, open_model)
+        if max_turns is not None and max_turns < 1:
+            raise SetupError("`max_turns` has to be at least 1.")
+        limits = Limits(
+            max_turns=max_turns,
+            max_tokens=max_tokens,
+            max_cost_usd=max_cost_usd,
+            max_wall_s=max_wall_s,
+        )
+        self.meter = Meter(limits, prices)
+        self.meter.check_prices(self.model.name)
+        self._output = FinalOutput(output_schema) if output_schema is not None else None
+        if self._output is not None:
+            self.session.catalog.add(self._output.tool())
+        self.workplace = workplace_of(self.session)
+        self._prompts = AgentPrompts(
+            self.session,
+            self.model.name,
+            PromptOptions(
+                replace=system_prompt, append=append_system_prompt, style=style, memory=memory
+            ),
+        )
+        options = LoopOptions(
+            max_output_tokens=max_output_tokens,
+            thinking_tokens=thinking_tokens,
+            stop_after_nudges=stop_after_nudges,
+            wait_for_agents_s=wait_for_agents_s,
+        )
+        self.loop = AgentLoop(
+            self.model,
+            self.workplace,
+            Conversation.replayed(self.session.said, self.session.result_of),
+            system=self._system,
+            meter=self.meter,
+            output=self._output,
+            options=options,
+        )
+        self.agents = join_agents(
+            self.session,
+            self.loop,
+            self.workplace,
+            self._prompts,
+            AgentsWanted(
+                given=agents,
+                limits=agent_limits or SpawnLimits(),
+                open_model=lambda name: _opened(name or self.model, open_model),
+                options=options,
+            ),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop what runs; the session is closed too if the agent opened it."""
+        self.interrupt()
+        await self.agents.close()
+        await self.model.close()
+        if self._owns_session:
+            await self.session.close()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return self.loop.conversation.messages
+
+    async def run(self, prompt: Prompt | None) -> AsyncGenerator[AgentEvent, None]:
+        """Work on a prompt; every event as it happens, `RunFinished` last.
+
+        None goes on with the conversation as it is.
+        """
+        for note in await self._prompts.load():
+            yield Told(note)
+        async with aclosing(self.loop.run(prompt)) as events:
+            async for event in events:
+                yield event
+
+    async def ask(self, prompt: Prompt | None) -> RunFinished:
+        """Work on a prompt to its end."""
+        final: RunFinished | None = None
+        async for event in self.run(prompt):
+            if isinstance(event, RunFinished):
+                final = event
+        assert final is not None
+        return final
+
+    async def compact(self, instructions: str = "") -> Compacted | None:
+        """Make the conversation shorter now, with wishes for the summary."""
+        await self._prompts.load()
+        return await self.loop.compact(instructions)
+
+    def send(self, prompt: Prompt) -> None:
+        """Say something to the agent while it works."""
+        self.session.interrupt()
+        self.loop.send(prompt)
+
+    def interrupt(self) -> bool:
+        """Stop the run now; whether there was one."""
+        return self.loop.interrupt()
+
+    def _system(self) -> tuple[str, ...]:
+        return self._prompts.system(tuple(spec.name for spec in self.workplace.specs()))
+
+
+def _opened(model: Model | str, open_model: OpenModel | None) -> Model:
+    if isinstance(model, Model):
+        return model
+    if open_model is None:
+        raise SetupError(f"Give a Model, or `open_model` to open {model!r} with.")
+    return open_model(model)

@@ -1,0 +1,93 @@
+"""Sub-agents joined to a session: what its agent can start, find and wake."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.spawn import Family, SpawnedAgents, SpawnLimits
+from handaxe.agent.workplace import Workplace
+from handaxe.app.agent_kinds import AgentKinds, agent_directories
+from handaxe.app.agent_prompts import AgentPrompts
+from handaxe.app.agent_seats import AgentSeats
+from handaxe.app.session import Session
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.agents import Agents
+from handaxe.contract.ports.jobs import JobBook
+from handaxe.contract.ports.model import Model
+from handaxe.settings.places import user_directories
+from handaxe.storage.agent_files import AgentFiles
+
+MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
+
+
+class AgentsWanted(msgspec.Struct, kw_only=True):
+    """What a host says about sub-agents."""
+
+    given: Mapping[str, Any] | None
+    limits: SpawnLimits
+    open_model: Callable[[str | None], Model]
+    options: LoopOptions
+
+
+def join_agents(
+    session: Session,
+    loop: AgentLoop,
+    workplace: Workplace,
+    prompts: AgentPrompts,
+    wanted: AgentsWanted,
+) -> SpawnedAgents:
+    """Offer agents to the session's tools, and their notices to its loop."""
+    among = session.collaborators
+    directory = session.surroundings.session_directory / "agents"
+    workdir = session.workdir
+    kinds = AgentKinds(
+        wanted.given, agent_directories(workdir.current, workdir.root, user_directories())
+    )
+    # What agents say in the background is there to be read.
+    if str(directory) not in workdir.free_to_read:
+        workdir.free_to_read = (*workdir.free_to_read, str(directory))
+    book = next((offer for offer in among.offers.values() if isinstance(offer, JobBook)), None)
+    family = Family(
+        files=AgentFiles(directory),
+        kinds=kinds,
+        make_seat=AgentSeats(session, directory, prompts.surroundings).make,
+        open_model=_Models(wanted.open_model),
+        emit=among.emit,
+        tell=loop.tell,
+        limits=wanted.limits,
+        prices=loop.meter.prices,
+        options=wanted.options,
+        book=book,
+    )
+    agents = SpawnedAgents(family, among, meter=loop.meter)
+    prompts.kinds = kinds()
+    prompts.problems = tuple(kinds.problems)
+    offers: Any = among.offers
+    offers[Agents] = agents
+    workplace.await_work = agents.await_work
+    workplace.notices = agents.take_notices if book is None else book.take_notices
+    return agents
+
+
+class _Models:
+    """The model an agent gets: the environment's, the one asked for, or its parent's."""
+
+    def __init__(self, open_model: Callable[[str | None], Model]) -> None:
+        self._open = open_model
+        self._opened: dict[str, Model] = {}
+
+    def __call__(self, name: str | None) -> Model:
+        name = os.environ.get(MODEL_VARIABLE) or name
+        if name is None:
+            return self._open(None)
+        if name not in self._opened:
+            try:
+                self._opened[name] = self._open(name)
+            except SetupError:
+                # A type written for another provider still works, with the model at hand.
+                self._opened[name] = self._open(None)
+        return self._opened[name]

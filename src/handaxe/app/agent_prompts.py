@@ -1,0 +1,103 @@
+"""What an agent of a session is told before anything else, looked up when it starts."""
+
+import platform
+import time
+from pathlib import Path
+
+import msgspec
+
+from handaxe.agent.memory_files import MemoryPlaces, load_memory
+from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
+from handaxe.app.session import Session
+from handaxe.contract.ports.agents import AgentKind
+from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
+
+
+class PromptOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host may say about the system prompt."""
+
+    replace: str | None = None
+    append: str = ""
+    style: str = ""
+    memory: bool = True
+
+
+class AgentPrompts:
+    """The system prompt of one agent; its environment is looked up once."""
+
+    def __init__(self, session: Session, model: str, options: PromptOptions) -> None:
+        self._session = session
+        self._model = model
+        self._options = options
+        self._environment: Environment | None = None
+        self._memory: tuple[MemoryText, ...] = ()
+        self._last: tuple[PromptParts, tuple[str, ...]] | None = None
+        self.kinds: tuple[AgentKind, ...] = ()
+        self.problems: tuple[str, ...] = ()
+
+    async def load(self) -> tuple[str, ...]:
+        """Look at the machine and the project, once; what there is to tell a person."""
+        if self._environment is not None:
+            return ()
+        self._environment = environment_of(self._session, self._model)
+        if not self._options.memory:
+            return self.problems
+        workdir = self._session.workdir
+        places = MemoryPlaces(
+            directory=workdir.current,
+            project=workdir.root,
+            home=workdir.home,
+            managed=MANAGED_DIRECTORIES,
+            users=user_directories(),
+        )
+        found = await load_memory(self._session.collaborators.files, places)
+        self._memory = found.texts
+        return (*self.problems, *found.notes)
+
+    def surroundings(self) -> tuple[Environment, tuple[MemoryText, ...]]:
+        """What a sub-agent is told as well."""
+        environment = self._environment or environment_of(self._session, self._model)
+        return environment, self._memory
+
+    def system(self, tools: tuple[str, ...]) -> tuple[str, ...]:
+        """The prompt for these tools; the very same value while nothing changes."""
+        environment = self._environment or environment_of(self._session, self._model)
+        parts = PromptParts(
+            tools=tools,
+            environment=environment,
+            memory=self._memory,
+            kinds=self.kinds,
+            style=self._options.style,
+            replace=self._options.replace,
+            append=self._options.append,
+        )
+        if self._last is None or self._last[0] != parts:
+            self._last = parts, system_prompt(parts)
+        return self._last[1]
+
+
+def environment_of(session: Session, model: str) -> Environment:
+    """Where this session works, today."""
+    return Environment(
+        directory=session.workdir.current,
+        more_directories=session.workdir.roots[1:],
+        platform=f"{platform.system()} {platform.release()}",
+        date=time.strftime("%Y-%m-%d"),
+        git=branch_of(Path(session.workdir.current)),
+        model=model,
+    )
+
+
+def branch_of(directory: Path) -> str:
+    """Which branch is checked out, read without running git; empty outside a repository."""
+    for place in (directory, *directory.parents):
+        git = place / ".git"
+        try:
+            if git.is_file():
+                git = place / git.read_text().removeprefix("gitdir:").strip()
+            head = (git / "HEAD").read_text().strip()
+        except (OSError, UnicodeError):
+            continue
+        name = head.removeprefix("ref: refs/heads/")
+        return f"Branch: {name}" if name != head else f"Detached at {head[:12]}"
+    return ""

@@ -1,0 +1,206 @@
+"""A place of its own for each sub-agent: directory, memory of files, log; the rest is shared.
+
+Shared are the files themselves, the undo record, hooks, settings and whoever answers questions.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from handaxe import __version__
+from handaxe.agent.conversation import Conversation
+from handaxe.agent.pool import pool_of
+from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
+from handaxe.agent.spawn import Seat, SpawnedAgents
+from handaxe.agent.workplace import Workplace
+from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.narrowed_policy import NarrowedPolicy
+from handaxe.app.recording import Record
+from handaxe.app.resuming import resume_calls, resume_state
+from handaxe.app.session import Session
+from handaxe.app.tool_specs import ToolSpecs
+from handaxe.app.workplaces import reminders
+from handaxe.contract.effects import Effects
+from handaxe.contract.events import DirectoryChanged, SessionStarted
+from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
+from handaxe.contract.ports.checkpoints import Checkpoints
+from handaxe.contract.ports.undo import ChangeHistory
+from handaxe.runtime.permission.decide import hidden_by
+from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.stream import CallStream, OnResult
+from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir
+from handaxe.storage.home import new_session_id
+from handaxe.storage.result_store import DiskResultStore
+from handaxe.storage.sessions import LOG_NAME, History, read_history
+
+Surround = Callable[[], tuple[Environment, tuple[MemoryText, ...]]]
+
+
+class AgentSeats:
+    """Makes places for the agents of one session."""
+
+    def __init__(self, session: Session, directory: Path, surround: Surround) -> None:
+        self._session = session
+        self._directory = directory
+        self._surround = surround
+
+    def make(self, state: AgentState, kind: AgentKind, agents: SpawnedAgents) -> Seat:
+        """A place for one agent; one that worked before finds what it knew."""
+        place = _Place(self._session, self._directory / state.agent_id, state, kind, agents)
+        agents.among = place.workplace.among
+        environment, memory = self._surround()
+        environment = msgspec.structs.replace(environment, directory=place.workdir.current)
+        if kind.is_lean:
+            environment, memory = msgspec.structs.replace(environment, git=""), ()
+        specs = place.workplace.specs
+
+        def system() -> tuple[str, ...]:
+            return system_prompt(
+                PromptParts(
+                    tools=tuple(spec.name for spec in specs()),
+                    environment=environment,
+                    memory=memory,
+                    kinds=agents.kinds() if agents.may_start else (),
+                    replace=kind.prompt or None,
+                )
+            )
+
+        return Seat(
+            workplace=place.workplace,
+            conversation=place.conversation,
+            system=system,
+            close=place.close,
+        )
+
+
+class _Place:
+    """Everything that is one agent's own."""
+
+    def __init__(
+        self,
+        session: Session,
+        directory: Path,
+        state: AgentState,
+        kind: AgentKind,
+        agents: SpawnedAgents,
+    ) -> None:
+        log = directory / LOG_NAME
+        history = read_history(log) if log.exists() else History()
+        parent = agents.among
+        self._session = session
+        self._agent_id = state.agent_id
+        self._token = new_session_id()[:12]
+        self._calls_made = 0
+        self._record = Record(log, self._opening)
+        emit = self._record.emit
+        results = DiskResultStore(
+            directory / "results", retention_days=session.settings.retention_days
+        )
+        above = parent.workdir
+        self.workdir = Workdir(
+            above.roots,
+            home=above.home,
+            spellings=above.spellings,
+            free_to_read=(*above.free_to_read, str(results.directory)),
+            announce=lambda path: emit(DirectoryChanged(path=path)),
+        )
+        self.workdir.current = above.current
+        policy = NarrowedPolicy(parent.policy, above, self.workdir, state.permission_mode)
+        ledger, edits = ReadLedger(emit), AppliedEdits(emit)
+        offers: dict[type[Any], Any] = {
+            **parent.offers,
+            Workdir: self.workdir,
+            ReadLedger: ledger,
+            AppliedEdits: edits,
+            Agents: agents,
+        }
+        # What the session changed is the session's to put back.
+        offers.pop(ChangeHistory, None)
+        around = msgspec.structs.replace(
+            session.surroundings, session_directory=directory, workdir=self.workdir,
+            results=results, emit=emit,
+        )  # fmt: skip
+        self._companions = _own_companions(session, around)
+        for companion in self._companions:
+            offers.update(companion.offers)
+        among = msgspec.structs.replace(
+            parent,
+            catalog=parent.catalog.narrowed(
+                pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers.keys()
+            ),
+            offers=offers,
+            workdir=self.workdir,
+            policy=policy,
+            emit=emit,
+            results=results,
+            checkpoints=_Named(parent.checkpoints, state.agent_id) if parent.checkpoints else None,
+            opening=None,
+            transcript_path=str(log),
+            agent_id=state.agent_id,
+            agent_type=kind.name,
+        )
+        among.catalog.hides(lambda name: hidden_by(policy(), name))
+        self._pipeline = Pipeline(
+            among,
+            lanes=session.settings.max_parallel_calls,
+            recall=self._record.log.result_of,
+        )
+        resume_state(history, ledger, edits, self.workdir)
+        resume_calls(history, state.agent_id, self._record, self._pipeline)
+        self.conversation = Conversation.replayed(history.said, self._record.log.result_of)
+        self.workplace = Workplace(
+            among=among,
+            open_stream=self._stream,
+            specs=ToolSpecs(among.catalog.offered),
+            subscribe=self._record.subscribe,
+            new_call_id=self._new_call_id,
+            flush=self._record.flush,
+            reminders=lambda: reminders(offers),
+        )
+
+    async def close(self) -> None:
+        """End what is the agent's own; its log stays."""
+        for companion in self._companions:
+            await companion.close()
+        await self._record.close()
+
+    def _stream(self, on_result: OnResult) -> CallStream:
+        self._session.follow()
+        return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
+
+    def _new_call_id(self) -> str:
+        self._calls_made += 1
+        return f"call_{self._token}_{self._calls_made}"
+
+    def _opening(self) -> SessionStarted:
+        return SessionStarted(
+            session_id=self._agent_id,
+            root=self.workdir.root,
+            mode=self._session.permissions.mode,
+            version=__version__,
+        )
+
+
+class _Named(Checkpoints):
+    """The session's undo record, with the agent's calls under names of their own."""
+
+    def __init__(self, record: Checkpoints, agent_id: str) -> None:
+        self._record = record
+        self._agent_id = agent_id
+
+    async def before(self, call_id: str, tool: str, effects: Effects) -> None:
+        """The call is about to change something."""
+        await self._record.before(f"{self._agent_id}.{call_id}", tool, effects)
+
+    async def after(self, call_id: str) -> None:
+        """The call is over."""
+        await self._record.after(f"{self._agent_id}.{call_id}")
+
+
+def _own_companions(session: Session, around: Surroundings) -> list[Companion]:
+    made = [companion.for_agent(around) for companion in session.companions]
+    return [companion for companion in made if companion is not None]

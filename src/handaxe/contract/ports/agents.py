@@ -1,0 +1,111 @@
+"""Start an agent, send it a message, find it again."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from handaxe.contract.messages import Usage
+
+AgentStatus = Literal["running", "completed", "failed", "killed", "interrupted"]
+
+
+class AgentKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A type of agent: what it is for, what it may use, how it is told to work."""
+
+    name: str
+    description: str
+    prompt: str = ""
+    tools: tuple[str, ...] | None = None
+    """The tools it gets; None: all of its parent's."""
+    disallowed_tools: tuple[str, ...] = ()
+    model: str | None = None
+    permission_mode: str | None = None
+    max_turns: int | None = None
+    background: bool = False
+    is_lean: bool = False
+    """Whether it works without the project's instructions and the repository's state."""
+    source: str = "built-in"
+
+
+class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is started for."""
+
+    description: str
+    prompt: str
+    kind: str | None = None
+    model: str | None = None
+    name: str | None = None
+    in_background: bool | None = None
+    call_id: str | None = None
+
+
+class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How an agent stands; also what is kept of it on disk."""
+
+    agent_id: str
+    agent_type: str
+    description: str
+    status: AgentStatus
+    name: str | None = None
+    prompt: str = ""
+    model: str = ""
+    parent_id: str | None = None
+    tool_use_id: str | None = None
+    depth: int = 1
+    permission_mode: str | None = None
+    """The widest mode it may work in, whoever wakes it; None: its parent's."""
+    tools: tuple[str, ...] | None = None
+    """All it may choose from, whoever wakes it; None: the session's tools."""
+    started_at: float = 0.0
+    ended_at: float | None = None
+    last_active_at: float = 0.0
+    output_file: str = ""
+    result: str = ""
+    """What it said last."""
+    is_read: bool = False
+    """Whether its result reached whoever started it."""
+    stopped_by_user: bool = False
+
+
+class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came out of an agent's work, or that it goes on in the background."""
+
+    state: AgentState
+    in_background: bool = False
+    text: str = ""
+    tool_uses: int = 0
+    duration_ms: float = 0.0
+    usage: Usage = Usage()
+    models: tuple[str, ...] = ()
+    tool_counts: dict[str, int] = {}
+    errors: tuple[str, ...] = ()
+    why_background: Literal["asked", "timeout"] = "asked"
+
+
+class Agents(ABC):
+    """The agents of one session."""
+
+    @abstractmethod
+    def kinds(self) -> tuple[AgentKind, ...]:
+        """The types that can be started, sorted by name."""
+
+    @abstractmethod
+    async def start(self, request: AgentRequest, report: Callable[[str], None]) -> AgentOutcome:
+        """Start an agent and wait for it, unless it works in the background.
+
+        Raises a fault of `handaxe.contract.agent_faults` where it cannot be started.
+        """
+
+    @abstractmethod
+    async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
+        """Tell an agent something, by id or name; one that has ended goes on in the background."""
+
+    @abstractmethod
+    def listed(self) -> tuple[AgentState, ...]:
+        """Every agent of the session, also those of earlier runs, oldest first."""
+
+    @abstractmethod
+    def find(self, who: str) -> Any:  # noqa: ANN401 - a `Job`, or None
+        """The running work of an agent, by id or name; None if it does not run."""

@@ -1,0 +1,158 @@
+"""Agent: hand a task to an agent with tools of its own."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from handaxe.contract.agent_faults import IsolationUnavailable
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.agents import AgentOutcome, AgentRequest, Agents
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import Subject, TextSubject
+from handaxe.contract.tool import Tool, ToolArgs
+
+DEFAULT_KIND = "general-purpose"
+
+
+class AgentArgs(ToolArgs, kw_only=True):
+    description: Annotated[str, msgspec.Meta(min_length=1), "What it is for, in 3-5 words."]
+    prompt: Annotated[
+        str,
+        msgspec.Meta(min_length=1),
+        "The whole task. The agent sees nothing else of this conversation.",
+    ]
+    subagent_type: Annotated[str | None, "Which type of agent; `general-purpose` if left out."] = (
+        None
+    )
+    model: Annotated[str | None, "Another model than this agent's own."] = None
+    run_in_background: Annotated[bool | None, "Do not wait: a notice tells when it has ended."] = (
+        None
+    )
+    name: Annotated[
+        Annotated[str, msgspec.Meta(min_length=1, max_length=60)] | None,
+        "A name to send messages to.",
+    ] = None
+    isolation: Annotated[Literal["worktree", "remote"] | None, "Work in a checkout of its own."] = (
+        None
+    )
+    team_name: Annotated[str | None, "Accepted and not used."] = None
+    mode: Annotated[str | None, "Accepted and not used; the permissions are yours."] = None
+
+
+class Agent(Tool[AgentArgs]):
+    """An agent of its own for a task of its own."""
+
+    aliases = ("Task",)
+    search_hint = "delegate a task to a sub-agent"
+    uses = (Agents,)
+    # What the agent does is ordered, asked for and remembered call by call, as its own.
+    effects = Effects.pure()
+    max_result_chars = 40_000
+    max_text_chars = 32_000
+    input_examples = (
+        {
+            "description": "Find the parser",
+            "prompt": "Where is the configuration parsed? Name files and lines.",
+            "subagent_type": "Explore",
+        },
+    )
+
+    def subjects(self, args: AgentArgs) -> tuple[Subject, ...]:
+        return (TextSubject(args.subagent_type or DEFAULT_KIND),)
+
+    async def validate(self, args: AgentArgs, ctx: ToolContext) -> None:
+        if args.isolation is not None:
+            raise IsolationUnavailable(args.isolation)
+
+    async def call(self, args: AgentArgs, ctx: ToolContext) -> ToolResult:
+        outcome = await ctx[Agents].start(
+            AgentRequest(
+                description=args.description,
+                prompt=args.prompt,
+                kind=args.subagent_type,
+                model=args.model,
+                name=args.name,
+                in_background=args.run_in_background,
+                call_id=ctx.call_id,
+            ),
+            ctx.report,
+        )
+        if outcome.in_background:
+            return ToolResult(_launched_text(outcome), data=_launched(outcome, args))
+        text = _cut(outcome.text, outcome.state.output_file, self.max_text_chars)
+        if outcome.errors:
+            text = f"The agent ended with an error: {'; '.join(outcome.errors)}\n\n{text}".strip()
+        return ToolResult(f"{text}\n\n{_trailer(outcome)}", data=_completed(outcome, args, text))
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        kind = partial_input.get("subagent_type") or DEFAULT_KIND
+        return f"Agent({kind}: {partial_input.get('description', '...')})"
+
+
+def _cut(text: str, file: str, limit_chars: int) -> str:
+    text = text.strip() or "(The agent ended without a word.)"
+    if len(text) <= limit_chars:
+        return text
+    return f"{text[:limit_chars]}\n... ({len(text):,} characters; the rest is in {file})"
+
+
+def _trailer(outcome: AgentOutcome) -> str:
+    state = outcome.state
+    return (
+        f"agentId: {state.agent_id} (SendMessage to this id lets it go on)\n"
+        f"used: {outcome.tool_uses} tool calls, {_tokens(outcome):,} tokens, "
+        f"{outcome.duration_ms / 1000:.1f} s"
+    )
+
+
+def _launched_text(outcome: AgentOutcome) -> str:
+    why = "It took too long to wait for" if outcome.why_background == "timeout" else "As asked"
+    state = outcome.state
+    return (
+        f"{why}: the agent works in the background as {state.agent_id}. A notice tells when it "
+        f"has ended; until then do something else. What it says so far: {state.output_file}"
+    )
+
+
+def _tokens(outcome: AgentOutcome) -> int:
+    usage = outcome.usage
+    return (
+        usage.input_tokens
+        + usage.output_tokens
+        + usage.cache_read_tokens
+        + usage.cache_write_tokens
+    )
+
+
+def _completed(outcome: AgentOutcome, args: AgentArgs, text: str) -> dict[str, Any]:
+    state = outcome.state
+    return {
+        "status": "completed",
+        "agentId": state.agent_id,
+        "agentType": state.agent_type,
+        "content": [{"type": "text", "text": text}],
+        "resolvedModel": state.model,
+        "modelsUsed": list(outcome.models),
+        "totalToolUseCount": outcome.tool_uses,
+        "totalDurationMs": outcome.duration_ms,
+        "totalTokens": _tokens(outcome),
+        "usage": msgspec.to_builtins(outcome.usage),
+        "toolStats": outcome.tool_counts,
+        "prompt": args.prompt,
+        "outputFile": state.output_file,
+    }
+
+
+def _launched(outcome: AgentOutcome, args: AgentArgs) -> dict[str, Any]:
+    state = outcome.state
+    return {
+        "status": "async_launched",
+        "isAsync": True,
+        "agentId": state.agent_id,
+        "description": args.description,
+        "resolvedModel": state.model,
+        "prompt": args.prompt,
+        "outputFile": state.output_file,
+        "canReadOutputFile": True,
+    }

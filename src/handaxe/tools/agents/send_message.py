@@ -1,0 +1,58 @@
+"""SendMessage: tell an agent something, by its id or name."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.agents import Agents
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import Subject, TextSubject
+from handaxe.contract.tool import Tool, ToolArgs
+
+MAX_SUMMARY_CHARS = 200
+
+
+class SendMessageArgs(ToolArgs, kw_only=True):
+    to: Annotated[str, msgspec.Meta(min_length=1), "The agent's id or name."]
+    message: Annotated[str, msgspec.Meta(min_length=1), "What to tell it."]
+    summary: Annotated[str | None, "The message in a few words, for whoever watches."] = None
+
+
+class SendMessage(Tool[SendMessageArgs]):
+    """A word to an agent, at work or not."""
+
+    search_hint = "tell a running or finished agent something"
+    uses = (Agents,)
+    effects = Effects.on_state("agent messages")
+    input_examples = ({"to": "a0123456789abcdef", "message": "Also look at the tests."},)
+
+    def subjects(self, args: SendMessageArgs) -> tuple[Subject, ...]:
+        return (TextSubject(args.to),)
+
+    async def decide(self, args: SendMessageArgs, ctx: ToolContext) -> Decision | None:
+        return Allow("what the agent then does is asked for call by call")
+
+    async def call(self, args: SendMessageArgs, ctx: ToolContext) -> ToolResult:
+        agents = ctx[Agents]
+        was_running = agents.find(args.to) is not None
+        state = await agents.send(args.to, args.message, call_id=ctx.call_id)
+        summary = args.summary or args.message.strip().partition("\n")[0]
+        text = (
+            f"Agent {state.agent_id} hears it as soon as its calls are done."
+            if was_running
+            else f"Agent {state.agent_id} goes on in the background; a notice tells when it has "
+            f"ended. What it says: {state.output_file}"
+        )
+        data = {
+            "agentId": state.agent_id,
+            "resumed": not was_running,
+            "summary": summary[:MAX_SUMMARY_CHARS],
+            "outputFile": state.output_file,
+        }
+        return ToolResult(text, data=data)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return f"SendMessage({partial_input.get('to', '...')})"

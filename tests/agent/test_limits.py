@@ -1,0 +1,78 @@
+"""How far an agent may go."""
+
+import pytest
+from players import Player, calls, ended, says
+
+from handaxe import Agent, Session, SetupError
+from handaxe.agent.limits import Limits, Meter, Price
+from handaxe.contract.messages import Usage
+from handaxe.contract.ports.model import TextDelta
+
+PRICE = Price(input=1.0, output=10.0, cache_read=0.1)
+
+
+@pytest.mark.parametrize(
+    ("usage", "dollars"),
+    [
+        (Usage(), 0.0),
+        (Usage(input_tokens=1_000_000), 1.0),
+        (Usage(output_tokens=500_000), 5.0),
+        (Usage(cache_read_tokens=1_000_000), 0.1),
+        (Usage(cache_write_tokens=1_000_000), 1.0),
+    ],
+)
+def test_a_price_is_for_a_million_tokens(usage: Usage, dollars: float):
+    assert PRICE.of(usage) == pytest.approx(dollars)
+
+
+def test_time_is_a_limit():
+    clock = [0.0]
+    meter = Meter(Limits(max_wall_s=5), now=lambda: clock[0])
+    assert meter.reached() is None
+    clock[0] = 5.0
+    reached = meter.reached()
+    assert reached is not None
+    assert reached.reason == "time_limit"
+
+
+def test_what_a_sub_agent_uses_counts_for_its_parent():
+    parent = Meter(Limits(max_tokens=100))
+    child = Meter(Limits(), parent=parent)
+    child.add("m", Usage(input_tokens=90, output_tokens=10))
+    assert parent.usage.input_tokens == 90
+    assert child.reached() is not None
+
+
+def test_a_parents_turns_do_not_stop_its_agents():
+    parent = Meter(Limits(max_turns=1))
+    parent.turns = 1
+    assert Meter(Limits(), parent=parent).reached() is None
+
+
+async def test_tokens_and_money_end_a_run(session: Session):
+    for options, subtype in (
+        ({"max_tokens": 50}, "error_during_execution"),
+        ({"max_cost_usd": 0.00001, "prices": {"player": PRICE}}, "error_max_budget_usd"),
+    ):
+        model = Player(calls(("c1", "Glob", {"pattern": "*"}), tokens=100), says("No."))
+        final = await Agent(model, session, **options).ask("Go.")
+        assert (final.subtype, final.is_error) == (subtype, True)
+
+
+async def test_a_budget_without_a_price_is_a_start_error(session: Session):
+    with pytest.raises(SetupError, match="needs the price of 'player'"):
+        Agent(Player(), session, max_cost_usd=1.0)
+
+
+async def test_costs_are_told_where_prices_are_known(session: Session):
+    model = Player(says("Hi.", tokens=1_000_000))
+    final = await Agent(model, session, prices={"player": PRICE}).ask("Go.")
+    assert final.cost_usd == pytest.approx(1.0001)
+    assert (await Agent(Player(says("Hi.")), session).ask("Go.")).cost_usd is None
+
+
+async def test_an_answer_cut_at_its_limit_goes_on(session: Session):
+    model = Player([TextDelta("One, "), ended("max_tokens")], says("two."))
+    final = await Agent(model, session).ask("Count.")
+    assert final.result == "two."
+    assert "cut off" in str(model.requests[1].messages[-1])

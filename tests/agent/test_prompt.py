@@ -1,0 +1,84 @@
+"""The system prompt: the same bytes for the same arguments, stable parts first."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from players import Player, says
+
+from handaxe import Agent, Session
+from handaxe.agent.kinds import built_in_kinds
+from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
+
+PARTS = PromptParts(
+    tools=("Agent", "Read"),
+    environment=Environment(directory="/p", platform="Linux", date="2026-01-02", git="Branch: x"),
+    memory=(MemoryText("/p/CLAUDE.md", "project", "Use tabs."),),
+    kinds=built_in_kinds(),
+    style="Short.",
+    append="Always test.",
+)
+
+
+@pytest.mark.proves("AR-4")
+def test_equal_arguments_give_equal_bytes_in_every_process():
+    code = (
+        "import msgspec, sys; from handaxe.agent.prompt import *; "
+        "parts = msgspec.json.decode(sys.stdin.buffer.read(), type=PromptParts); "
+        "sys.stdout.buffer.write(msgspec.json.encode(system_prompt(parts)))"
+    )
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        input=msgspec.json.encode(PARTS),
+        capture_output=True,
+        check=True,
+    )
+    assert other.stdout == msgspec.json.encode(system_prompt(PARTS))
+
+
+def test_all_parts_are_there_in_their_order():
+    whole = "\n".join(system_prompt(PARTS))
+    places = [
+        whole.index(piece)
+        for piece in (
+            "coding agent", "# How to work", "# Tools", "- Explore:", "Short.", "Use tabs.",
+            "Always test.", "2026-01-02", "Branch: x",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+
+
+@given(st.text(), st.text(), st.text())
+def test_what_varies_leaves_the_parts_before_it_alone(date: str, directory: str, memory: str):
+    changed = msgspec.structs.replace(
+        PARTS,
+        environment=Environment(directory=directory, date=date),
+        memory=(MemoryText("/m", "user", memory),),
+    )
+    assert system_prompt(changed)[:2] == system_prompt(PARTS)[:2]
+
+
+def test_a_replaced_prompt_keeps_tools_and_environment():
+    parts = msgspec.structs.replace(PARTS, replace="You are a poet.")
+    prompt = system_prompt(parts)
+    assert prompt[0] == "You are a poet."
+    assert "coding agent" not in "\n".join(prompt)
+    assert "/p" in prompt[-1]
+
+
+async def test_a_session_sends_the_same_prompt_and_tools_every_time(project: Path):
+    (project / "CLAUDE.md").write_text("Use tabs.")
+    seen = []
+    for _ in range(2):
+        async with Session(project) as session:
+            model = Player(says("a"), says("b"))
+            agent = Agent(model, session)
+            await agent.ask("One.")
+            await agent.ask("Two.")
+            seen += [(request.system, request.tools) for request in model.requests]
+    assert all(msgspec.json.encode(pair) == msgspec.json.encode(seen[0]) for pair in seen)
+    assert "Use tabs." in "".join(seen[0][0])

@@ -1,0 +1,366 @@
+"""Sub-agents: what they get, what they may, how they are found again."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pairing import complaints
+from players import Player, call, calls, ended, says
+
+from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
+from handaxe.agent.events import FromAgent, ToolAnswered
+from handaxe.agent.spawn import SpawnLimits
+from handaxe.contract.ports.model import ModelRequest
+from handaxe.session.workdir import Workdir
+
+
+def task(call_id: str = "t1", prompt: str = "Do it.", **more: object):
+    return call_id, "Agent", {"description": "A task", "prompt": prompt, **more}
+
+
+def last_result(model: Player, index: int = -1):
+    return model.requests[index].messages[-1].content[0]
+
+
+def tools_of(request: ModelRequest) -> list[str]:
+    return [spec.name for spec in request.tools]
+
+
+@pytest.mark.proves("BT-12")
+async def test_an_agent_works_with_tools_of_its_own_and_reports(session: Session, project: Path):
+    (project / "a.txt").write_text("one\n")
+    model = Player(
+        calls(task(prompt="What does a.txt say?")),
+        calls(("c1", "Read", {"file_path": "a.txt"})),
+        says("It says one."),
+        says("The agent found: one."),
+    )
+    agent = Agent(model, session)
+    seen = [event async for event in agent.run("Ask somebody.")]
+    assert seen[-1].result == "The agent found: one."
+    child = model.requests[1]
+    assert child.messages[0].content[0].text == "What does a.txt say?"
+    assert "AskUserQuestion" not in tools_of(child)
+    text = last_result(model).content[0].text
+    assert text.startswith("It says one.")
+    assert "agentId: " in text
+    data = next(e.result.data for e in seen if isinstance(e, ToolAnswered))
+    assert data["status"] == "completed"
+    assert data["totalToolUseCount"] == 1
+    assert any(isinstance(event, FromAgent) for event in seen)
+    assert complaints(agent.messages) == []
+
+
+async def test_the_old_name_works_and_any_case_of_a_type(session: Session):
+    model = Player(
+        calls(("t1", "Task", {"description": "x", "prompt": "y", "subagent_type": "explore"})),
+        says("Seen."),
+        says("Done."),
+    )
+    await Agent(model, session).ask("Go.")
+    assert set(tools_of(model.requests[1])) == {"Glob", "Grep", "Read"}
+    assert last_result(model).content[0].text.startswith("Seen.")
+
+
+async def test_an_unknown_type_is_answered_with_the_known_ones(session: Session):
+    model = Player(calls(task(subagent_type="explorer")), says("Oh."))
+    await Agent(model, session).ask("Go.")
+    text = last_result(model).content[0].text
+    assert "Did you mean 'Explore'?" in text
+    assert "general-purpose" in text
+
+
+async def test_isolation_that_cannot_be_had_starts_nothing(session: Session):
+    model = Player(calls(task(isolation="worktree")), says("Oh."))
+    await Agent(model, session).ask("Go.")
+    assert last_result(model).is_error
+    assert "cannot be started here" in last_result(model).content[0].text
+
+
+async def test_a_type_without_usable_tools_is_refused(session: Session, project: Path):
+    agents = {"odd": {"description": "Has nothing.", "tools": "Nonesuch"}}
+    model = Player(calls(task(subagent_type="odd")), says("Oh."))
+    await Agent(model, session, agents=agents).ask("Go.")
+    assert "zero tools" in last_result(model).content[0].text
+
+
+async def test_agents_are_nested_only_so_deep(session: Session):
+    model = Player(calls(task("t1")), calls(task("t2")), says("a"), says("b"), says("c"))
+    await Agent(model, session, agent_limits=SpawnLimits(max_depth=1)).ask("Go.")
+    assert "Agent" not in tools_of(model.requests[1])
+    assert "There is no tool named 'Agent'" in last_result(model, 2).content[0].text
+
+
+async def test_only_so_many_agents_work_at_once(session: Session):
+    model = Player(calls(task("t1"), task("t2", "Other.")), says("a"), says("b"), says("c"))
+    await Agent(model, session, agent_limits=SpawnLimits(max_running=1)).ask("Go.")
+    texts = [block.content[0].text for block in model.requests[-1].messages[-1].content]
+    assert sum("Concurrent subagent limit reached" in text for text in texts) == 1
+
+
+@pytest.mark.proves("PM-4")
+async def test_an_agents_question_reaches_the_same_human_and_says_who_asks(project: Path):
+    asked: list[PermissionRequest] = []
+
+    async def on_ask(request: PermissionRequest) -> Allow | Deny:
+        asked.append(request)
+        return Allow()
+
+    async with Session(project, on_ask=on_ask) as session:
+        model = Player(
+            calls(task()),
+            calls(("w1", "Write", {"file_path": "a.txt", "content": "x"})),
+            says("Written."),
+            says("Done."),
+        )
+        agent = Agent(model, session)
+        await agent.ask("Go.")
+    assert (project / "a.txt").read_text() == "x"
+    assert asked[0].agent_type == "general-purpose"
+    assert asked[0].agent_id
+
+
+async def test_headless_an_agents_question_is_a_refusal(project: Path):
+    async with Session(project) as session:
+        model = Player(
+            calls(task()),
+            calls(("w1", "Write", {"file_path": "a.txt", "content": "x"})),
+            says("Could not."),
+            says("Done."),
+        )
+        await Agent(model, session).ask("Go.")
+    assert not (project / "a.txt").exists()
+
+
+@pytest.mark.parametrize("wanted", ["bypassPermissions", "acceptEdits", "auto"])
+async def test_a_type_cannot_ask_for_more_than_its_parent_may(project: Path, wanted: str):
+    agents = {"bold": {"description": "Bold.", "permissionMode": wanted}}
+    async with Session(project) as session:
+        model = Player(
+            calls(task(subagent_type="bold")),
+            calls(("w1", "Write", {"file_path": "a.txt", "content": "x"})),
+            says("Could not."),
+            says("Done."),
+        )
+        await Agent(model, session, agents=agents).ask("Go.")
+    assert not (project / "a.txt").exists()
+
+
+async def test_a_narrow_agents_own_agents_stay_narrow(session: Session, project: Path):
+    agents = {"careful": {"description": "Careful.", "permissionMode": "plan"}}
+    model = Player(
+        calls(task("t1", subagent_type="careful")),
+        calls(task("t2")),
+        calls(("w1", "Write", {"file_path": "a.txt", "content": "x"})),
+        says("Could not."),
+        says("Back."),
+        says("Done."),
+    )
+    await Agent(model, session, agents=agents).ask("Go.")
+    assert not (project / "a.txt").exists()
+
+
+async def test_a_mode_that_narrows_meanwhile_narrows_agents(session: Session, project: Path):
+    gate = asyncio.Event()
+    model = Player(
+        calls(task()),
+        [gate, *call("w1", "Write", {"file_path": "a.txt", "content": "x"}), ended("tool_use")],
+        says("Could not."),
+        says("Done."),
+    )
+    agent = Agent(model, session)
+    running = asyncio.ensure_future(agent.ask("Go."))
+    while len(model.requests) < 2:
+        await asyncio.sleep(0)
+    session.set_mode("plan")
+    gate.set()
+    await running
+    assert not (project / "a.txt").exists()
+
+
+async def test_hooks_hear_who_makes_a_call(project: Path):
+    heard: list[dict[str, object]] = []
+
+    async def hook(event: dict[str, object]) -> None:
+        heard.append(event)
+
+    (project / "a.txt").write_text("one\n")
+    async with Session(
+        project, hooks={"PreToolUse": [hook], "SubagentStop": [hook], "Stop": [hook]}
+    ) as session:
+        model = Player(
+            calls(task()), calls(("c1", "Read", {"file_path": "a.txt"})), says("a"), says("b")
+        )
+        await Agent(model, session).ask("Go.")
+    names = [(e["hook_event_name"], e.get("tool_name"), e.get("agent_type")) for e in heard]
+    assert names == [
+        ("PreToolUse", "Agent", None),
+        ("PreToolUse", "Read", "general-purpose"),
+        ("SubagentStop", None, "general-purpose"),
+        ("Stop", None, None),
+    ]
+
+
+async def test_an_agent_in_the_background_is_waited_for_and_told(session: Session):
+    model = Player(
+        calls(task(run_in_background=True)),
+        says("I go on."),
+        says("Found."),
+        says("It found something."),
+    )
+    final = await Agent(model, session).ask("Go.")
+    assert final.result == "It found something."
+    told = "".join(getattr(b, "text", "") for b in model.requests[-1].messages[-1].content)
+    assert "<status>completed</status>" in told
+    assert "<result>" in told
+
+
+async def test_an_agent_that_takes_too_long_goes_to_the_background(session: Session):
+    gate = asyncio.Event()
+    model = Player(
+        calls(task()),
+        [gate, *says("Late.")],
+        lambda _: (gate.set(), says("Meanwhile."))[1],
+        says("All done."),
+    )
+    limits = SpawnLimits(auto_background_s=0.01)
+    final = await Agent(model, session, agent_limits=limits).ask("Go.")
+    assert final.result == "All done."
+    assert "too long to wait for" in model.requests[2].messages[-1].content[0].content[0].text
+
+
+async def test_stopping_the_parent_stops_its_agents(session: Session):
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    @tool(effects=Effects.none())
+    async def linger() -> str:
+        """Wait for ever."""
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+        return "never"
+
+    session.catalog.add(linger)
+    model = Player(calls(task()), calls(("c1", "linger", {})))
+    agent = Agent(model, session)
+    running = asyncio.ensure_future(agent.ask("Go."))
+    await started.wait()
+    agent.interrupt()
+    assert (await running).terminal_reason == "aborted_tools"
+    assert stopped.is_set()
+    assert [state.status for state in agent.agents.listed()] == ["killed"]
+    assert complaints(agent.messages) == []
+
+
+async def test_an_agents_directory_is_its_own(session: Session, project: Path):
+    (project / "sub").mkdir()
+
+    @tool(effects=Effects.on_state("cwd"), uses=(Workdir,))
+    async def go(ctx: ToolContext, path: str) -> str:
+        """Work elsewhere."""
+        ctx[Workdir].move(ctx[Workdir].resolve(path))
+        return ctx[Workdir].current
+
+    session.catalog.add(go)
+    session.permissions.grant(["go"])
+    model = Player(calls(task()), calls(("g1", "go", {"path": "sub"})), says("a"), says("b"))
+    await Agent(model, session).ask("Go.")
+    assert last_result(model, 2).content[0].text == str(project / "sub")
+    assert session.workdir.current == str(project)
+
+
+@pytest.mark.proves("BT-15")
+async def test_an_agent_is_found_after_a_restart_and_goes_on(project: Path):
+    (project / "a.txt").write_text("one\n")
+    async with Session(project) as first:
+        model = Player(
+            calls(task(name="reader")),
+            calls(("c1", "Read", {"file_path": "a.txt"})),
+            says("It says one."),
+            says("Done."),
+        )
+        await Agent(model, first).ask("Go.")
+    async with Session(project, session_id=first.id) as second:
+        model = Player(
+            calls(("s1", "SendMessage", {"to": "reader", "message": "And now?"})),
+            says("Waiting."),
+            says("Still one."),
+            says("It still says one."),
+        )
+        agent = Agent(model, second)
+        assert [(s.name, s.status) for s in agent.agents.listed()] == [("reader", "completed")]
+        final = await agent.ask("Ask again.")
+        assert final.result == "It still says one."
+        asked = next(r for r in model.requests if "And now?" in str(r.messages[-1].content))
+        assert "It says one." in str(asked.messages)
+        assert complaints(asked.messages) == []
+
+
+async def test_a_message_to_nobody_names_who_is_there(session: Session):
+    model = Player(calls(("s1", "SendMessage", {"to": "bob", "message": "Hi"})), says("Oh."))
+    await Agent(model, session).ask("Go.")
+    assert "There is no agent 'bob'" in last_result(model).content[0].text
+
+
+async def test_two_agents_cannot_have_one_name(session: Session):
+    model = Player(
+        calls(task("t1", name="bob")), says("a"), calls(task("t2", name="bob")), says("b")
+    )
+    await Agent(model, session).ask("Go.")
+    assert "called 'bob' already" in last_result(model).content[0].text
+
+
+async def test_what_an_agent_changed_can_be_undone(session: Session, project: Path):
+    model = Player(
+        calls(task()),
+        calls(("w1", "Write", {"file_path": "a.txt", "content": "x"})),
+        says("Written."),
+        says("Done."),
+    )
+    await Agent(model, session).ask("Go.")
+    assert (project / "a.txt").exists()
+    assert (await session.undo()).ok
+    assert not (project / "a.txt").exists()
+
+
+async def test_types_come_from_files_and_bad_files_are_loud(session: Session, project: Path):
+    folder = project / ".claude" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "good.md").write_text(
+        "---\nname: reviewer\ndescription: Reviews code.\ntools: Read, Grep\nmaxTurns: 2\n---\n"
+        "You review."
+    )
+    (folder / "bad.md").write_text("---\nname: [broken\n---\nx")
+    (folder / "nameless.md").write_text("---\ndescription: x\n---\nx")
+    model = Player(calls(task(subagent_type="reviewer")), says("Fine."), says("Done."))
+    agent = Agent(model, session)
+    told = [e.sentence for e in [e async for e in agent.run("Go.")] if hasattr(e, "sentence")]
+    assert sum("bad.md" in text for text in told) == 1
+    assert sum("`name` is missing" in text for text in told) == 1
+    assert tools_of(model.requests[1]) == ["Grep", "Read"]
+    assert model.requests[1].system[0] == "You review."
+    assert any("reviewer: Reviews code." in part for part in model.requests[0].system)
+
+
+async def test_a_hundred_agents_work_in_one_process(session: Session, project: Path):
+    (project / "a.txt").write_text("one\n")
+    wanted = [task(f"t{i}", f"Task {i}.") for i in range(100)]
+
+    def answer(request: ModelRequest):
+        first = request.messages[0].content[0].text
+        if first.startswith("Task"):
+            if len(request.messages) == 1:
+                return calls((f"r{first}".replace(" ", "_")[:-1], "Read", {"file_path": "a.txt"}))
+            return says(f"{first} done")
+        return calls(*wanted) if len(request.messages) == 1 else says("All done.")
+
+    limits = SpawnLimits(max_running=100)
+    model = Player(*[answer] * 300)
+    final = await Agent(model, session, agent_limits=limits).ask("Go.")
+    assert final.result == "All done."
+    results = model.requests[-1].messages[-1].content
+    assert [b.content[0].text.splitlines()[0] for b in results] == [
+        f"Task {i}. done" for i in range(100)
+    ]
