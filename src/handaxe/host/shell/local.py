@@ -1,0 +1,198 @@
+"""The shell of one session: starts commands, knows what runs, ends all of it at the close."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
+from handaxe.contract.shell_faults import BadCommand, CannotStart, ShellClosed, TooManyJobs
+from handaxe.host.shell.capture import Capture
+from handaxe.host.shell.command import MARK, LocalCommand, Terms
+from handaxe.host.shell.program import bash_program
+from handaxe.host.shell.warden import CWD_FD, START_FD
+from handaxe.host.shell.wardens import WARDENS
+
+_MAX_ARGUMENT_BYTES = 1 << 17
+_TEXT_FD = 249
+_PREFIXES = {"shell": "bash", "monitor": "monitor"}
+
+
+class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much commands of a session may take."""
+
+    max_file_bytes: int = 64 << 20
+    """What is kept of one command's output on disk."""
+    runaway_bytes: int = 5_000_000_000
+    """A command that says more than this is ended."""
+    max_jobs: int = 50
+    """How many commands of a session may run in the background at once."""
+
+
+class LocalShell(Shell):
+    """Commands of one session on this machine."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        environment: Mapping[str, str],
+        confiner: Confiner | None = None,
+        on_end: Callable[[RunningCommand], None] | None = None,
+        limits: ShellLimits | None = None,
+    ) -> None:
+        """Keep output below `directory`; `on_end` hears of the end of every command let go."""
+        self._directory = directory
+        self._environment = dict(environment)
+        self._confiner = confiner
+        self._on_end = on_end
+        self._limits = limits or ShellLimits()
+        self._token = secrets.token_hex(8)
+        self._running: dict[str, LocalCommand] = {}
+        self._is_closed = False
+
+    @property
+    def running(self) -> list[RunningCommand]:
+        """What runs now, let go or not."""
+        return list(self._running.values())
+
+    async def start(self, command: ShellCommand) -> RunningCommand:
+        """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
+        if self._is_closed:
+            raise ShellClosed
+        _refuse_unspeakable(command)
+        job_id = self._new_id(command)
+        mark = f"{self._token}.{job_id}"
+        env = {**self._environment, **command.env, MARK: mark, "BASH_ENV": f"/dev/fd/{START_FD}"}
+        program = bash_program(env.get("PATH", ""))
+        argv = [program, "--noprofile", "--norc", "-c", "--", command.command, "bash"]
+        inherited: dict[int, int] = {}
+        is_long = len(command.command) * 4 >= _MAX_ARGUMENT_BYTES
+        try:
+            if is_long:
+                inherited[_TEXT_FD] = _text_file(command.command)
+                argv[-2] = f". /dev/fd/{_TEXT_FD}"
+            confined = self._confine(argv, env, command)
+            return await self._run(command, job_id, mark, confined, inherited)
+        except OSError as error:
+            raise CannotStart(error.strerror or str(error)) from error
+        finally:
+            if is_long and _TEXT_FD in inherited:
+                os.close(inherited[_TEXT_FD])
+
+    async def close(self) -> None:
+        """End every command of this session; none starts any more."""
+        self._is_closed = True
+        if self._running:
+            await asyncio.gather(*(one.stop() for one in list(self._running.values())))
+
+    def _confine(self, argv: list[str], env: dict[str, str], command: ShellCommand) -> Confined:
+        if self._confiner is None:
+            return Confined(argv=argv, env=env, is_confined=False)
+        confined = self._confiner.confine(
+            argv,
+            cwd=command.cwd,
+            env=env,
+            unconfined=command.unconfined,
+            command=command.command,
+        )
+        if {START_FD, CWD_FD, _TEXT_FD} & set(confined.pass_fds):
+            confined.close()
+            raise CannotStart("this process holds too many files open")
+        return confined
+
+    async def _run(
+        self,
+        command: ShellCommand,
+        job_id: str,
+        mark: str,
+        confined: Confined,
+        inherited: Mapping[int, int],
+    ) -> LocalCommand:
+        path = self._directory / f"{job_id}.output"
+        terms = Terms(
+            job_id=job_id,
+            mark=mark,
+            output_path=str(path),
+            runaway_bytes=self._limits.runaway_bytes,
+            confined=confined,
+            on_settled=self._note_end,
+            on_let_go=self._note_let_go,
+        )
+        running = LocalCommand(command, terms, Capture(path, self._limits.max_file_bytes))
+        try:
+            self._hand_over(running, command.cwd, confined, inherited)
+        except BaseException:
+            confined.close()
+            raise
+        self._running[job_id] = running
+        await running.has_started()
+        return running
+
+    def _hand_over(
+        self,
+        running: LocalCommand,
+        cwd: str,
+        confined: Confined,
+        inherited: Mapping[int, int],
+    ) -> None:
+        line = WARDENS.take()
+        pipe = -1
+        try:
+            pipe, output = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(pipe, False)
+            given = {**inherited, **{fd: fd for fd in confined.pass_fds}}
+            try:
+                line.run(confined.argv, confined.env, cwd, output=output, inherited=given)
+            finally:
+                os.close(output)
+            running.attach(line, pipe)
+        except BaseException:
+            line.close()
+            if pipe >= 0:
+                os.close(pipe)
+            raise
+
+    def _note_let_go(self, running: LocalCommand) -> None:
+        let_go = sum(1 for one in self._running.values() if one.is_let_go)
+        if running.end is not None:
+            self._announce(running)
+        elif let_go >= self._limits.max_jobs:
+            raise TooManyJobs(let_go)
+
+    def _note_end(self, running: LocalCommand) -> None:
+        self._running.pop(running.state.job_id, None)
+        if running.is_let_go:
+            self._announce(running)
+
+    def _announce(self, running: LocalCommand) -> None:
+        if self._on_end is not None:
+            # Later, so that whoever waits for the end has it first and an error there stays there.
+            asyncio.get_running_loop().call_soon(self._on_end, running)
+
+    def _new_id(self, command: ShellCommand) -> str:
+        while True:
+            job_id = f"{_PREFIXES[command.kind]}_{secrets.token_hex(3)}"
+            if job_id not in self._running and not (self._directory / f"{job_id}.output").exists():
+                return job_id
+
+
+def _refuse_unspeakable(command: ShellCommand) -> None:
+    if "\0" in command.command:
+        raise BadCommand("a NUL character")
+    with suppress(UnicodeEncodeError):
+        os.fsencode(command.command)
+        return
+    raise BadCommand("half of a character (a lone surrogate)")
+
+
+def _text_file(text: str) -> int:
+    """A command too long for an argument, as a file without a name."""
+    file = os.memfd_create("handaxe-command", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(file), "wb") as writer:
+        writer.write(os.fsencode(text))
+    return file
