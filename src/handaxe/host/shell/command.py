@@ -28,7 +28,8 @@ from handaxe.host.shell.wardens import WARDENS, Line
 
 MARK = "HANDAXE_COMMAND"
 SMALL_READ_BYTES = 1 << 16
-LARGE_READ_BYTES = 1 << 20
+LARGE_READ_BYTES = 1 << 18
+PIPE_BYTES = 1 << 20
 ANSWER_S = 7.0
 """A warden that was asked to stop a command and says nothing for so long is ended itself."""
 
@@ -210,7 +211,7 @@ class LocalCommand(RunningCommand):
             _BUFFERS.large = bytearray(LARGE_READ_BYTES)
         self._buffer = _BUFFERS.large
         with suppress(OSError):
-            fcntl(self._pipe, _F_SETPIPE_SZ, LARGE_READ_BYTES)
+            fcntl(self._pipe, _F_SETPIPE_SZ, PIPE_BYTES)
 
     def _fail(self, number: int | None, reason: str) -> None:
         fault = (

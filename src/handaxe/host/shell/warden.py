@@ -184,6 +184,7 @@ class Warden:
         if not self._reap() or (linger and not self._wait_for_all(LINGER_S)):
             return 0, 0
         family = [process for process in descendants() if process[2] != b"Z"]
+        survivors = sum(1 for process in family if process[0] != self._shell)
         signal_groups(family, signal.SIGTERM)
         signal_groups(family, signal.SIGCONT)
         is_any_left = self._wait_for_all(GRACE_S)
@@ -193,8 +194,8 @@ class Warden:
             signal_groups(descendants(), signal.SIGKILL)
             is_any_left = self._wait_for_all(0.002)
             if is_any_left and time.monotonic() > give_up_at:
-                return len(family), len(descendants())
-        return len(family), 0
+                return survivors, len(descendants())
+        return survivors, 0
 
     def _wait_for_all(self, timeout_s: float) -> bool:
         """Wait until no child is left, at most so long; whether one is."""
