@@ -208,12 +208,14 @@ def test_nothing_is_left_when_the_host_dies(tmp_path, mark, living, number):
     assert until_gone(living, f"warden.py\0{process.pid}\0") == []
 
 
-def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(
-    tmp_path, mark, living
-):
-    source = HOST.replace('print("ready"', 'os.fork() or os.setsid() or os.execv("/bin/sleep", ["sleep", "30"]); print("ready"')
+def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(tmp_path, mark, living):
+    source = HOST.replace(
+        'print("ready"',
+        'os.fork() or os.setsid() or os.execv("/bin/sleep", ["sleep", "30"]); print("ready"',
+    )
     process = subprocess.Popen(
-        [sys.executable, "-c", source, str(tmp_path), DEAF.format(mark=mark)], stdout=subprocess.PIPE
+        [sys.executable, "-c", source, str(tmp_path), DEAF.format(mark=mark)],
+        stdout=subprocess.PIPE,
     )
     assert process.stdout.readline() == b"ready\n"
     process.kill()
