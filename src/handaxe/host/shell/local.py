@@ -14,6 +14,7 @@ from handaxe.contract.shell_faults import BadCommand, CannotStart, ShellClosed, 
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.program import bash_program
+from handaxe.host.shell.snapshot import Snapshot
 from handaxe.host.shell.warden import CWD_FD, START_FD
 from handaxe.host.shell.wardens import WARDENS
 
@@ -44,6 +45,7 @@ class LocalShell(Shell):
         confiner: Confiner | None = None,
         on_end: Callable[[RunningCommand], None] | None = None,
         limits: ShellLimits | None = None,
+        with_snapshot: bool = False,
     ) -> None:
         """Keep output below `directory`; `on_end` hears of the end of every command let go."""
         self._directory = directory
@@ -54,6 +56,7 @@ class LocalShell(Shell):
         self._token = secrets.token_hex(8)
         self._running: dict[str, LocalCommand] = {}
         self._is_closed = False
+        self._snapshot = Snapshot(self._run_plain) if with_snapshot else None
 
     @property
     def running(self) -> list[RunningCommand]:
@@ -65,12 +68,16 @@ class LocalShell(Shell):
         if self._is_closed:
             raise ShellClosed
         _refuse_unspeakable(command)
+        start_file = None if self._snapshot is None else await self._snapshot.file()
+        return await self._start(command, start_file)
+
+    async def _start(self, command: ShellCommand, start_file: int | None) -> LocalCommand:
         job_id = self._new_id(command)
         mark = f"{self._token}.{job_id}"
         env = {**self._environment, **command.env, MARK: mark, "BASH_ENV": f"/dev/fd/{START_FD}"}
         program = bash_program(env.get("PATH", ""))
         argv = [program, "--noprofile", "--norc", "-c", "--", command.command, "bash"]
-        inherited: dict[int, int] = {}
+        inherited = {} if start_file is None else {START_FD: start_file}
         is_long = len(command.command) * 4 >= _MAX_ARGUMENT_BYTES
         try:
             if is_long:
@@ -89,6 +96,14 @@ class LocalShell(Shell):
         self._is_closed = True
         if self._running:
             await asyncio.gather(*(one.stop() for one in list(self._running.values())))
+        if self._snapshot is not None:
+            self._snapshot.close()
+
+    async def _run_plain(self, text: str, env: Mapping[str, str], timeout_s: float) -> None:
+        """Run something of our own, before the first command of the session."""
+        running = await self._start(ShellCommand(call_id="", command=text, cwd="/", env=env), None)
+        if not await running.wait(timeout_s):
+            await running.stop()
 
     def _confine(self, argv: list[str], env: dict[str, str], command: ShellCommand) -> Confined:
         if self._confiner is None:
