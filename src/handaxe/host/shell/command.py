@@ -32,6 +32,8 @@ LARGE_READ_BYTES = 1 << 18
 PIPE_BYTES = 1 << 20
 ANSWER_S = 7.0
 """A warden that was asked to stop a command and says nothing for so long is ended itself."""
+PROD_S = 1.0
+"""A warden that owes an answer for so long is woken, should it have been stopped."""
 
 _F_SETPIPE_SZ = 1031
 _BUFFERS = threading.local()
@@ -45,6 +47,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     mark: str
     """What its processes bear in their environment."""
     output_path: str
+    stays_in: str | None
+    """The directory the shell ends in, where that is known beforehand."""
     runaway_bytes: int
     confined: Confined | None
     on_settled: Callable[["LocalCommand"], None]
@@ -67,13 +71,13 @@ class LocalCommand(RunningCommand):
         self._buffer: bytearray | None = None
         self._how: Ended | None = None
         self._shell_pid = 0
-        self._warden_pid = 0
         self._end: CommandEnd | None = None
         self._began_at = time.time()
         self._began = time.monotonic()
         self._ended_at: float | None = None
         self._prompt = PromptWatch()
         self._timer: asyncio.TimerHandle | None = None
+        self._prodding: asyncio.TimerHandle
         self._rescue: asyncio.Task[None] | None = None
 
     def attach(self, line: Line, pipe: int) -> None:
@@ -81,6 +85,7 @@ class LocalCommand(RunningCommand):
         self._line, self._pipe = line, pipe
         self._loop.add_reader(line, self._on_words)
         self._loop.add_reader(pipe, self._on_output)
+        self._prodding = self._loop.call_later(PROD_S, self._prod)
 
     async def has_started(self) -> None:
         """Wait until the shell runs; a `ToolFault` if it does not."""
@@ -161,10 +166,6 @@ class LocalCommand(RunningCommand):
         if self._end is not None or self._how is not None or self._line is None:
             return
         self._how = how
-        if self._warden_pid:
-            # A command may have stopped its own warden.
-            with suppress(OSError):
-                os.kill(self._warden_pid, signal.SIGCONT)
         self._line.stop()
         self._timer = self._loop.call_later(ANSWER_S, self._lose_warden)
 
@@ -176,14 +177,22 @@ class LocalCommand(RunningCommand):
             return
         if words is None:
             self._lose_warden()
+        elif words[0] == "here":
+            self._line.warden_pid = words[1]
         elif words[0] == "started":
-            _, self._shell_pid, self._warden_pid = words
+            self._shell_pid = words[1]
+            self._prodding.cancel()
             _resolve(self._started, None)
         elif words[0] == "failed":
             self._fail(words[1], words[2])
         else:
             _, status, survivors, stuck, cwd = words
-            self._settle(status, survivors=survivors, cwd=_directory(cwd), is_clean=not stuck)
+            self._settle(status, survivors=survivors, cwd=self._stood_in(cwd), is_clean=not stuck)
+
+    def _stood_in(self, said: bytes) -> str | None:
+        """The directory the shell named, if it is one."""
+        path = self._terms.stays_in or os.fsdecode(said.removesuffix(b"\n"))
+        return path if path.startswith("/") and os.path.isdir(path) else None
 
     def _on_output(self) -> None:
         try:
@@ -199,6 +208,8 @@ class LocalCommand(RunningCommand):
             return
         if not size:
             self._close_pipe()
+            self._prodding.cancel()
+            self._prodding = self._loop.call_later(PROD_S, self._prod)
             return
         self._prompt.note_output()
         self._capture.take(piece, size)
@@ -212,6 +223,12 @@ class LocalCommand(RunningCommand):
         self._buffer = _BUFFERS.large
         with suppress(OSError):
             fcntl(self._pipe, _F_SETPIPE_SZ, PIPE_BYTES)
+
+    def _prod(self) -> None:
+        """News is due: whoever should bring it may have been stopped by a command."""
+        if self._line is not None:
+            WARDENS.prod(self._line)
+            self._prodding = self._loop.call_later(PROD_S, self._prod)
 
     def _fail(self, number: int | None, reason: str) -> None:
         fault = (
@@ -232,11 +249,12 @@ class LocalCommand(RunningCommand):
     async def _have_rescued(self) -> None:
         from handaxe.host.marked_processes import kill_marked
 
-        await asyncio.to_thread(WARDENS.end, self._warden_pid)
+        assert self._line is not None
+        await asyncio.to_thread(WARDENS.end, self._line.warden_pid)
         # Whoever killed the supervisor as well has not taken this away.
         await asyncio.to_thread(kill_marked, MARK, self._terms.mark)
-        if not self._started.done():
-            self._started.set_exception(CannotStart("what runs commands was killed"))
+        # A command can be faster in killing its warden than the warden in saying that it began.
+        _resolve(self._started, None)
         self._settle(signal.SIGKILL, survivors=0, cwd=None, is_clean=False)
 
     def _settle(self, status: int, *, survivors: int, cwd: str | None, is_clean: bool) -> None:
@@ -250,6 +268,7 @@ class LocalCommand(RunningCommand):
         while self._pipe >= 0 and self._has_more():
             pass
         self._close_pipe()
+        self._prodding.cancel()
         if is_clean:
             WARDENS.give_back(line)
         else:
@@ -293,12 +312,6 @@ def _status(end: CommandEnd) -> JobStatus:
     if end.how in {"stopped", "output_cap"}:
         return "killed"
     return "completed" if end.exit_code == 0 else "failed"
-
-
-def _directory(said: bytes) -> str | None:
-    """The directory a shell named, if it is one."""
-    path = os.fsdecode(said.removesuffix(b"\n"))
-    return path if path.startswith("/") and os.path.isdir(path) else None
 
 
 def _resolve(future: "asyncio.Future[T]", value: T) -> None:

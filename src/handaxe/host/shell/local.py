@@ -13,6 +13,7 @@ from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, She
 from handaxe.contract.shell_faults import BadCommand, CannotStart, ShellClosed, TooManyJobs
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
+from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import bash_program
 from handaxe.host.shell.snapshot import Snapshot
 from handaxe.host.shell.warden import CWD_FD, START_FD
@@ -74,7 +75,10 @@ class LocalShell(Shell):
     async def _start(self, command: ShellCommand, start_file: int | None) -> LocalCommand:
         job_id = self._new_id(command)
         mark = f"{self._token}.{job_id}"
-        env = {**self._environment, **command.env, MARK: mark, "BASH_ENV": f"/dev/fd/{START_FD}"}
+        env = {**self._environment, **command.env, MARK: mark}
+        is_plain = start_file is None and is_plain_program(command.command)
+        if not is_plain:
+            env["BASH_ENV"] = f"/dev/fd/{START_FD}"
         program = bash_program(env.get("PATH", ""))
         argv = [program, "--noprofile", "--norc", "-c", "--", command.command, "bash"]
         inherited = {} if start_file is None else {START_FD: start_file}
@@ -84,7 +88,8 @@ class LocalShell(Shell):
                 inherited[_TEXT_FD] = _text_file(command.command)
                 argv[-2] = f". /dev/fd/{_TEXT_FD}"
             confined = self._confine(argv, env, command)
-            return await self._run(command, job_id, mark, confined, inherited)
+            terms = self._terms(job_id, mark, confined, command.cwd if is_plain else None)
+            return await self._run(command, terms, confined, inherited)
         except OSError as error:
             raise CannotStart(error.strerror or str(error)) from error
         finally:
@@ -120,38 +125,40 @@ class LocalShell(Shell):
             raise CannotStart("this process holds too many files open")
         return confined
 
-    async def _run(
-        self,
-        command: ShellCommand,
-        job_id: str,
-        mark: str,
-        confined: Confined,
-        inherited: Mapping[int, int],
-    ) -> LocalCommand:
-        path = self._directory / f"{job_id}.output"
-        terms = Terms(
+    def _terms(self, job_id: str, mark: str, confined: Confined, stays_in: str | None) -> Terms:
+        return Terms(
             job_id=job_id,
             mark=mark,
-            output_path=str(path),
+            output_path=str(self._directory / f"{job_id}.output"),
+            stays_in=stays_in and os.path.realpath(stays_in),
             runaway_bytes=self._limits.runaway_bytes,
             confined=confined,
             on_settled=self._note_end,
             on_let_go=self._note_let_go,
         )
-        running = LocalCommand(command, terms, Capture(path, self._limits.max_file_bytes))
+
+    async def _run(
+        self,
+        command: ShellCommand,
+        terms: Terms,
+        confined: Confined,
+        inherited: Mapping[int, int],
+    ) -> LocalCommand:
+        capture = Capture(Path(terms.output_path), self._limits.max_file_bytes)
+        running = LocalCommand(command, terms, capture)
         try:
-            self._hand_over(running, command.cwd, confined, inherited)
+            self._hand_over(running, terms, confined, inherited)
         except BaseException:
             confined.close()
             raise
-        self._running[job_id] = running
+        self._running[terms.job_id] = running
         await running.has_started()
         return running
 
     def _hand_over(
         self,
         running: LocalCommand,
-        cwd: str,
+        terms: Terms,
         confined: Confined,
         inherited: Mapping[int, int],
     ) -> None:
@@ -162,7 +169,14 @@ class LocalShell(Shell):
             os.set_blocking(pipe, False)
             given = {**inherited, **{fd: fd for fd in confined.pass_fds}}
             try:
-                line.run(confined.argv, confined.env, cwd, output=output, inherited=given)
+                line.run(
+                    confined.argv,
+                    confined.env,
+                    running.command.cwd,
+                    output=output,
+                    inherited=given,
+                    is_asked=terms.stays_in is None,
+                )
             finally:
                 os.close(output)
             running.attach(line, pipe)

@@ -31,6 +31,7 @@ class Line:
         self._talk = talk
         self.fileno = talk.fileno
         self.close = talk.close
+        self.warden_pid = 0
 
     def run(
         self,
@@ -40,9 +41,13 @@ class Line:
         *,
         output: int,
         inherited: Mapping[int, int],
+        is_asked: bool,
     ) -> None:
-        """Have a program run; `inherited` says which descriptor it finds under which number."""
-        message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited)))
+        """Have a program run; `inherited` says which descriptor it finds under which number.
+
+        `is_asked`: it is a shell that says at its end in which directory it stands.
+        """
+        message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited), is_asked))
         fds = [output, *inherited.values()]
         if len(message) <= _INLINE_BYTES:
             self._send(message, fds)
@@ -60,6 +65,13 @@ class Line:
         """Have the program ended that runs now, with all it started."""
         with suppress(OSError):
             self._talk.send(b"stop", socket.MSG_DONTWAIT)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the warden go on, should a command have stopped it."""
+        if self.warden_pid:
+            with suppress(OSError):
+                os.kill(self.warden_pid, signal.SIGCONT)
 
     def hear(self) -> tuple[Any, ...] | None:
         """What the warden says; None where it is gone. `BlockingIOError` if it is silent."""
@@ -82,6 +94,7 @@ class Wardens:
         self._idle: list[Line] = []
         self._control: socket.socket | None = None
         self.supervisor_pid = 0
+        self._former: set[int] = set()
 
     def take(self) -> Line:
         """A line to a warden that is free; `OSError` where none can be had."""
@@ -101,17 +114,29 @@ class Wardens:
                 return
         line.close()
 
+    def prod(self, line: Line) -> None:
+        """Let both go on that could be needed for news on this line."""
+        line.wake()
+        if self._control is not None:
+            with suppress(OSError):
+                os.kill(self.supervisor_pid, signal.SIGCONT)
+
     def end(self, warden_pid: int) -> bool:
         """End a warden that does not answer, and what it had; blocks. False if that failed."""
         with self._reply_lock:
             control = self._control
             if control is None:
                 return False
-            with suppress(OSError):
+            try:
                 os.kill(self.supervisor_pid, signal.SIGCONT)
-                control.send(marshal.dumps((warden_pid, os.urandom(8))))
-                return bool(control.recv(64))
-            return False
+                control.send(marshal.dumps((warden_pid, 0)))
+                if control.recv(64):
+                    return True
+            except OSError:
+                pass
+        with self._lock:
+            self._bury(control)
+        return False
 
     def shut_down(self) -> None:
         """Let everybody go; whatever still runs ends."""
@@ -131,6 +156,7 @@ class Wardens:
         if self._control is not None:
             self._control.close()
             self._control = None
+            self._former.add(self.supervisor_pid)
 
     def _new_line(self) -> Line:
         ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
@@ -147,14 +173,21 @@ class Wardens:
             with suppress(ConnectionError):
                 socket.send_fds(self._control, [b"fork"], [theirs.fileno()])
                 return
-            # Somebody killed it. Its wardens go on by themselves.
-            self._control.close()
-            with suppress(OSError):
-                os.waitpid(self.supervisor_pid, os.WNOHANG)
+            self._bury(self._control)
         self._control = self._start_supervisor()
         socket.send_fds(self._control, [b"fork"], [theirs.fileno()])
 
+    def _bury(self, control: socket.socket) -> None:
+        """Somebody killed the supervisor. Its wardens go on by themselves."""
+        control.close()
+        if self._control is control:
+            self._control = None
+            with suppress(OSError):
+                os.kill(self.supervisor_pid, signal.SIGKILL)
+                os.waitpid(self.supervisor_pid, 0)
+
     def _start_supervisor(self) -> socket.socket:
+        self._former = {pid for pid in self._former if not _has_ended(pid)}
         ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
         kept = ("LD_LIBRARY_PATH", "PATH")
         nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
@@ -182,6 +215,13 @@ def _is_alive(line: Line) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def _has_ended(child: int) -> bool:
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except OSError:
+        return True
 
 
 WARDENS = Wardens()
