@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from handaxe.contract.shell_faults import CannotStart
 from handaxe.host.shell.wardens import WARDENS
 
 # A process that stays until it is ended, recognisable by its last argument.
@@ -264,3 +266,30 @@ async def test_a_command_inherits_nothing(bench):
 async def test_two_hundred_commands_run_side_by_side(bench):
     said = await asyncio.gather(*(bench.said(f"sleep 0.2; echo {n}") for n in range(200)))
     assert said == [f"{n}\n" for n in range(200)]
+
+
+async def test_a_supervisor_that_cannot_come_up_is_told(bench, monkeypatch):
+    WARDENS.shut_down()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(CannotStart):
+        await bench.start("true")
+    monkeypatch.undo()
+    assert await bench.said("echo again") == "again\n"
+
+
+async def test_a_host_without_room_for_a_descriptor_is_told(bench):
+    await bench.run("true")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 4, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        with pytest.raises(CannotStart, match="Too many open files"):
+            await bench.start("true")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+    assert await bench.said("echo again") == "again\n"

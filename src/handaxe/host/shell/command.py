@@ -50,7 +50,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     stays_in: str | None
     """The directory the shell ends in, where that is known beforehand."""
     runaway_bytes: int
-    confined: Confined | None
+    confined: Confined
     on_settled: Callable[["LocalCommand"], None]
     on_let_go: Callable[["LocalCommand"], None]
 
@@ -79,6 +79,11 @@ class LocalCommand(RunningCommand):
         self._timer: asyncio.TimerHandle | None = None
         self._prodding: asyncio.TimerHandle
         self._rescue: asyncio.Task[None] | None = None
+
+    @property
+    def job_id(self) -> str:
+        """What it is called among the background work."""
+        return self._terms.job_id
 
     def attach(self, line: Line, pipe: int) -> None:
         """Listen to the warden and to the pipe from now on."""
@@ -253,9 +258,13 @@ class LocalCommand(RunningCommand):
         await asyncio.to_thread(WARDENS.end, self._line.warden_pid)
         # Whoever killed the supervisor as well has not taken this away.
         await asyncio.to_thread(kill_marked, MARK, self._terms.mark)
-        # A command can be faster in killing its warden than the warden in saying that it began.
-        _resolve(self._started, None)
+        was_there = bool(self._line.warden_pid)
         self._settle(signal.SIGKILL, survivors=0, cwd=None, is_clean=False)
+        if was_there:
+            # A command can be faster in killing its warden than that in saying that it began.
+            _resolve(self._started, None)
+        elif not self._started.done():
+            self._started.set_exception(CannotStart("what runs commands did not come up"))
 
     def _settle(self, status: int, *, survivors: int, cwd: str | None, is_clean: bool) -> None:
         """It has ended and nothing of it lives."""
@@ -275,7 +284,6 @@ class LocalCommand(RunningCommand):
             line.close()
         code = os.waitstatus_to_exitcode(status)
         self._ended_at = time.time()
-        notes = self._terms.confined.close() if self._terms.confined is not None else ()
         self._end = CommandEnd(
             how=self._how or ("exit" if code >= 0 else "signal"),
             exit_code=code if code >= 0 else 128 - code,
@@ -283,7 +291,7 @@ class LocalCommand(RunningCommand):
             duration_s=time.monotonic() - self._began,
             cwd=cwd,
             survivors=survivors,
-            notes=notes,
+            notes=self._terms.confined.close(),
         )
         self._capture.close()
         for waiter in self._waiters:

@@ -194,7 +194,7 @@ class LocalShell(Shell):
             raise TooManyJobs(let_go)
 
     def _note_end(self, running: LocalCommand) -> None:
-        self._running.pop(running.state.job_id, None)
+        self._running.pop(running.job_id, None)
         if running.is_let_go:
             self._announce(running)
 

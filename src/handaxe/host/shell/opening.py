@@ -1,9 +1,11 @@
 """The shell of a session as its settings describe it."""
 
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import Confiner, RunningCommand
 from handaxe.host.shell.environment import command_environment
 from handaxe.host.shell.local import LocalShell, ShellLimits
@@ -27,6 +29,8 @@ def shell_of(
     on_end: Callable[[RunningCommand], None] | None = None,
 ) -> LocalShell:
     """A shell that keeps output below the session's directory; `more` is what commands find too."""
+    if sys.platform != "linux":
+        raise SetupError("Commands can only be run on Linux so far; other tools work here.")
     options = settings.shell
     _prune_once(session_directory.parent, settings)
     return LocalShell(

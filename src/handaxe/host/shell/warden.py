@@ -53,7 +53,7 @@ Process = tuple[int, int, bytes]
 class Watch:
     """What a process waits for: news of its children, a socket, the end of the host."""
 
-    def __init__(self, talk: socket.socket, host: int) -> None:
+    def __init__(self, talk: socket.socket, host: int | None) -> None:
         self._wake, self._wake_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         # Only a handler makes the system report the end of a child at all.
         signal.signal(signal.SIGCHLD, _note_nothing)
@@ -63,7 +63,8 @@ class Watch:
         self._children.register(self._wake, select.POLLIN)
         self._all = select.poll()
         for fd in (self._wake, talk.fileno(), host):
-            self._all.register(fd, select.POLLIN)
+            if fd is not None:
+                self._all.register(fd, select.POLLIN)
         self.host_is_gone = False
 
     def wait(self) -> bool:
@@ -96,7 +97,7 @@ class Watch:
 class Warden:
     """Runs commands one after the other and ends whatever they leave."""
 
-    def __init__(self, talk: socket.socket, host: int, start: int) -> None:
+    def __init__(self, talk: socket.socket, host: int | None, start: int) -> None:
         self._talk = talk
         self._watch = Watch(talk, host)
         self._start = start
@@ -228,7 +229,7 @@ class Warden:
 class Supervisor:
     """Forks wardens, and ends what a dead one leaves."""
 
-    def __init__(self, control: socket.socket, host: int) -> None:
+    def __init__(self, control: socket.socket, host: int | None) -> None:
         self._control = control
         self._host = host
         self._watch = Watch(control, host)
@@ -430,7 +431,10 @@ def main() -> NoReturn:
     # What the host left open for whomever is not for commands.
     os.closerange(CONTROL_FD + 1, 1 << 20)
     os.chdir("/")
-    host = os.pidfd_open(host_pid)
+    host = None
+    with suppress(OSError):
+        # Surer than the end of the socket: a child of the host may hold a copy of that.
+        host = os.pidfd_open(host_pid)
     if os.getppid() != host_pid:
         sys.exit(0)
     become_reaper()
