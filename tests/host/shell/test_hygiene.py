@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import handaxe
 from handaxe.contract.shell_faults import CannotStart
 from handaxe.host.shell.wardens import WARDENS
 
@@ -154,6 +155,7 @@ async def test_a_command_that_attacks_its_keepers_is_ended_all_the_same(
     assert await bench.said("echo fine") == "fine\n"
 
 
+ROOT = Path(handaxe.__file__).parent.parent
 HOST = """
 import asyncio, os, sys
 from pathlib import Path
@@ -208,23 +210,35 @@ def test_nothing_is_left_when_the_host_dies(tmp_path, mark, living, number):
         process.stdout.close()
     # The host itself has the word in its arguments and is gone by now.
     assert until_gone(living, mark) == []
-    assert until_gone(living, f"warden.py\0{process.pid}\0") == []
+    assert (
+        until_gone(
+            living, f"supervisor import main\nmain(int(sys.argv[2]))\n\0{ROOT}\0{process.pid}\0"
+        )
+        == []
+    )
 
 
 def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(tmp_path, mark, living):
-    source = HOST.replace(
-        'print("ready"',
-        'os.fork() or os.setsid() or os.execv("/bin/sleep", ["sleep", "30"]); print("ready"',
-    )
+    fork = "child = os.fork()\n    if not child: __import__('time').sleep(60); os._exit(0)\n    "
+    source = HOST.replace('print("ready"', f'{fork}print(child, flush=True); print("ready"')
     process = subprocess.Popen(
         [sys.executable, "-c", source, str(tmp_path), DEAF.format(mark=mark)],
         stdout=subprocess.PIPE,
     )
-    assert process.stdout.readline() == b"ready\n"
-    process.kill()
-    process.wait(20)
-    process.stdout.close()
-    assert until_gone(living, mark) == []
+    child = int(process.stdout.readline())
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        process.kill()
+        process.wait(20)
+        # The child is a copy of the host and has its arguments.
+        left = until_gone(
+            lambda word: [one for one in living(word) if not one.startswith(f"{child} ")], mark
+        )
+        assert left == []
+        assert len(living(mark)) == 1
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.stdout.close()
 
 
 async def test_no_zombies_and_no_descriptors_stay(bench):

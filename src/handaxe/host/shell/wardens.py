@@ -12,15 +12,24 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from handaxe.host.shell import warden
+import handaxe
+from handaxe.host.shell.supervisor import CONTROL_FD
 
 MAX_IDLE = 20
 """So many wardens wait for the next command; more are let go when theirs has ended."""
 
 _INLINE_BYTES = 1 << 16
 _REPLY_S = 8.0
+_ROOT = str(Path(handaxe.__file__).parent.parent)
+_PROGRAM = """\
+import sys
+sys.path.append(sys.argv[1])
+from handaxe.host.shell.supervisor import main
+main(int(sys.argv[2]))
+"""
 _KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
 
 
@@ -194,10 +203,10 @@ class Wardens:
         with theirs:
             self.supervisor_pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", warden.__file__, str(os.getpid())],
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, str(os.getpid())],
                 {name: os.environ[name] for name in kept if name in os.environ},
                 file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), warden.CONTROL_FD),
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), CONTROL_FD),
                     nothing,
                     (os.POSIX_SPAWN_DUP2, 0, 1),
                     (os.POSIX_SPAWN_DUP2, 0, 2),
