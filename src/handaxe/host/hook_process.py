@@ -15,9 +15,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
+
+from handaxe.host.marked_processes import kill_marked
 
 MAX_STDOUT_BYTES = 1 << 20
 MAX_STDERR_BYTES = 1 << 16
@@ -31,7 +32,6 @@ MARK = "HANDAXE_HOOK"
 _PIECE_BYTES = 1 << 16
 _TICK_S = 0.02
 _LONG_S = 60.0
-_ROUNDS = 5
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class HookProcess:
             exit_code = self._end(process)
             pipes.close()
         if timed_out or self._is_unwanted:
-            kill_marked(self._mark)
+            kill_marked(MARK, self._mark)
         return Finished(exit_code, bytes(pipes.stdout), bytes(pipes.stderr), timed_out)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -233,44 +233,3 @@ def _is_zombie(process: subprocess.Popen[bytes]) -> bool:
     if sys.platform == "darwin":
         return process.poll() is not None
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-
-
-def kill_marked(mark: str) -> int:
-    """End every process of ours whose environment bears this mark; how many there were."""
-    if sys.platform != "linux":
-        return 0
-    wanted = f"{MARK}={mark}".encode()
-    killed = 0
-    for _ in range(_ROUNDS):
-        found = sum(_kill_if_marked(int(name), wanted) for name in _process_numbers())
-        killed += found
-        # What was found may have started another one meanwhile.
-        if not found:
-            break
-        time.sleep(0.005)
-    return killed
-
-
-def _process_numbers() -> list[str]:
-    try:
-        return [name for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
-
-
-def _kill_if_marked(pid: int, wanted: bytes) -> bool:
-    try:
-        # Held by its descriptor, so the number cannot pass to another process in between.
-        held = os.pidfd_open(pid)
-    except OSError:
-        return False
-    try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        if not any(entry.startswith(wanted) for entry in environment):
-            return False
-        signal.pidfd_send_signal(held, signal.SIGKILL)
-    except OSError:
-        return False
-    finally:
-        os.close(held)
-    return True

@@ -20,7 +20,8 @@ from handaxe.contract.ports.hook_programs import (
     ShellName,
 )
 from handaxe.host.clean_environment import clean_environment
-from handaxe.host.hook_process import Finished, HookProcess, kill_marked
+from handaxe.host.hook_process import MARK, Finished, HookProcess
+from handaxe.host.marked_processes import kill_marked
 
 MAX_RUNNING = 32
 """How many programs of one session run at the same time; the rest wait their turn."""
@@ -80,7 +81,7 @@ class LocalHookPrograms(HookPrograms):
         if running:
             await asyncio.wait(running, timeout=CLOSING_S)
         if self._started:
-            await _in_thread(lambda: kill_marked(f"{self._token}."))
+            await _in_thread(lambda: kill_marked(MARK, f"{self._token}."))
 
 
 def argv_of(command: HookCommand) -> list[str]:

@@ -74,6 +74,47 @@ class ToolSearchOptions(_Options, frozen=True, kw_only=True):
     limit_chars: Annotated[
         int, msgspec.Meta(ge=0), "How long the definitions of all tools may be, in characters."
     ] = 16_000
+class ShellOptions(_Options, frozen=True, kw_only=True):
+    """How commands run."""
+
+    default_timeout_ms: Annotated[
+        int, msgspec.Meta(ge=1), "How long a command may hold up the model where it says nothing."
+    ] = 120_000
+    max_timeout_ms: Annotated[
+        int, msgspec.Meta(ge=1), "The longest time a command may ask for."
+    ] = 600_000
+    blocking_budget_s: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)] | None,
+        "After so many seconds any command goes on in the background, such as 15; unset: only at "
+        "its timeout.",
+    ] = None
+    carry_directory: Annotated[
+        bool, "A `cd` holds for the next command, as long as it stays in the working directories."
+    ] = True
+    max_background: Annotated[
+        int, msgspec.Meta(ge=1, le=1000), "How much may go on in the background of a session."
+    ] = 40
+    hidden_variables: Annotated[
+        tuple[str, ...],
+        "Variables of the environment that commands do not get; `*` stands for any characters.",
+    ] = (
+        "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY",
+        "GOOGLE_API_KEY", "HANDAXE_*_KEY", "HANDAXE_*_TOKEN", "MISTRAL_API_KEY", "OPENAI_API_KEY",
+        "OPENROUTER_API_KEY",
+    )  # fmt: skip
+    snapshot: Annotated[
+        bool,
+        "Take aliases, functions and PATH from the user's interactive bash, once per session.",
+    ] = False
+    max_output_bytes: Annotated[
+        int, msgspec.Meta(ge=1 << 20), "How much of one command's output is kept on disk."
+    ] = 64 << 20
+    runaway_bytes: Annotated[
+        int, msgspec.Meta(ge=1 << 20), "A command that writes more than this is ended."
+    ] = 5_000_000_000
+    max_kept_bytes: Annotated[
+        int, msgspec.Meta(ge=0), "How much output is kept on disk over all sessions; oldest go."
+    ] = 2 << 30
 
 
 class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
@@ -135,6 +176,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     edit: EditOptions = EditOptions()
     search: SearchOptions = SearchOptions()
     tool_search: ToolSearchOptions = ToolSearchOptions()
+    shell: ShellOptions = ShellOptions()
     permissions: PermissionOptions = PermissionOptions()
     undo: UndoOptions = UndoOptions()
     sandbox: SandboxOptions = SandboxOptions()

@@ -59,6 +59,8 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("cleanupPeriodDays",),
         ("undo", "max_bytes"),
         ("undo", "retention_days"),
+        ("shell", "hidden_variables"),
+        ("shell", "max_kept_bytes"),
         ("disableAllHooks",),
         ("allowedHttpHookUrls",),
         ("httpHookAllowedEnvVars",),

@@ -1,0 +1,180 @@
+"""What a command says: both ends in memory, all of it up to a limit in a file, true totals."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from handaxe.contract.ports.shell import CommandOutput
+from handaxe.text.terminal import is_binary, plain_text
+
+END_BYTES = 1 << 17
+"""How much of each end stays in memory."""
+FILE_FROM_BYTES = 1 << 14
+"""Output shorter than this needs no file, unless the command is let go."""
+
+_SAMPLE_BYTES = 1 << 13
+
+
+class Capture:
+    """The output of one command."""
+
+    def __init__(self, path: Path, max_file_bytes: int) -> None:
+        self._path = path
+        self._most = max(max_file_bytes - END_BYTES - 256, 0)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._newlines = 0
+        self._last = b"\n"
+        self._file: int | None = None
+        self._in_file = 0
+        self._has_failed = False
+        self._is_binary = False
+        self._listeners: list[Callable[[bytes], None]] = []
+        self.total_bytes = 0
+        self.has_file = False
+
+    def take(self, piece: bytes | bytearray, size: int) -> None:
+        """Take in the first `size` bytes of `piece`."""
+        self.total_bytes += size
+        self._newlines += piece.count(b"\n", 0, size)
+        self._last = piece[size - 1 : size]
+        room = END_BYTES - len(self._head)
+        if room > 0:
+            self._head += piece[: min(room, size)]
+            if self.total_bytes - size < _SAMPLE_BYTES:
+                self._is_binary = is_binary(bytes(self._head[:_SAMPLE_BYTES]))
+        if size > room:
+            self._keep_end(piece, max(room, 0), size)
+        if self._file is not None:
+            self._write(memoryview(piece)[:size])
+        elif self.total_bytes > FILE_FROM_BYTES or self._is_binary:
+            self.open_file(memoryview(piece)[:size])
+        if self._listeners:
+            heard = bytes(piece[:size])
+            for listener in tuple(self._listeners):
+                listener(heard)
+
+    def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
+        """Hear every piece from now on."""
+        self._listeners.append(listener)
+
+        def leave() -> None:
+            with suppress(ValueError):
+                self._listeners.remove(listener)
+
+        return leave
+
+    def open_file(self, newest: memoryview | None = None) -> None:
+        """Begin to keep it in a file; `newest` has been counted and may be longer than the head."""
+        if self.has_file or self._has_failed:
+            return
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._file = os.open(self._path, flags, 0o600)
+        except OSError:
+            # A full disk or a missing directory must not cost the command its result.
+            self._has_failed = True
+            return
+        self.has_file = True
+        before = self.total_bytes - (0 if newest is None else len(newest))
+        self._write(memoryview(bytes(self._head[:before])))
+        if newest is not None:
+            self._write(newest)
+
+    def close(self) -> None:
+        """Nothing more will come: the end goes to the file where the middle was left out."""
+        self._listeners.clear()
+        if self._file is None:
+            return
+        missing = self.total_bytes - self._in_file
+        if missing and not self._has_failed:
+            end = bytes(self._tail[-min(missing, END_BYTES) :])
+            if missing > len(end):
+                left_out = missing - len(end)
+                note = f"\n[... {left_out:,} bytes of output were left out here ...]\n"
+                self._put(memoryview(note.encode()))
+            self._in_file += self._put(memoryview(end))
+        os.close(self._file)
+        self._file = None
+
+    def output(self, limit_chars: int) -> CommandOutput:
+        """Both ends as text, at most so much of them."""
+        head, tail = self._ends(limit_chars)
+        return CommandOutput(
+            head=head,
+            tail=tail,
+            total_bytes=self.total_bytes,
+            total_lines=self._newlines + (self._last != b"\n"),
+            kept_bytes=self._in_file,
+            is_binary=self._is_binary,
+        )
+
+    def tail(self, limit_chars: int) -> str:
+        """The end of it as text."""
+        wanted = limit_chars * 4
+        raw = bytes(self._tail[-wanted:])
+        if len(raw) < wanted:
+            raw = self._head[max(len(self._head) - (wanted - len(raw)), 0) :] + raw
+        return plain_text(bytes(raw))[-limit_chars:] if limit_chars > 0 else ""
+
+    def last_line(self) -> str | None:
+        """What stands after the last line break, if anything."""
+        if self._last == b"\n":
+            return None
+        recent = bytes((self._tail or self._head)[-1000:])
+        return plain_text(recent.rpartition(b"\n")[2]).strip() or None
+
+    def _ends(self, limit_chars: int) -> tuple[str, str]:
+        if self.total_bytes <= len(self._head) + len(self._tail):
+            text = plain_text(bytes(self._head + self._tail))
+            if len(text) <= limit_chars:
+                return text, ""
+            return _beginning(text, limit_chars // 2), _ending(text, limit_chars - limit_chars // 2)
+        half = limit_chars // 2
+        return (
+            _beginning(plain_text(bytes(self._head)), half),
+            _ending(plain_text(bytes(self._tail)), limit_chars - half),
+        )
+
+    def _keep_end(self, piece: bytes | bytearray, begin: int, size: int) -> None:
+        if size - begin >= END_BYTES:
+            self._tail[:] = memoryview(piece)[size - END_BYTES : size]
+            return
+        self._tail += memoryview(piece)[begin:size]
+        if len(self._tail) > 2 * END_BYTES:
+            del self._tail[:-END_BYTES]
+
+    def _write(self, piece: memoryview) -> None:
+        room = self._most - self._in_file
+        # Once something was left out, nothing later may follow it without a word.
+        if room > 0 and not self._has_failed:
+            self._in_file += self._put(piece[:room])
+
+    def _put(self, piece: memoryview) -> int:
+        assert self._file is not None
+        done = 0
+        try:
+            while done < len(piece):
+                done += os.write(self._file, piece[done:])
+        except OSError:
+            self._has_failed = True
+        return done
+
+
+def _beginning(text: str, limit_chars: int) -> str:
+    """The head of a text, at a line break where one is near."""
+    if len(text) <= limit_chars:
+        return text
+    cut = text.rfind("\n", limit_chars // 2, limit_chars)
+    return text[: cut + 1] if cut >= 0 else text[:limit_chars]
+
+
+def _ending(text: str, limit_chars: int) -> str:
+    """The end of a text, from a line break where one is near."""
+    if len(text) <= limit_chars:
+        return text
+    begin = len(text) - limit_chars
+    cut = text.find("\n", begin, begin + limit_chars // 2)
+    return text[cut + 1 :] if cut >= 0 else text[begin:]

@@ -1,0 +1,227 @@
+"""The shell of one session: starts commands, knows what runs, ends all of it at the close."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
+from handaxe.contract.shell_faults import BadCommand, CannotStart, ShellClosed, TooManyJobs
+from handaxe.host.shell.capture import Capture
+from handaxe.host.shell.command import MARK, LocalCommand, Terms
+from handaxe.host.shell.plain import is_plain_program
+from handaxe.host.shell.program import bash_program
+from handaxe.host.shell.snapshot import Snapshot
+from handaxe.host.shell.warden import CWD_FD, START_FD
+from handaxe.host.shell.wardens import WARDENS
+
+_MAX_ARGUMENT_BYTES = 1 << 17
+_TEXT_FD = 249
+_PREFIXES = {"shell": "bash", "monitor": "monitor"}
+
+
+class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much commands of a session may take."""
+
+    max_file_bytes: int = 64 << 20
+    """What is kept of one command's output on disk."""
+    runaway_bytes: int = 5_000_000_000
+    """A command that says more than this is ended."""
+    max_jobs: int = 50
+    """How many commands of a session may run in the background at once."""
+
+
+class LocalShell(Shell):
+    """Commands of one session on this machine."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        environment: Mapping[str, str],
+        confiner: Confiner | None = None,
+        on_end: Callable[[RunningCommand], None] | None = None,
+        limits: ShellLimits | None = None,
+        with_snapshot: bool = False,
+    ) -> None:
+        """Keep output below `directory`; `on_end` hears of the end of every command let go."""
+        self._directory = directory
+        self._environment = dict(environment)
+        self._confiner = confiner
+        self._on_end = on_end
+        self._limits = limits or ShellLimits()
+        self._token = secrets.token_hex(8)
+        self._running: dict[str, LocalCommand] = {}
+        self._is_closed = False
+        self._snapshot = Snapshot(self._run_plain) if with_snapshot else None
+
+    @property
+    def running(self) -> list[RunningCommand]:
+        """What runs now, let go or not."""
+        return list(self._running.values())
+
+    async def start(self, command: ShellCommand) -> RunningCommand:
+        """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
+        if self._is_closed:
+            raise ShellClosed
+        _refuse_unspeakable(command)
+        start_file = None if self._snapshot is None else await self._snapshot.file()
+        return await self._start(command, start_file)
+
+    async def _start(self, command: ShellCommand, start_file: int | None) -> LocalCommand:
+        job_id = self._new_id(command)
+        mark = f"{self._token}.{job_id}"
+        env = {**self._environment, **command.env, MARK: mark}
+        is_plain = start_file is None and is_plain_program(command.command)
+        if not is_plain:
+            env["BASH_ENV"] = f"/dev/fd/{START_FD}"
+        program = bash_program(env.get("PATH", ""))
+        argv = [program, "--noprofile", "--norc", "-c", "--", command.command, "bash"]
+        inherited = {} if start_file is None else {START_FD: start_file}
+        is_long = len(command.command) * 4 >= _MAX_ARGUMENT_BYTES
+        try:
+            if is_long:
+                inherited[_TEXT_FD] = _text_file(command.command)
+                argv[-2] = f". /dev/fd/{_TEXT_FD}"
+            confined = self._confine(argv, env, command)
+            terms = self._terms(job_id, mark, confined, command.cwd if is_plain else None)
+            return await self._run(command, terms, confined, inherited)
+        except OSError as error:
+            raise CannotStart(error.strerror or str(error)) from error
+        finally:
+            if is_long and _TEXT_FD in inherited:
+                os.close(inherited[_TEXT_FD])
+
+    async def close(self) -> None:
+        """End every command of this session; none starts any more."""
+        self._is_closed = True
+        if self._running:
+            await asyncio.gather(*(one.stop() for one in list(self._running.values())))
+        if self._snapshot is not None:
+            self._snapshot.close()
+
+    async def _run_plain(self, text: str, env: Mapping[str, str], timeout_s: float) -> None:
+        """Run something of our own, before the first command of the session."""
+        running = await self._start(ShellCommand(call_id="", command=text, cwd="/", env=env), None)
+        if not await running.wait(timeout_s):
+            await running.stop()
+
+    def _confine(self, argv: list[str], env: dict[str, str], command: ShellCommand) -> Confined:
+        if self._confiner is None:
+            return Confined(argv=argv, env=env, is_confined=False)
+        confined = self._confiner.confine(
+            argv,
+            cwd=command.cwd,
+            env=env,
+            unconfined=command.unconfined,
+            command=command.command,
+        )
+        if {START_FD, CWD_FD, _TEXT_FD} & set(confined.pass_fds):
+            confined.close()
+            raise CannotStart("this process holds too many files open")
+        return confined
+
+    def _terms(self, job_id: str, mark: str, confined: Confined, stays_in: str | None) -> Terms:
+        return Terms(
+            job_id=job_id,
+            mark=mark,
+            output_path=str(self._directory / f"{job_id}.output"),
+            stays_in=stays_in and os.path.realpath(stays_in),
+            runaway_bytes=self._limits.runaway_bytes,
+            confined=confined,
+            on_settled=self._note_end,
+            on_let_go=self._note_let_go,
+        )
+
+    async def _run(
+        self,
+        command: ShellCommand,
+        terms: Terms,
+        confined: Confined,
+        inherited: Mapping[int, int],
+    ) -> LocalCommand:
+        capture = Capture(Path(terms.output_path), self._limits.max_file_bytes)
+        running = LocalCommand(command, terms, capture)
+        try:
+            self._hand_over(running, terms, confined, inherited)
+        except BaseException:
+            confined.close()
+            raise
+        self._running[terms.job_id] = running
+        await running.has_started()
+        return running
+
+    def _hand_over(
+        self,
+        running: LocalCommand,
+        terms: Terms,
+        confined: Confined,
+        inherited: Mapping[int, int],
+    ) -> None:
+        line = WARDENS.take()
+        pipe = -1
+        try:
+            pipe, output = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(pipe, False)
+            given = {**inherited, **{fd: fd for fd in confined.pass_fds}}
+            try:
+                line.run(
+                    confined.argv,
+                    confined.env,
+                    running.command.cwd,
+                    output=output,
+                    inherited=given,
+                    is_asked=terms.stays_in is None,
+                )
+            finally:
+                os.close(output)
+            running.attach(line, pipe)
+        except BaseException:
+            line.close()
+            if pipe >= 0:
+                os.close(pipe)
+            raise
+
+    def _note_let_go(self, running: LocalCommand) -> None:
+        let_go = sum(1 for one in self._running.values() if one.is_let_go)
+        if running.end is not None:
+            self._announce(running)
+        elif let_go >= self._limits.max_jobs:
+            raise TooManyJobs(let_go)
+
+    def _note_end(self, running: LocalCommand) -> None:
+        self._running.pop(running.job_id, None)
+        if running.is_let_go:
+            self._announce(running)
+
+    def _announce(self, running: LocalCommand) -> None:
+        if self._on_end is not None:
+            # Later, so that whoever waits for the end has it first and an error there stays there.
+            asyncio.get_running_loop().call_soon(self._on_end, running)
+
+    def _new_id(self, command: ShellCommand) -> str:
+        while True:
+            job_id = f"{_PREFIXES[command.kind]}_{secrets.token_hex(3)}"
+            if job_id not in self._running and not (self._directory / f"{job_id}.output").exists():
+                return job_id
+
+
+def _refuse_unspeakable(command: ShellCommand) -> None:
+    if "\0" in command.command:
+        raise BadCommand("a NUL character")
+    with suppress(UnicodeEncodeError):
+        os.fsencode(command.command)
+        return
+    raise BadCommand("half of a character (a lone surrogate)")
+
+
+def _text_file(text: str) -> int:
+    """A command too long for an argument, as a file without a name."""
+    file = os.memfd_create("handaxe-command", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(file), "wb") as writer:
+        writer.write(os.fsencode(text))
+    return file

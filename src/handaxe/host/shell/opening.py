@@ -1,0 +1,61 @@
+"""The shell of a session as its settings describe it."""
+
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.shell import Confiner, RunningCommand
+from handaxe.host.shell.environment import command_environment
+from handaxe.host.shell.local import LocalShell, ShellLimits
+from handaxe.host.shell.retention import prune_outputs
+from handaxe.settings.model import Settings
+
+TASKS = "tasks"
+"""Where the output of commands is, below a session's directory."""
+
+_DAY_S = 86_400.0
+_pruned: set[Path] = set()
+
+
+def shell_of(
+    session_directory: Path,
+    settings: Settings,
+    inherited: Mapping[str, str],
+    *,
+    more: Mapping[str, str] | None = None,
+    confiner: Confiner | None = None,
+    on_end: Callable[[RunningCommand], None] | None = None,
+) -> LocalShell:
+    """A shell that keeps output below the session's directory; `more` is what commands find too."""
+    if sys.platform != "linux":
+        raise SetupError("Commands can only be run on Linux so far; other tools work here.")
+    options = settings.shell
+    _prune_once(session_directory.parent, settings)
+    return LocalShell(
+        session_directory / TASKS,
+        environment=command_environment(
+            inherited, options.hidden_variables, {**settings.env, **(more or {})}
+        ),
+        confiner=confiner,
+        on_end=on_end,
+        limits=ShellLimits(
+            max_file_bytes=options.max_output_bytes,
+            runaway_bytes=options.runaway_bytes,
+            max_jobs=options.max_background,
+        ),
+        with_snapshot=options.snapshot,
+    )
+
+
+def _prune_once(sessions: Path, settings: Settings) -> None:
+    """Make room once per process, beside the first command and not before it."""
+    if sessions in _pruned:
+        return
+    _pruned.add(sessions)
+    days = settings.cleanup_period_days or settings.retention_days
+    limits = {"max_bytes": settings.shell.max_kept_bytes, "max_age_s": days * _DAY_S}
+    threading.Thread(
+        target=prune_outputs, args=(sessions, TASKS), kwargs=limits, daemon=True
+    ).start()

@@ -1,0 +1,143 @@
+"""The supervisor: one per host process; forks wardens, and ends what a dead one leaves.
+
+It runs in a process of its own that loads next to nothing, so that it starts fast, its wardens
+stay small and forking them is cheap.
+"""
+
+import gc
+import marshal
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from typing import NoReturn
+
+from handaxe.host.shell.processes import (
+    Watch,
+    become_reaper,
+    descendants,
+    signal_groups,
+)
+from handaxe.host.shell.warden import GIVE_UP_S, START_TEXT, Warden
+
+CONTROL_FD = 3
+FAREWELL_S = 8.0
+"""How long wardens may take to end what they have when the host is gone."""
+
+
+class Supervisor:
+    """Forks wardens, and ends what a dead one leaves."""
+
+    def __init__(self, control: socket.socket, host: int | None) -> None:
+        self._control = control
+        self._host = host
+        self._watch = Watch(control, host)
+        self._wardens: set[int] = set()
+        self._start = os.memfd_create("handaxe-start", os.MFD_CLOEXEC)
+        os.write(self._start, START_TEXT.encode())
+
+    def serve(self) -> None:
+        """Do what the host asks for, until it is gone; then see everybody out."""
+        while True:
+            is_said = self._watch.wait()
+            self._reap()
+            if not is_said:
+                continue
+            message, fds = self._watch.hear()
+            if not message:
+                break
+            if fds:
+                self._fork(fds[0])
+            else:
+                pid, token = marshal.loads(message)  # noqa: S302 - from our own host
+                self._end(pid)
+                with suppress(OSError):
+                    self._control.send(marshal.dumps(token))
+        self._control.close()
+        self._see_out()
+
+    def _fork(self, talk: int) -> None:
+        pid = os.fork()
+        if pid:
+            os.close(talk)
+            self._wardens.add(pid)
+            return
+        # Anything but zero makes the supervisor look for what was left.
+        exit_code = 1
+        try:
+            self._control.close()
+            self._watch.close()
+            become_reaper()
+            if Warden(socket.socket(fileno=talk), self._host, self._start).serve():
+                exit_code = 0
+        finally:
+            os._exit(exit_code)
+
+    def _end(self, pid: int) -> None:
+        """End one warden, dead or alive, and what it had."""
+        if pid in self._wardens:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            while pid in self._wardens and self._reap():
+                self._watch.wait_for_children(0.05)
+        self._sweep()
+
+    def _reap(self) -> bool:
+        """Take note of ended children; whether any is left."""
+        is_clean = True
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if not pid:
+                break
+            if pid in self._wardens:
+                self._wardens.discard(pid)
+                is_clean = is_clean and status == 0
+        if not is_clean:
+            self._sweep()
+        return True
+
+    def _sweep(self) -> None:
+        """End every child that is no warden, with all it has."""
+        give_up_at = time.monotonic() + GIVE_UP_S
+        while (strays := descendants(self._wardens)) and time.monotonic() < give_up_at:
+            signal_groups(strays, signal.SIGKILL)
+            self._watch.wait_for_children(0.002)
+            with suppress(ChildProcessError):
+                while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                    self._wardens.discard(pid)
+
+    def _see_out(self) -> None:
+        ends_at = time.monotonic() + FAREWELL_S
+        while self._reap() and time.monotonic() < ends_at:
+            self._watch.wait_for_children(0.05)
+        for pid in self._wardens:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        self._wardens.clear()
+        self._sweep()
+
+
+def main(host_pid: int) -> NoReturn:
+    """Be the supervisor of the process with this number, which has just started this one."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        # `pkill python` in a command must not take down what owns the command.
+        signal.signal(number, signal.SIG_IGN)
+    # What the host left open for whomever is not for commands.
+    os.closerange(CONTROL_FD + 1, 1 << 20)
+    os.chdir("/")
+    host = None
+    with suppress(OSError):
+        # Surer than the end of the socket: a child of the host may hold a copy of that.
+        host = os.pidfd_open(host_pid)
+    if os.getppid() != host_pid:
+        sys.exit(0)
+    become_reaper()
+    gc.disable()
+    gc.freeze()
+    Supervisor(socket.socket(fileno=CONTROL_FD), host).serve()
+    os._exit(0)

@@ -1,0 +1,238 @@
+"""The supervisor of this process, and a line to each of its wardens.
+
+One per process, shared by all sessions: `WARDENS`. It is started with the first command.
+"""
+
+import atexit
+import marshal
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import handaxe
+from handaxe.host.shell.supervisor import CONTROL_FD
+
+MAX_IDLE = 20
+"""So many wardens wait for the next command; more are let go when theirs has ended."""
+
+_INLINE_BYTES = 1 << 16
+_REPLY_S = 8.0
+_ROOT = str(Path(handaxe.__file__).parent.parent)
+_PROGRAM = """\
+import sys
+sys.path.append(sys.argv[1])
+from handaxe.host.shell.supervisor import main
+main(int(sys.argv[2]))
+"""
+_KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
+
+
+class Line:
+    """The line to one warden."""
+
+    def __init__(self, talk: socket.socket) -> None:
+        self._talk = talk
+        self.fileno = talk.fileno
+        self.close = talk.close
+        self.warden_pid = 0
+
+    def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str,
+        *,
+        output: int,
+        inherited: Mapping[int, int],
+        is_asked: bool,
+    ) -> None:
+        """Have a program run; `inherited` says which descriptor it finds under which number.
+
+        `is_asked`: it is a shell that says at its end in which directory it stands.
+        """
+        message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited), is_asked))
+        fds = [output, *inherited.values()]
+        if len(message) <= _INLINE_BYTES:
+            self._send(message, fds)
+            return
+        # A long message could have to wait for the other side; a descriptor never does.
+        large = os.memfd_create("handaxe-command", os.MFD_CLOEXEC)
+        try:
+            with os.fdopen(os.dup(large), "wb") as file:
+                file.write(message)
+            self._send(b"large", [*fds, large])
+        finally:
+            os.close(large)
+
+    def stop(self) -> None:
+        """Have the program ended that runs now, with all it started."""
+        with suppress(OSError):
+            self._talk.send(b"stop", socket.MSG_DONTWAIT)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the warden go on, should a command have stopped it."""
+        if self.warden_pid:
+            with suppress(OSError):
+                os.kill(self.warden_pid, signal.SIGCONT)
+
+    def hear(self) -> tuple[Any, ...] | None:
+        """What the warden says; None where it is gone. `BlockingIOError` if it is silent."""
+        try:
+            message = self._talk.recv(1 << 17, socket.MSG_DONTWAIT)
+        except ConnectionError:
+            return None
+        return marshal.loads(message) if message else None  # noqa: S302 - from our own warden
+
+    def _send(self, message: bytes, fds: list[int]) -> None:
+        socket.send_fds(self._talk, [message], fds, socket.MSG_DONTWAIT)
+
+
+class Wardens:
+    """Who can run commands for this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reply_lock = threading.Lock()
+        self._idle: list[Line] = []
+        self._control: socket.socket | None = None
+        self.supervisor_pid = 0
+        self._former: set[int] = set()
+
+    def take(self) -> Line:
+        """A line to a warden that is free; `OSError` where none can be had."""
+        with self._lock:
+            while self._idle:
+                line = self._idle.pop()
+                if _is_alive(line):
+                    return line
+                line.close()
+            return self._new_line()
+
+    def give_back(self, line: Line) -> None:
+        """Its command has ended and left nothing."""
+        with self._lock:
+            if len(self._idle) < MAX_IDLE:
+                self._idle.append(line)
+                return
+        line.close()
+
+    def prod(self, line: Line) -> None:
+        """Let both go on that could be needed for news on this line."""
+        line.wake()
+        if self._control is not None:
+            with suppress(OSError):
+                os.kill(self.supervisor_pid, signal.SIGCONT)
+
+    def end(self, warden_pid: int) -> bool:
+        """End a warden that does not answer, and what it had; blocks. False if that failed."""
+        with self._reply_lock:
+            control = self._control
+            if control is None:
+                return False
+            try:
+                os.kill(self.supervisor_pid, signal.SIGCONT)
+                control.send(marshal.dumps((warden_pid, 0)))
+                if control.recv(64):
+                    return True
+            except OSError:
+                pass
+        with self._lock:
+            self._bury(control)
+        return False
+
+    def shut_down(self) -> None:
+        """Let everybody go; whatever still runs ends."""
+        with self._lock:
+            self._forget()
+
+    def after_fork(self) -> None:
+        """In a child of this process: its copies must not keep the supervisor waiting."""
+        self._lock = threading.Lock()
+        self._reply_lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        for line in self._idle:
+            line.close()
+        self._idle.clear()
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+            self._former.add(self.supervisor_pid)
+
+    def _new_line(self) -> Line:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
+        with theirs:
+            try:
+                self._hand_over(theirs)
+            except BaseException:
+                ours.close()
+                raise
+        return Line(ours)
+
+    def _hand_over(self, theirs: socket.socket) -> None:
+        if self._control is not None:
+            with suppress(ConnectionError):
+                socket.send_fds(self._control, [b"fork"], [theirs.fileno()])
+                return
+            self._bury(self._control)
+        self._control = self._start_supervisor()
+        socket.send_fds(self._control, [b"fork"], [theirs.fileno()])
+
+    def _bury(self, control: socket.socket) -> None:
+        """Somebody killed the supervisor. Its wardens go on by themselves."""
+        control.close()
+        if self._control is control:
+            self._control = None
+            with suppress(OSError):
+                os.kill(self.supervisor_pid, signal.SIGKILL)
+                os.waitpid(self.supervisor_pid, 0)
+
+    def _start_supervisor(self) -> socket.socket:
+        self._former = {pid for pid in self._former if not _has_ended(pid)}
+        ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
+        kept = ("LD_LIBRARY_PATH", "PATH")
+        nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
+        with theirs:
+            self.supervisor_pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, str(os.getpid())],
+                {name: os.environ[name] for name in kept if name in os.environ},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), CONTROL_FD),
+                    nothing,
+                    (os.POSIX_SPAWN_DUP2, 0, 1),
+                    (os.POSIX_SPAWN_DUP2, 0, 2),
+                ],
+                setsid=True,
+                setsigmask=(),
+            )
+        ours.settimeout(_REPLY_S)
+        return ours
+
+
+def _is_alive(line: Line) -> bool:
+    try:
+        line.hear()
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _has_ended(child: int) -> bool:
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except OSError:
+        return True
+
+
+WARDENS = Wardens()
+atexit.register(WARDENS.shut_down)
+os.register_at_fork(after_in_child=WARDENS.after_fork)

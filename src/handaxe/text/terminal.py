@@ -1,0 +1,58 @@
+"""What a program wrote for a terminal, as plain text."""
+
+import re
+
+_SEQUENCES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]?"  # colours, cursor, modes
+    r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles, links
+    r"|\x1b[PX^_][^\x1b\n]*(?:\x1b\\)?"  # device strings
+    r"|\x1b[ -/]*[0-~]?"  # everything shorter
+    r"|\x9b[0-?]*[ -/]*[@-~]?"
+)
+_SPECIAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_OVERSTRUCK = re.compile(r"[^\x08\n]\x08")
+_REDRAWN = re.compile(r"^.*\r(?=[^\r\n])", re.MULTILINE)
+_SILENT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Control bytes that plain text does hold: bell to carriage return, and escape for colours.
+_CONTROLS = bytes(set(range(32)) - set(range(7, 14)) - {27}) + b"\x7f"
+_SAMPLE_BYTES = 1 << 13
+_MAX_CONTROL_SHARE = 0.1
+
+
+def plain_text(raw: bytes) -> str:
+    """The text a reader would have seen at last: no escape sequences, no overwritten progress.
+
+    Bytes that are no UTF-8 become U+FFFD; a character cut in two at either end is left out.
+    """
+    text = _whole_characters(raw).decode("utf-8", "replace")
+    if _SPECIAL.search(text) is None:
+        return text
+    text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
+    if "\b" in text:
+        text = _OVERSTRUCK.sub("", text)
+    if "\r" in text:
+        text = _REDRAWN.sub("", text.replace("\r\n", "\n"))
+    return _SILENT.sub("", text)
+
+
+def is_binary(sample: bytes) -> bool:
+    """Whether these bytes are no text: they hold NUL, or many control characters."""
+    sample = sample[:_SAMPLE_BYTES]
+    if b"\0" in sample:
+        return True
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    return controls > len(sample) * _MAX_CONTROL_SHARE
+
+
+def _whole_characters(raw: bytes) -> bytes:
+    begin = 0
+    while begin < min(3, len(raw)) and raw[begin] & 0xC0 == 0x80:
+        begin += 1
+    end = len(raw)
+    for back in range(1, min(3, len(raw)) + 1):
+        byte = raw[-back]
+        if byte & 0xC0 != 0x80:
+            needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            end = len(raw) - back if needed > back else end
+            break
+    return raw[begin:end]

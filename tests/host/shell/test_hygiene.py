@@ -1,0 +1,309 @@
+"""Nothing of a command outlives it, whatever it does to stay."""
+
+import asyncio
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import handaxe
+from handaxe.contract.shell_faults import CannotStart
+from handaxe.host.shell.wardens import WARDENS
+
+# A process that stays until it is ended, recognisable by its last argument.
+STAY = "python3 -I -S -c 'import time; time.sleep(600)' {mark}"
+DEAF = "python3 -I -S -c 'import signal, time; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(600)' {mark}"
+DAEMON = """python3 -I -S -c '
+import os, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+for fd in (0, 1, 2): os.close(fd)
+time.sleep(600)' {mark}"""
+HOPPER = """python3 -I -S -c '
+import os
+if os.fork(): os._exit(0)
+while True:
+    if os.fork(): os._exit(0)
+    os.setsid()' {mark}"""
+
+LEAVERS = {
+    "a_background_job": STAY + " & echo on",
+    "a_job_that_is_disowned": STAY + " & disown; echo on",
+    "nohup": "nohup " + STAY + " >/dev/null 2>&1 & echo on",
+    "a_session_of_its_own": "setsid " + STAY + " & echo on",
+    "a_forked_session": "setsid -f " + STAY + " ; echo on",
+    "a_daemon": DAEMON + "; echo on",
+    "a_subshell_in_the_background": "( ( " + STAY + " & ) & ) ; echo on",
+    "one_that_ignores_signals": DEAF + " & sleep 0.2; echo on",
+    "a_deaf_one_in_its_own_session": "setsid -f " + DEAF + "; sleep 0.2; echo on",
+    "a_group_of_its_own": "set -m; " + STAY + " & echo on",
+    "a_coprocess": "coproc " + STAY + "; echo on >&2",
+    "a_pipeline_in_the_background": STAY + " | " + STAY + " & echo on",
+    "a_process_substitution": "echo on; : < <(" + STAY + ")",
+    "a_stopped_process": STAY + " & kill -STOP $!; echo on",
+    "one_without_environment": "env -i setsid -f /usr/bin/env " + STAY + "; echo on",
+    "one_that_hops_from_process_to_process": HOPPER + "; sleep 0.1; echo on",
+    "one_with_closed_output": STAY + " >&- 2>&- & echo on",
+    "one_that_holds_the_output": "exec 7>&1; " + STAY + " >/dev/null 2>&1 & echo on",
+    "one_left_by_exec": STAY + " & exec echo on",
+    "one_left_by_a_killed_shell": STAY + " & echo on; kill -9 $$",
+    "eight_busy_deaf_ones": "for i in 1 2 3 4 5 6 7 8; do (trap '' TERM; while :; do :; done; : {mark}) & done; echo on",
+}
+
+
+@pytest.mark.proves("SH-4")
+@pytest.mark.parametrize("text", LEAVERS.values(), ids=LEAVERS)
+async def test_nothing_is_left_when_the_shell_has_ended(bench, mark, living, text):
+    began = time.monotonic()
+    running = await bench.start(text.format(mark=mark))
+    assert await running.wait(20)
+    assert living(mark) == []
+    assert "on" in running.output(1000).head
+    assert running.end.survivors >= 1
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.proves("SH-4")
+@pytest.mark.parametrize("text", LEAVERS.values(), ids=LEAVERS)
+async def test_nothing_is_left_when_a_command_is_stopped(bench, mark, living, text):
+    running = await bench.start(f"{text.format(mark=mark)}; sleep 600")
+    heard = asyncio.Event()
+    running.follow(lambda piece: heard.set())
+    async with asyncio.timeout(20):
+        while not (running.output(100).head or running.end or heard.is_set()):
+            await asyncio.wait([asyncio.create_task(heard.wait())], timeout=0.1)
+        await running.stop()
+    assert living(mark) == []
+    assert running.end.how in {"stopped", "exit", "signal"}
+
+
+async def test_what_ends_soon_by_itself_may_finish(bench):
+    running = await bench.run("echo first > >(cat; echo last)")
+    assert running.output(100).head == "first\nlast\n"
+    assert running.end.survivors == 0
+
+
+@pytest.mark.proves("SH-4")
+async def test_stopping_takes_less_than_two_hundred_milliseconds_beyond_the_machine(bench, mark):
+    running = await bench.start("sleep 600")
+    began = time.monotonic()
+    await running.stop()
+    assert time.monotonic() - began < 0.5
+    assert (running.end.how, running.state.status) == ("stopped", "killed")
+
+
+@pytest.mark.proves("SH-4")
+async def test_a_start_that_is_cancelled_leaves_nothing(bench, mark, living):
+    for delay_s in (0, 0.001, 0.003):
+        task = asyncio.create_task(bench.start(STAY.format(mark=mark)))
+        await asyncio.sleep(delay_s)
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            await task.result().stop()
+    await bench.shell.close()
+    assert living(mark) == []
+
+
+@pytest.mark.proves("SH-4")
+async def test_closing_one_shell_leaves_the_commands_of_another(bench, mark, living):
+    other = bench.another()
+    await bench.start(DEAF.format(mark=mark))
+    stays = await bench.start("sleep 600", shell=other)
+    stays.let_go()
+    await bench.shell.close()
+    assert living(mark) == []
+    assert stays.end is None
+    await other.close()
+    assert stays.end is not None
+
+
+async def test_a_fork_storm_is_ended(bench, mark, living):
+    storm = f"f() {{ [ $1 -gt 7 ] && exec {STAY.format(mark=mark)}; f $(($1+1)) & f $(($1+1)) & wait; }}; f 1 & echo on; sleep 600"
+    running = await bench.start(storm)
+    await asyncio.sleep(0.3)
+    await running.stop()
+    assert living(mark) == []
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "kill -KILL $PPID",
+        "kill -STOP $PPID",
+        "kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID",
+        "S=$(cut -d' ' -f4 /proc/$PPID/stat); kill -STOP $S $PPID",
+        "S=$(cut -d' ' -f4 /proc/$PPID/stat); kill -KILL $S $PPID",
+    ],
+)
+async def test_a_command_that_attacks_its_keepers_is_ended_all_the_same(
+    bench, mark, living, attack
+):
+    running = await bench.start(f"{attack}; {DEAF.format(mark=mark)}")
+    await running.wait(0.3)
+    async with asyncio.timeout(20):
+        await running.stop()
+    assert living(mark) == []
+    # And the next command finds somebody to run it.
+    assert await bench.said("echo fine") == "fine\n"
+
+
+ROOT = Path(handaxe.__file__).parent.parent
+HOST = """
+import asyncio, os, sys
+from pathlib import Path
+from handaxe.contract.ports.shell import ShellCommand
+from handaxe.host.shell.environment import command_environment
+from handaxe.host.shell.local import LocalShell
+
+async def main():
+    shell = LocalShell(Path(sys.argv[1]), environment=command_environment(os.environ))
+    for text in sys.argv[2:]:
+        running = await shell.start(ShellCommand(call_id="c", command=text, cwd="/"))
+        running.let_go()
+    print("ready", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def host(directory: Path, *texts: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOST, str(directory), *texts], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def until_gone(living, mark: str) -> list[str]:
+    ends_at = time.monotonic() + 10
+    while (left := living(mark)) and time.monotonic() < ends_at:
+        time.sleep(0.02)
+    return left
+
+
+@pytest.mark.proves("SH-4")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_when_the_host_dies(tmp_path, mark, living, number):
+    texts = [
+        f"{LEAVERS[name].format(mark=mark)}; sleep 600"
+        for name in ("a_daemon", "a_deaf_one_in_its_own_session", "nohup", "a_stopped_process")
+    ]
+    process = host(tmp_path, *texts, DEAF.format(mark=mark))
+    try:
+        # They have to be there for their end to mean something.
+        ends_at = time.monotonic() + 10
+        while len(living(mark)) < 6 and time.monotonic() < ends_at:
+            time.sleep(0.02)
+    finally:
+        process.send_signal(number)
+        process.wait(20)
+        process.stdout.close()
+    # The host itself has the word in its arguments and is gone by now.
+    assert until_gone(living, mark) == []
+    assert (
+        until_gone(
+            living, f"supervisor import main\nmain(int(sys.argv[2]))\n\0{ROOT}\0{process.pid}\0"
+        )
+        == []
+    )
+
+
+def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(tmp_path, mark, living):
+    fork = "child = os.fork()\n    if not child: __import__('time').sleep(60); os._exit(0)\n    "
+    source = HOST.replace('print("ready"', f'{fork}print(child, flush=True); print("ready"')
+    process = subprocess.Popen(
+        [sys.executable, "-c", source, str(tmp_path), DEAF.format(mark=mark)],
+        stdout=subprocess.PIPE,
+    )
+    child = int(process.stdout.readline())
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        process.kill()
+        process.wait(20)
+        # The child is a copy of the host and has its arguments.
+        left = until_gone(
+            lambda word: [one for one in living(word) if not one.startswith(f"{child} ")], mark
+        )
+        assert left == []
+        assert len(living(mark)) == 1
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.stdout.close()
+
+
+async def test_no_zombies_and_no_descriptors_stay(bench):
+    await bench.run("true")
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(150):
+        running = await bench.run(f"echo {number}; exit {number % 7}")
+        assert running.end.exit_code == number % 7
+        assert running.output(100).head == f"{number}\n"
+    assert len(os.listdir("/proc/self/fd")) <= before
+    assert zombies() == []
+
+
+def zombies() -> list[str]:
+    """Every ended process that waits for this one or for the supervisor to take note of it."""
+    parents = {str(os.getpid()), str(WARDENS.supervisor_pid)}
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent, *_ = status.read_text().rpartition(")")[2].split()
+            if state == "Z" and parent in parents:
+                found.append(status.read_text())
+    return found
+
+
+@pytest.mark.proves("SH-1")
+async def test_a_command_inherits_nothing(bench):
+    with open(os.devnull) as kept:
+        os.set_inheritable(kept.fileno(), True)
+        WARDENS.shut_down()
+        listed = await bench.said("ls /proc/self/fd; cat /proc/self/stat | cut -d' ' -f6; echo $$")
+    *fds, session, shell = listed.split()
+    # Its three, where it says its directory, and what ls itself opens.
+    assert sorted(map(int, fds)) == [0, 1, 2, 3, 250]
+    assert session == shell
+    assert await bench.said("readlink /proc/self/fd/0") == "/dev/null\n"
+
+
+async def test_two_hundred_commands_run_side_by_side(bench):
+    said = await asyncio.gather(*(bench.said(f"sleep 0.2; echo {n}") for n in range(200)))
+    assert said == [f"{n}\n" for n in range(200)]
+
+
+async def test_a_supervisor_that_cannot_come_up_is_told(bench, monkeypatch):
+    WARDENS.shut_down()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(CannotStart):
+        await bench.start("true")
+    monkeypatch.undo()
+    assert await bench.said("echo again") == "again\n"
+
+
+async def test_a_host_without_room_for_a_descriptor_is_told(bench):
+    await bench.run("true")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 4, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        with pytest.raises(CannotStart, match="Too many open files"):
+            await bench.start("true")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+    assert await bench.said("echo again") == "again\n"

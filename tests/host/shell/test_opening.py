@@ -1,0 +1,116 @@
+"""A session's shell by its settings: environment, snapshot, limits, what stays on disk."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from handaxe.contract.ports.shell import ShellCommand
+from handaxe.host.shell.environment import UNATTENDED, command_environment
+from handaxe.host.shell.opening import TASKS, shell_of
+from handaxe.host.shell.retention import prune_outputs
+from handaxe.settings.model import Settings, ShellOptions
+
+
+async def said(shell, text: str) -> str:
+    running = await shell.start(ShellCommand(call_id="c", command=text, cwd="/"))
+    assert await running.wait(30)
+    return running.output(10_000).head
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".bashrc").write_text(
+        "echo noise\n"
+        "alias greet='echo hello from an alias'\n"
+        "shopt -s extglob\n"
+        'shout() { case $1 in @(a|b)) echo "${1^^} $(_inner)";; esac; }\n'
+        "_inner() { echo inside; }\n"
+        "export PATH=$HOME/bin:$PATH\n"
+        "trap 'echo rude' EXIT\n"
+        "PROMPT_COMMAND='echo prompt'\n"
+    )
+    (home / "bin").mkdir()
+    (home / "bin" / "mine").write_text("#!/bin/sh\necho my own program\n")
+    (home / "bin" / "mine").chmod(0o755)
+    return home
+
+
+async def test_a_snapshot_brings_aliases_functions_and_path(tmp_path, home):
+    shell = shell_of(
+        tmp_path / "s" / "1",
+        Settings(shell=ShellOptions(snapshot=True)),
+        {**os.environ, "HOME": str(home)},
+    )
+    try:
+        assert await said(shell, "greet") == "hello from an alias\n"
+        assert await said(shell, "shout a; mine; cd /usr") == "A inside\nmy own program\n"
+        assert await said(shell, "readlink /proc/self/fd/251; echo $HANDAXE_SNAPSHOT") == "\n"
+    finally:
+        await shell.close()
+
+
+async def test_without_a_snapshot_start_up_files_are_not_read(tmp_path, home):
+    inherited = {**os.environ, "HOME": str(home), "BASH_ENV": str(home / ".bashrc")}
+    shell = shell_of(tmp_path / "s" / "1", Settings(), inherited)
+    try:
+        assert await said(shell, "type -t greet shout mine; true") == ""
+    finally:
+        await shell.close()
+
+
+async def test_start_up_files_that_never_end_cost_only_the_snapshot(tmp_path, home, monkeypatch):
+    monkeypatch.setattr("handaxe.host.shell.snapshot.CAPTURE_S", 0.3)
+    (home / ".bashrc").write_text("sleep 600")
+    inherited = {**os.environ, "HOME": str(home)}
+    shell = shell_of(tmp_path / "s" / "1", Settings(shell=ShellOptions(snapshot=True)), inherited)
+    try:
+        assert await said(shell, "echo works") == "works\n"
+    finally:
+        await shell.close()
+
+
+async def test_keys_of_models_are_hidden_from_commands(tmp_path):
+    inherited = {**os.environ, "OPENAI_API_KEY": "sk-1", "HANDAXE_X_KEY": "2", "OTHER_KEY": "3"}
+    settings = Settings(env={"FROM_SETTINGS": "4"})
+    shell = shell_of(tmp_path / "s" / "1", settings, inherited, more={"SESSION": "5"})
+    try:
+        text = "echo $OPENAI_API_KEY/$HANDAXE_X_KEY/$OTHER_KEY/$FROM_SETTINGS/$SESSION"
+        assert await said(shell, text) == "//3/4/5\n"
+    finally:
+        await shell.close()
+
+
+def test_what_keeps_programs_from_asking_holds_whatever_the_user_has_set():
+    made = command_environment({"PAGER": "less", "GIT_PAGER": "delta", "EDITOR": "vim", "X": "1"})
+    assert made == {"X": "1", **UNATTENDED}
+
+
+def test_what_settings_say_wins_over_everything():
+    assert command_environment({"A": "1"}, ["A"], {"A": "2", "PAGER": "mine"})["A"] == "2"
+    assert command_environment({}, [], {"PAGER": "mine"})["PAGER"] == "mine"
+
+
+def test_old_output_goes_first_and_recent_output_stays(tmp_path):
+    now = time.time()
+    for session, age_days in (("a", 40), ("b", 20), ("c", 10), ("d", 0)):
+        (tmp_path / session / TASKS).mkdir(parents=True)
+        path = tmp_path / session / TASKS / "bash_1.output"
+        path.write_bytes(b"x" * 1000)
+        (tmp_path / session / TASKS / "notes.txt").write_text("not output")
+        os.utime(path, (now - age_days * 86_400,) * 2)
+
+    def left() -> str:
+        return "".join(sorted(p.parent.parent.name for p in tmp_path.glob("*/tasks/*.output")))
+
+    assert prune_outputs(tmp_path, TASKS, max_bytes=10_000, max_age_s=30 * 86_400) == 1
+    assert left() == "bcd"
+    assert prune_outputs(tmp_path, TASKS, max_bytes=2000, max_age_s=30 * 86_400) == 1
+    assert left() == "cd"
+    assert prune_outputs(tmp_path, TASKS, max_bytes=0, max_age_s=0) == 1
+    assert left() == "d"
+    assert prune_outputs(tmp_path / "nowhere", TASKS, max_bytes=0, max_age_s=0) == 0
+    assert len(list(tmp_path.glob("*/tasks/notes.txt"))) == 4
