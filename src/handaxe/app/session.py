@@ -11,6 +11,7 @@ import msgspec
 from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
+from handaxe.app.background_work import BackgroundWork, command_facts
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.configuration import Configuration, Given
@@ -47,6 +48,7 @@ from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
@@ -181,6 +183,7 @@ class Session:
             asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
             classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
+            commands=command_facts(offers),
             transcript_path=str(directory / LOG_NAME),
         )
         self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
@@ -189,8 +192,9 @@ class Session:
             lanes=self.settings.max_parallel_calls,
             recall=self._record.log.result_of,
         )
-        resume_state(history, ledger, edits, self.workdir)
-        resume_calls(history, self.id, self._record, self._pipeline)
+        self.jobs: Jobs = offers[Jobs]
+        resume_state(history, ledger, edits, self.workdir, self.jobs)
+        resume_calls(history, self.id, self._record, self._pipeline, self.jobs)
 
     @property
     def settings(self) -> Settings:
@@ -379,6 +383,6 @@ class Session:
         return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
 
 
-def _companions(around: Surroundings) -> tuple[Companion, ...]:  # noqa: ARG001 - none yet
+def _companions(around: Surroundings) -> tuple[Companion, ...]:
     """Everything that opens with a session, in the order it is opened."""
-    return ()
+    return (BackgroundWork(around),)

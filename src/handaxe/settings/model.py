@@ -64,6 +64,28 @@ class SearchOptions(_Options, frozen=True, kw_only=True):
     ] = 20
 
 
+class ShellOptions(_Options, frozen=True, kw_only=True):
+    """How commands run."""
+
+    default_timeout_ms: Annotated[
+        int, msgspec.Meta(ge=1), "How long a command may hold up the model where it says nothing."
+    ] = 120_000
+    max_timeout_ms: Annotated[
+        int, msgspec.Meta(ge=1), "The longest time a command may ask for."
+    ] = 600_000
+    blocking_budget_s: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)] | None,
+        "After so many seconds any command goes on in the background, such as 15; unset: only at "
+        "its timeout.",
+    ] = None
+    carry_directory: Annotated[
+        bool, "A `cd` holds for the next command, as long as it stays in the working directories."
+    ] = True
+    max_background: Annotated[
+        int, msgspec.Meta(ge=1, le=1000), "How much may go on in the background of a session."
+    ] = 40
+
+
 class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     """What may run without a question."""
 
@@ -122,6 +144,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     read: ReadOptions = ReadOptions()
     edit: EditOptions = EditOptions()
     search: SearchOptions = SearchOptions()
+    shell: ShellOptions = ShellOptions()
     permissions: PermissionOptions = PermissionOptions()
     undo: UndoOptions = UndoOptions()
     sandbox: SandboxOptions = SandboxOptions()

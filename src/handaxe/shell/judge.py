@@ -80,11 +80,12 @@ class Rule(Struct, frozen=True):
 
     specifier: str
     source: str | None = None
+    tool: str = "Bash"
 
     @property
     def text(self) -> str:
         """The rule as it is written in settings."""
-        return f"Bash({self.specifier})" if self.specifier else "Bash"
+        return f"{self.tool}({self.specifier})" if self.specifier else self.tool
 
 
 class ShellRules(Struct, frozen=True):
@@ -122,6 +123,7 @@ class Judge(Struct):
     probes: tuple[str, ...] = ()
     uses: list[PathUse] = []
     """Every path that was judged on the way, for a caller that follows links."""
+    operands: list[PathUse] = []
 
     def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
         """The verdict on one part."""
@@ -149,7 +151,7 @@ class Judge(Struct):
         loss = next((found for found in losses if found.form != "redirection"), None)
         if loss is None:
             return granted
-        specifier = granted.rule.removeprefix("Bash").removeprefix("(").removesuffix(")")
+        specifier = granted.rule.partition("(")[2].removesuffix(")")
         pattern = compile_specifier(specifier)
         if not pattern.everything and (not pattern.has_star or names_destruction(pattern.head)):
             return granted
@@ -219,6 +221,8 @@ class Judge(Struct):
         return asked
 
     def _bound_use(self, use: PathUse, text: str, *, known: bool) -> PartDecision | None:
+        if known:
+            self.operands.append(use)
         for path in self._named(use):
             answer = self.path_verdict(path, use.access)
             if answer.verdict == "deny":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.events import CallFinished, CallProgress, CallStarted, Event
+from handaxe.contract.events import CallFinished, CallProgress, CallStarted, Event, JobSaid
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
@@ -50,7 +50,7 @@ class EventLog:
         of calls that only look wait until the event loop has a free moment, so that many of
         them cost one write.
         """
-        if isinstance(event, CallProgress):
+        if isinstance(event, CallProgress | JobSaid):
             return
         if isinstance(event, CallFinished) and event.result.display is not None:
             shown = msgspec.structs.replace(event.result, display=None)

@@ -13,6 +13,9 @@ from handaxe.contract.events import (
     Event,
     FileForgotten,
     FileSeen,
+    JobEnded,
+    JobStarted,
+    JobsTold,
     ModeChanged,
     SessionClosed,
     SessionStarted,
@@ -45,6 +48,7 @@ class History(msgspec.Struct):
     calls: dict[str, CallStarted] = {}
     seen: list[FileSeen | FileForgotten] = []
     edits: list[EditApplied] = []
+    jobs: list[JobStarted | JobEnded | JobsTold] = []
     directory: str | None = None
     mode: str | None = None
     is_closed: bool = False
@@ -73,6 +77,8 @@ class History(msgspec.Struct):
                 self.seen.append(event)
             case EditApplied():
                 self.edits.append(event)
+            case JobStarted() | JobEnded() | JobsTold():
+                self.jobs.append(event)
             case DirectoryChanged():
                 self.directory = event.path
             case ModeChanged():

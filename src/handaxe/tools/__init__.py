@@ -12,12 +12,16 @@ from typing import Any
 from handaxe.contract.tool import Tool
 
 BUILTIN: dict[str, str] = {
+    "Bash": "handaxe.tools.shell.bash",
     "Config": "handaxe.tools.meta.config",
     "Edit": "handaxe.tools.files.edit",
     "Glob": "handaxe.tools.search.glob",
     "Grep": "handaxe.tools.search.grep",
+    "Monitor": "handaxe.tools.shell.monitor",
     "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
+    "TaskOutput": "handaxe.tools.tasks.task_output",
+    "TaskStop": "handaxe.tools.tasks.task_stop",
     "Undo": "handaxe.tools.files.undo",
     "Write": "handaxe.tools.files.write",
 }

@@ -60,7 +60,12 @@ def rule_covers(text: str, request: Request, policy: Policy) -> bool:
     if rule.is_dead:
         return True
     only = _policy_of(text, policy.roots, policy.home, policy.project_root, policy.matches_command)
-    return isinstance(decide(request, only), Deny)
+    if request.command is None:
+        return isinstance(decide(request, only), Deny)
+    from handaxe.runtime.permission.commands import Facts, judge_command
+
+    # Where it cannot be told whether the rule means the command, the hook is better asked.
+    return judge_command(request, only, Facts(cwd=policy.cwd)).rule is not None
 
 
 @lru_cache(maxsize=64)
