@@ -144,8 +144,6 @@ class PlainCommand(RunningCommand):
         self.is_let_go = True
 
     def follow(self, listener):
-        if self._said:
-            listener(bytes(self._said))
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

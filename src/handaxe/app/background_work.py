@@ -1,5 +1,6 @@
 """The shell and the background work of one session: started with the first command."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,9 +57,11 @@ class _FirstUse(Shell):
 
 def local_shell(around: Surroundings) -> Shell:
     """The shell of this machine."""
+    from handaxe.host.shell.environment import command_environment
     from handaxe.host.shell.local import LocalShell
 
-    return LocalShell(around.session_directory / TASKS)
+    environment = command_environment(os.environ, more=around.configuration.settings.env)
+    return LocalShell(around.session_directory / TASKS, environment=environment)
 
 
 def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:

@@ -28,7 +28,7 @@ class JobNotRunning(ToolFault):
         )
 
 
-class TooManyJobs(ToolFault):
+class TooManyTasks(ToolFault):
     """So much goes on in the background that nothing can be added."""
 
     code = "task.too_many"

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
-from handaxe.contract.job_faults import NoTaskNamed, TooManyJobs, UnknownJob
+from handaxe.contract.job_faults import NoTaskNamed, TooManyTasks, UnknownJob
 from handaxe.contract.ports.jobs import Job, JobState
 
 MAX_RUNNING = 40
@@ -45,7 +45,7 @@ class Jobs:
         """Raise a fault if so much runs that nothing may be added."""
         running = self.running()
         if len(running) >= self._max_running:
-            raise TooManyJobs(self._max_running, running)
+            raise TooManyTasks(self._max_running, running)
 
     def named(self, job_id: str | None) -> tuple[JobState, Job | None]:
         """The work a call speaks of, with its state; a fault if there is none."""

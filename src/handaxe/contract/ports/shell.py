@@ -50,6 +50,8 @@ class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
     """Where the shell stood at its end, if it got that far."""
     survivors: int = 0
     """Processes it had left running, which were ended."""
+    notes: tuple[str, ...] = ()
+    """What its confinement refused it, as sentences."""
 
 
 class RunningCommand(Job):

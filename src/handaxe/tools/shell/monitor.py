@@ -1,6 +1,5 @@
 """Monitor: every line a command prints is told to the model while it does something else."""
 
-import asyncio
 import codecs
 import re
 from collections.abc import Callable
@@ -16,10 +15,12 @@ from handaxe.contract.subjects import CommandSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
 from handaxe.tools.shell.faults import BadLinePattern, NothingToWatch
+from handaxe.tools.shell.starting import started_in_background, surely
 
 DEFAULT_TIMEOUT_MS = 300_000
 MAX_TIMEOUT_MS = 3_600_000
 MAX_LINE_CHARS = 2_000
+EARLY_CHARS = 1 << 20
 MAX_PATTERN_CHARS = 500
 MATCHED_CHARS = 500
 """So much of a line is compared with a pattern, so that none can take for ever."""
@@ -79,11 +80,11 @@ class Monitor(Tool[MonitorArgs]):
             cwd=ctx.cwd,
             kind="monitor",
         )
-        running = await ctx[Shell].start(command)
-        running.let_go()
-        jobs = ctx[Jobs]
-        job_id = jobs.add(running)
+        running = await started_in_background(command, ctx)
+        jobs, job_id = ctx[Jobs], running.state.job_id
         lines = _Lines(lambda line: jobs.say(job_id, line), _matcher(args.pattern))
+        # What it said before anybody could listen.
+        lines.take(running.output(EARLY_CHARS).head.encode())
         running.follow(lines.take)
         notes: tuple[str, ...] = ()
         timeout_ms = args.timeout_ms if args.timeout_ms > 0 else DEFAULT_TIMEOUT_MS
@@ -139,7 +140,7 @@ class _Lines:
 async def _watch(running: RunningCommand, lines: _Lines, timeout_s: float | None) -> None:
     """See a watch to its end; one whose time is up is stopped."""
     if not await running.wait(timeout_s):
-        await asyncio.shield(asyncio.ensure_future(running.stop()))
+        await surely(running.stop())
     lines.end()
 
 

@@ -1,9 +1,10 @@
 """A command on its way: waited for, let go, stopped, and where the session stands after it."""
 
 import asyncio
-from collections.abc import Awaitable
+from contextlib import suppress
 
 from handaxe.contract.context import ToolContext
+from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
 from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
@@ -23,6 +24,7 @@ from handaxe.tools.shell.bash.telling import (
     told_of_time_up,
 )
 from handaxe.tools.shell.faults import DirectoryGone, NoPreview
+from handaxe.tools.shell.starting import started_in_background, surely
 
 REPORT_EVERY_S = 0.4
 REPORT_CHARS = 2_000
@@ -47,7 +49,7 @@ class Foreground:
             return await self._wait()
         except asyncio.CancelledError:
             # Even a second cancellation must not leave it running.
-            await _surely(self._running.stop())
+            await surely(self._running.stop())
             cwd = self._ctx.cwd
             raise Stopped(
                 told_of_cancel(self._running, Directories(ran_in=cwd, next=cwd))
@@ -91,7 +93,8 @@ class Foreground:
         if patience.budget_s is not None and patience.budget_s < patience.timeout_s:
             budget = spelled(patience.budget_s)
             why = f"Command did not complete within {budget} and was moved to the background"
-            return self._let_go(why)
+            with suppress(ToolFault):
+                return self._let_go(why)
         timeout = f"{patience.timeout_s:g}s"
         why = (
             f"Command did not complete within its {timeout} timeout and was moved to the background"
@@ -101,13 +104,15 @@ class Foreground:
     async def _give_up(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
         """Wait no longer: it goes on in the background, or ends where that makes no sense."""
         if self._patience.can_move:
-            return self._let_go(why, timed_out_s=timed_out_s)
-        await _surely(self._running.stop())
+            with suppress(ToolFault):
+                return self._let_go(why, timed_out_s=timed_out_s)
+        await surely(self._running.stop())
         cwd = self._ctx.cwd
         waited = timed_out_s if timed_out_s is not None else WAITING_S
         return told_of_time_up(self._running, waited, Directories(ran_in=cwd, next=cwd))
 
     def _let_go(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
+        self._ctx[Jobs].refuse_if_full()
         self._running.let_go()
         self._ctx[Jobs].add(self._running)
         cwd = self._ctx.cwd
@@ -129,10 +134,7 @@ async def in_foreground(command: ShellCommand, patience: Patience, ctx: ToolCont
 
 async def in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
     """Start a command and let it go at once."""
-    ctx[Jobs].refuse_if_full()
-    running = await ctx[Shell].start(command)
-    running.let_go()
-    ctx[Jobs].add(running)
+    running = await started_in_background(command, ctx)
     return told_of_background(running, Directories(ran_in=command.cwd, next=command.cwd))
 
 
@@ -167,14 +169,3 @@ def _moved(ended_in: str | None, ctx: ToolContext) -> Directories:
     place.move(place.root)
     notice = f"Shell cwd was reset to {place.root}"
     return Directories(ran_in=ran_in, next=place.root, notice=notice)
-
-
-async def _surely(work: Awaitable[None]) -> None:
-    """Await something to its end, however often this call is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():
-                raise

@@ -43,7 +43,7 @@ def told_of_end(
     if meaning is not None:
         data["returnCodeInterpretation"] = meaning
     data |= kept
-    notices = [where.notice, _survivors(end)]
+    notices = [where.notice, _survivors(end), *end.notes]
     data["stderr"] = "\n".join(filter(None, notices))
     ended = f"exit code {code}" if is_fine else _bad_end(end)
     trailer = f"[{ended} after {_seconds(end.duration_s)} in {where.ran_in}{_onward(where)}]"
@@ -114,18 +114,24 @@ def _successful(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, 
     if not output.tail:
         return output.head.rstrip("\n"), output, {}
     short = running.output(2 * PREVIEW_CHARS)
-    whole = "" if output.kept_bytes >= output.total_bytes else " (its beginning and its end)"
     text = (
         "<persisted-output>\n"
         f"Output too large ({output.total_bytes:,} bytes, {output.total_lines:,} lines). "
-        f"Full output{whole} saved to: {path}\n"
-        "Read it with offset and limit, or search it with Grep.\n\n"
+        f"{_kept_where(path, output)}\n\n"
         f"Preview (first {len(short.head):,} characters):\n{short.head}\n\n"
         f"[... {_left_out(short):,} characters left out ...]\n\n"
         f"Preview (last {len(short.tail):,} characters):\n{short.tail}\n"
         "</persisted-output>"
     )
     return text, output, {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
+
+
+def _kept_where(path: str, output: CommandOutput) -> str:
+    if not path:
+        return "It could not be kept in a file."
+    whole = "" if output.kept_bytes >= output.total_bytes else " (its beginning and its end)"
+    how = "Read it with offset and limit, or search it with Grep."
+    return f"Full output{whole} saved to: {path}\n{how}"
 
 
 def _failed(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]]:
@@ -148,7 +154,7 @@ def _left_out(output: CommandOutput) -> int:
 
 
 def _where_all_is(running: RunningCommand, output: CommandOutput) -> str:
-    if not output.tail and not output.is_binary:
+    if not running.state.output_path or not (output.tail or output.is_binary):
         return ""
     lines = f"{output.total_lines:,} lines"
     return f"Full output ({lines}) is in: {running.state.output_path}"
