@@ -17,6 +17,7 @@ from handaxe.contract.ports.shell import (
     Shell,
     ShellCommand,
 )
+from handaxe.contract.shell_faults import NoDirectory
 
 
 class PlainShell(Shell):
@@ -27,6 +28,8 @@ class PlainShell(Shell):
         self.started: list[PlainCommand] = []
 
     async def start(self, command: ShellCommand) -> RunningCommand:
+        if not Path(command.cwd).is_dir():
+            raise NoDirectory(command.cwd, "No such file or directory")
         self._directory.mkdir(parents=True, exist_ok=True)
         running = PlainCommand(command, self._directory / f"b{len(self.started) + 1}.output")
         await running.begin()

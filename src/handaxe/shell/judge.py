@@ -140,10 +140,10 @@ class Judge(Struct):
             if decision is not None:
                 return decision
         granted = self._free(part, danger, redirected, text)
-        return self._unless_destructive(granted, losses, text)
+        return self._unless_destructive(granted, losses, part, text)
 
     def _unless_destructive(
-        self, granted: PartDecision, losses: list[Destruction], text: str
+        self, granted: PartDecision, losses: list[Destruction], part: Part, text: str
     ) -> PartDecision:
         """A rule allows a destructive form only if it spells it out."""
         if granted.verdict != "allow" or granted.by != "rule" or granted.rule is None:
@@ -151,10 +151,9 @@ class Judge(Struct):
         loss = next((found for found in losses if found.form != "redirection"), None)
         if loss is None:
             return granted
-        specifier = granted.rule.partition("(")[2].removesuffix(")")
-        pattern = compile_specifier(specifier)
-        if not pattern.everything and (not pattern.has_star or names_destruction(pattern.head)):
-            return granted
+        for rule in self.rules.allow:
+            if _spells_out(rule.specifier) and allows(rule.specifier, part):
+                return self._by_rule(text, rule)
         reason = f"it {loss.reason}, and the allow rule {granted.rule} does not name that form"
         return PartDecision(text, "ask", reason, granted.rule, granted.source, "builtin", "program")
 
@@ -316,9 +315,12 @@ class Judge(Struct):
             return None
         for rule in self.rules.allow:
             if allows(rule.specifier, part):
-                reason = f"the allow rule {rule.text} covers it"
-                return PartDecision(text, "allow", reason, rule.text, rule.source, "rule")
+                return self._by_rule(text, rule)
         return None
+
+    def _by_rule(self, text: str, rule: Rule) -> PartDecision:
+        reason = f"the allow rule {rule.text} covers it"
+        return PartDecision(text, "allow", reason, rule.text, rule.source, "rule")
 
     def _proven(self, part: Part, danger: Danger, text: str) -> PartDecision:
         try:
@@ -358,6 +360,12 @@ class Judge(Struct):
             return None
         reason = "the mode acceptEdits allows edits inside the working directories"
         return PartDecision(text, "allow", reason, by="mode")
+
+
+def _spells_out(specifier: str) -> bool:
+    """Whether a rule names the destructive form it allows, word by word."""
+    pattern = compile_specifier(specifier)
+    return not pattern.everything and (not pattern.has_star or names_destruction(pattern.head))
 
 
 def _critical(losses: list[Destruction], text: str) -> PartDecision | None:

@@ -14,19 +14,6 @@ class CommandFailed(ToolFault):
         super().__init__(text, data=data)
 
 
-class DirectoryGone(ToolFault):
-    """The directory the command would have run in is not there any more."""
-
-    code = "shell.directory_gone"
-
-    def __init__(self, gone: str, now: str) -> None:
-        super().__init__(
-            f"The command was not run: its directory {gone} does not exist any more. "
-            f"Shell cwd was reset to {now}; run the command again if it fits there.",
-            data={"gone": gone, "cwd": now},
-        )
-
-
 class NoPreview(ToolFault):
     """This machine cannot show what a command would change without changing it."""
 

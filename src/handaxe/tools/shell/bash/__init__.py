@@ -11,6 +11,7 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
 from handaxe.contract.ports.shell import Confiner, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
+from handaxe.contract.shell_faults import NoDirectory
 from handaxe.contract.subjects import CommandSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
@@ -66,13 +67,16 @@ class Bash(Tool[BashArgs]):
         from handaxe.tools.shell.bash.patience import patience_for
 
         patience = patience_for(args.command, args.timeout, ctx[Settings].shell)
-        command = await running.checked(_command(args, ctx), ctx)
-        if args.dry_run:
-            result = await running.previewed(command, patience.timeout_s, ctx)
-        elif args.run_in_background:
-            result = await running.in_background(command, ctx)
-        else:
-            result = await running.in_foreground(command, patience, ctx)
+        command = _command(args, ctx)
+        try:
+            if args.dry_run:
+                result = await running.previewed(command, patience.timeout_s, ctx)
+            elif args.run_in_background:
+                result = await running.in_background(command, ctx)
+            else:
+                result = await running.in_foreground(command, patience, ctx)
+        except NoDirectory as fault:
+            result = running.told_of_lost_directory(fault, ctx)
         if result.data and (level := _sandbox_level(args, ctx)) is not None:
             result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})
         return msgspec.structs.replace(result, notes=(*patience.notes, *result.notes))

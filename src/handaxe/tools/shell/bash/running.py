@@ -3,12 +3,15 @@
 import asyncio
 from contextlib import suppress
 
+import msgspec
+
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
 from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
+from handaxe.contract.shell_faults import NoDirectory
 from handaxe.contract.stopping import Stopped
 from handaxe.session.jobs import Jobs
 from handaxe.session.workdir import Workdir, is_inside
@@ -23,7 +26,7 @@ from handaxe.tools.shell.bash.telling import (
     told_of_end,
     told_of_time_up,
 )
-from handaxe.tools.shell.faults import DirectoryGone, NoPreview
+from handaxe.tools.shell.faults import NoPreview
 from handaxe.tools.shell.starting import started_in_background, surely
 
 REPORT_EVERY_S = 0.4
@@ -147,14 +150,16 @@ async def previewed(command: ShellCommand, timeout_s: float, ctx: ToolContext) -
     return told_of_preview(command, found)
 
 
-async def checked(command: ShellCommand, ctx: ToolContext) -> ShellCommand:
-    """The command, if the very directory that was judged is still there."""
+def told_of_lost_directory(fault: NoDirectory, ctx: ToolContext) -> ToolResult:
+    """The result where the directory is gone; the session goes back to its root."""
     place = ctx[Workdir]
-    there = await ctx[Files].look(ctx.cwd)
-    if there is None or there.kind != "directory":
-        place.move(place.root)
-        raise DirectoryGone(ctx.cwd, place.root)
-    return command
+    result = ToolResult.from_fault(fault)
+    if place.current == place.root:
+        return result
+    place.move(place.root)
+    notice = f"Shell cwd was reset to {place.root}"
+    text = f"{result.text} {notice}; run the command again if it fits there."
+    return msgspec.structs.replace(result, text=text, data={"stderr": notice, "cwd": place.root})
 
 
 def _moved(ended_in: str | None, ctx: ToolContext) -> Directories:

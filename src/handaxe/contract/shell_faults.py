@@ -1,0 +1,57 @@
+"""Why a command could not be run; raised by whoever offers the `Shell` port."""
+
+from handaxe.contract.faults import ToolFault
+
+
+class CannotStart(ToolFault):
+    """The machine did not start the shell."""
+
+    code = "shell.cannot_start"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The command was not started: {reason}. Nothing of it ran. Wait for other commands "
+            "to end, or ask for less at once."
+        )
+
+
+class BadCommand(ToolFault):
+    """The command holds what no shell can be given."""
+
+    code = "shell.bad_command"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"The command holds {what}, so no shell can run it. Send it without.")
+
+
+class NoDirectory(ToolFault):
+    """The directory a command should run in cannot be entered."""
+
+    code = "shell.no_directory"
+
+    def __init__(self, cwd: str, reason: str) -> None:
+        super().__init__(
+            f"The command was not started because its directory {cwd!r} cannot be entered: "
+            f"{reason}. Name another directory, or create it with another tool."
+        )
+
+
+class TooManyJobs(ToolFault):
+    """So many commands run in the background already that one more is refused."""
+
+    code = "shell.too_many_jobs"
+
+    def __init__(self, running: int) -> None:
+        super().__init__(
+            f"{running} commands run in the background already, which is the most there may be. "
+            "Stop one that is no longer needed, or wait for one to end."
+        )
+
+
+class ShellClosed(ToolFault):
+    """The session has ended, so no command starts any more."""
+
+    code = "shell.closed"
+
+    def __init__(self) -> None:
+        super().__init__("The session is closing; no command is started any more.")
