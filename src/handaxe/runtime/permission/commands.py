@@ -5,6 +5,8 @@ commands. Here each gets the other's word. `handaxe explain` and the pipeline bo
 they cannot answer differently.
 """
 
+from typing import Literal
+
 import msgspec
 
 from handaxe.contract.decision import Allow, Ask, DecidedPart, Decision, Deny, Loss, RuleProposal
@@ -13,13 +15,15 @@ from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.reasons import PROTECTED
 from handaxe.runtime.permission.rules import Rule
-from handaxe.shell import PathVerdict, SecondOpinion, ShellDecision, ShellRules
+from handaxe.shell import PartDecision, PathVerdict, SecondOpinion, ShellDecision, ShellRules
 from handaxe.shell import Rule as ShellRule
 from handaxe.shell import decide as decide_shell
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
-_LIFTING_MODES = frozenset({"default", "acceptEdits", "auto"})
 CONFINED = "it runs inside the sandbox, and the settings let such commands run without a question"
+_UNANSWERED = "the sandbox does not answer for that"
+_SANDBOX = ShellRule("", tool="sandbox")
+"""Stands for the settings' yes to confined commands: it reaches as far as an allow rule for all."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +42,7 @@ _NO_FACTS = Facts()
 
 def judge_command(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> Decision:
     """The decision on a call that runs a command, part by part; pure, and never raises."""
-    return decision_on(analysis_of(request, policy, facts), request, policy, facts)
+    return decision_on(analysis_of(request, policy, facts), request, policy)
 
 
 def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> ShellDecision:
@@ -54,15 +58,9 @@ def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> S
     )
 
 
-def decision_on(
-    shell: ShellDecision, request: Request, policy: Policy, facts: Facts = _NO_FACTS
-) -> Decision:
+def decision_on(shell: ShellDecision, request: Request, policy: Policy) -> Decision:
     """An analysis as a decision; rules about the call itself may be stricter."""
     decision = _as_decision(shell)
-    if facts.is_confined and policy.mode in _LIFTING_MODES and _may_lift(shell):
-        decision = Allow(
-            CONFINED, "builtin", parts=decision.parts, destructive=decision.destructive
-        )
     whole = decide(msgspec.structs.replace(request, command=None, paths=(), texts=()), policy)
     # A rule about a parameter (`Bash(run_in_background:true)`) speaks of the call, not its text;
     # rules for the whole tool are the analysis's own.
@@ -87,8 +85,9 @@ def decide_command(
     """What the rules say of a bash command, part by part; pure, and never raises."""
     rules = policy.book.command_rules(tool)
     paths_policy = _for_confined(policy) if is_confined else policy
-    asking = rules["ask"]
+    allowing, asking = _for_shell(rules["allow"]), rules["ask"]
     if is_confined:
+        allowing = (*allowing, _SANDBOX)
         asking = tuple(rule for rule in asking if not rule.is_whole_tool)
 
     def path_verdict(path: str, access: Access) -> PathVerdict:
@@ -97,7 +96,7 @@ def decide_command(
     return decide_shell(
         command,
         rules=ShellRules(
-            allow=_for_shell(rules["allow"]),
+            allow=allowing,
             ask=_for_shell(asking),
             deny=_for_shell(rules["deny"]),
         ),
@@ -146,23 +145,15 @@ def _as_decision(shell: ShellDecision) -> Decision:
     is_critical = shell.verdict == "ask" and any(
         part.cause == "critical" for part in shell.parts if part.verdict == "ask"
     )
-    parts = tuple(
-        DecidedPart(
-            text=part.text,
-            verdict=part.verdict,
-            reason=part.reason,
-            rule=part.rule,
-            source=part.source,
-            by=part.by,
-            cause=part.cause,
-        )
-        for part in shell.parts
+    parts = tuple(_as_part(part) for part in shell.parts)
+    said = _as_part(
+        PartDecision("", shell.verdict, shell.reason, shell.rule, shell.source, _by(shell.by))
     )
     return kind(
-        shell.reason,
-        "rule" if shell.by == "rule" else "mode" if shell.by == "mode" else "builtin",
-        shell.rule,
-        PROTECTED if is_critical and shell.source is None else shell.source,
+        said.reason,
+        _by(said.by),
+        said.rule,
+        PROTECTED if is_critical and said.source is None else said.source,
         parts=parts,
         destructive=tuple(
             Loss(
@@ -186,12 +177,28 @@ def _as_decision(shell: ShellDecision) -> Decision:
     )
 
 
-def _may_lift(shell: ShellDecision) -> bool:
-    """Whether nothing but the lack of a rule asks, so that a sandbox may answer."""
-    if shell.verdict != "ask" or any(loss.form != "redirection" for loss in shell.destruction):
-        return False
-    asking = [part for part in shell.parts if part.verdict == "ask"]
-    return all(part.cause == "program" and part.rule is None for part in asking)
+def _as_part(part: PartDecision) -> DecidedPart:
+    reason, rule, by = part.reason, part.rule, part.by
+    if rule == _SANDBOX.text:
+        reason = CONFINED if part.verdict == "allow" else _without_rule(reason)
+        rule, by = None, "builtin"
+    return DecidedPart(
+        text=part.text,
+        verdict=part.verdict,
+        reason=reason,
+        rule=rule,
+        source=part.source,
+        by=by,
+        cause=part.cause,
+    )
+
+
+def _without_rule(reason: str) -> str:
+    return f"{reason.partition(', and the allow rule')[0]}, and {_UNANSWERED}"
+
+
+def _by(word: str) -> Literal["rule", "mode", "builtin"]:
+    return "rule" if word == "rule" else "mode" if word == "mode" else "builtin"
 
 
 def _for_confined(policy: Policy) -> Policy:

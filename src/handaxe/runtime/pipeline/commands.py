@@ -55,7 +55,7 @@ async def rules_word(
         for text in tuple(wanted):
             opinions[text] = await asyncio.to_thread(known.count_commands, text)
         shell = analysis_of(request, among.policy(), facts)
-    decision = decision_on(shell, request, among.policy(), facts)
+    decision = decision_on(shell, request, among.policy())
     return await _after_links(decision, shell, among)
 
 
@@ -66,19 +66,22 @@ async def _after_links(
     from handaxe.runtime.permission.commands import with_word
 
     for use in shell.operands:
-        word = await _word_on(use, among)
-        if word is not None and (word.verdict == "deny" or (word.verdict == "ask" and word.rule)):
+        # What may run anyway is followed wherever it leads, so that no link gets round a rule.
+        word = await _word_on(use, among, beyond=isinstance(decision, Allow))
+        if word is not None and word.rule is not None:
             decision = with_word(decision, use.text, word)
     if isinstance(decision, Allow):
         for use in shell.uses:
             word = await _word_on(use, among)
-            if word is not None and word.verdict != "allow":
+            if word is not None:
                 decision = with_word(decision, use.text, word)
     return decision
 
 
-async def _word_on(use: "PathUse", among: Collaborators) -> "PathVerdict | None":
-    """The word on a file operand that leads elsewhere than its name says; None if none does."""
+async def _word_on(
+    use: "PathUse", among: Collaborators, *, beyond: bool = False
+) -> "PathVerdict | None":
+    """Why a file operand may not be used, if it leads elsewhere than its name says."""
     from handaxe.shell import PathVerdict
 
     if use.path is None:
@@ -94,40 +97,42 @@ async def _word_on(use: "PathUse", among: Collaborators) -> "PathVerdict | None"
         paths = found
     worst: PathVerdict | None = None
     for path in paths:
-        word = _word_on_path(path, use, among)
+        word = _word_on_path(path, use, among, beyond=beyond)
         if word is not None and (worst is None or word.verdict == "deny"):
             worst = word
     return worst
 
 
-def _word_on_path(path: str, use: "PathUse", among: Collaborators) -> "PathVerdict | None":
+def _word_on_path(
+    path: str, use: "PathUse", among: Collaborators, *, beyond: bool
+) -> "PathVerdict | None":
     from handaxe.runtime.permission.commands import verdict_on
 
     policy, files, roots = among.policy(), among.files, among.workdir.roots
     place = _located(path, among)
     if place is None:
         return None
-    is_shared = (
-        use.access == "write" and place.is_final and files.has_name_outside(place.real, roots)
-    )
-    if place.is_final and place.real == path and not is_shared:
+    real = place.real
+    is_shared = use.access == "write" and place.is_final and files.has_name_outside(real, roots)
+    if not place.is_final:
+        # Outside the roots links are followed only where looking is allowed.
+        near = verdict_on(JudgedPath(path=path, real=real, access=use.access), policy)
+        if near.verdict != "allow" and not beyond:
+            return near if real != path else None
+        real = files.locate(real, roots, beyond=True).real
+    if real == path and not is_shared:
         return None
     word = verdict_on(
-        JudgedPath(path=path, real=place.real, access=use.access, hard_link_outside=is_shared),
-        policy,
+        JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_shared), policy
     )
-    if word.verdict == "allow" and not place.is_final:
-        # Outside the roots links are followed only where looking is allowed.
-        real = files.locate(place.real, roots, beyond=True).real
-        word = verdict_on(JudgedPath(path=place.real, real=real, access=use.access), policy)
     return word if word.verdict != "allow" else None
 
 
 def _located(path: str, among: Collaborators) -> Located | None:
     try:
         return among.files.locate(normalize(path), among.workdir.roots)
-    except BadPath:
-        # A loop of links leads nowhere; the command will say so itself.
+    except (BadPath, ValueError):
+        # A loop of links, or no path at all: the command will say so itself.
         return None
 
 

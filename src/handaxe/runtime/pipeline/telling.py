@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from handaxe.contract.call import ToolCall
-from handaxe.contract.decision import Deny
+from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.permission.decide import Policy, Request, decide
 from handaxe.runtime.permission.policy import MatchesCommand, make_policy
@@ -65,7 +65,7 @@ def rule_covers(text: str, request: Request, policy: Policy) -> bool:
     from handaxe.runtime.permission.commands import Facts, judge_command
 
     # Where it cannot be told whether the rule means the command, the hook is better asked.
-    return judge_command(request, only, Facts(cwd=policy.cwd)).rule is not None
+    return not isinstance(judge_command(request, only, Facts(cwd=policy.cwd)), Allow)
 
 
 @lru_cache(maxsize=64)
