@@ -29,7 +29,7 @@ def _plain_shell(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             background_work,
             "local_shell",
-            lambda around: PlainShell(around.session_directory / background_work.TASKS),
+            lambda around, _confiner: PlainShell(around.session_directory / background_work.TASKS),
         )
 
 

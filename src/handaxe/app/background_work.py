@@ -13,15 +13,17 @@ from handaxe.settings.model import Settings
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
+SESSION_VARIABLES = ("HANDAXE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
+"""By these a command knows which session it runs for."""
 
 
 class BackgroundWork(Companion):
     """Offers the shell and the list of what runs."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, confiner: Confiner | None = None) -> None:
         options = around.configuration.settings.shell
         self.jobs = Jobs(around.emit, max_running=options.max_background)
-        self._shell = _FirstUse(around)
+        self._shell = _FirstUse(around, confiner)
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
 
     @property
@@ -38,14 +40,15 @@ class BackgroundWork(Companion):
 class _FirstUse(Shell):
     """A shell that is built when the first command comes."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, confiner: Confiner | None) -> None:
         self._around = around
+        self._confiner = confiner
         self._shell: Shell | None = None
 
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it."""
         if self._shell is None:
-            self._shell = local_shell(self._around)
+            self._shell = local_shell(self._around, self._confiner)
         return await self._shell.start(command)
 
     async def close(self) -> None:
@@ -55,13 +58,17 @@ class _FirstUse(Shell):
             await closing()
 
 
-def local_shell(around: Surroundings) -> Shell:
+def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:
     """The shell of this machine."""
-    from handaxe.host.shell.environment import command_environment
-    from handaxe.host.shell.local import LocalShell
+    from handaxe.host.shell.opening import shell_of
 
-    environment = command_environment(os.environ, more=around.configuration.settings.env)
-    return LocalShell(around.session_directory / TASKS, environment=environment)
+    return shell_of(
+        around.session_directory,
+        around.configuration.settings,
+        os.environ,
+        more=dict.fromkeys(SESSION_VARIABLES, around.session_id),
+        confiner=confiner,
+    )
 
 
 def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:

@@ -84,6 +84,27 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
     max_background: Annotated[
         int, msgspec.Meta(ge=1, le=1000), "How much may go on in the background of a session."
     ] = 40
+    hidden_variables: Annotated[
+        tuple[str, ...],
+        "Variables of the environment that commands do not get; `*` stands for any characters.",
+    ] = (
+        "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY",
+        "GOOGLE_API_KEY", "HANDAXE_*_KEY", "HANDAXE_*_TOKEN", "MISTRAL_API_KEY", "OPENAI_API_KEY",
+        "OPENROUTER_API_KEY",
+    )  # fmt: skip
+    snapshot: Annotated[
+        bool,
+        "Take aliases, functions and PATH from the user's interactive bash, once per session.",
+    ] = False
+    max_output_bytes: Annotated[
+        int, msgspec.Meta(ge=1 << 20), "How much of one command's output is kept on disk."
+    ] = 64 << 20
+    runaway_bytes: Annotated[
+        int, msgspec.Meta(ge=1 << 20), "A command that writes more than this is ended."
+    ] = 5_000_000_000
+    max_kept_bytes: Annotated[
+        int, msgspec.Meta(ge=0), "How much output is kept on disk over all sessions; oldest go."
+    ] = 2 << 30
 
 
 class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):

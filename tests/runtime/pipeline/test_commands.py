@@ -27,7 +27,7 @@ class RefusingShell(Shell):
 
 @pytest.fixture(autouse=True)
 def _nothing_runs(monkeypatch):
-    monkeypatch.setattr(background_work, "local_shell", lambda _: RefusingShell())
+    monkeypatch.setattr(background_work, "local_shell", lambda *_: RefusingShell())
 
 
 @pytest.mark.proves("PM-3", "SH-6")
@@ -137,7 +137,7 @@ async def test_git_looks_only_where_the_repository_names_no_program(project):
         assert (await verdict(session, "ls")).verdict == "allow"
 
 
-@pytest.mark.proves("S4")
+@pytest.mark.proves("PM-4")
 async def test_a_person_is_asked_about_the_whole_command_with_rules_that_would_help(project):
     asked = []
 

@@ -49,6 +49,7 @@ class TaskOutput(Tool[TaskOutputArgs]):
             jobs.was_told(state.job_id)
         new_bytes = jobs.new_bytes(state)
         said = job.tail(min(MAX_CHARS, new_bytes)) if job is not None and new_bytes else ""
+        said = said.rstrip("\n")
         data = {"retrieval_status": retrieval, "task": _task(state, said, new_bytes)}
         return ToolResult(_text(state, retrieval, said, new_bytes), data=data, notes=notes)
 
