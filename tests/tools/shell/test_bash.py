@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
+from handaxe.contract.display import Diff, DiffHunk
 from handaxe.contract.events import CallProgress, JobEnded, JobStarted
+from handaxe.contract.ports.previews import CommandPreviews, Preview
+from handaxe.contract.ports.shell import CommandEnd, CommandOutput
 
 
 @pytest.fixture
@@ -184,6 +187,21 @@ async def test_a_host_that_cancels_its_own_task_is_obeyed(free):
         await call
 
 
+async def test_a_host_that_gives_up_by_its_own_clock_gets_its_timeout(free):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await bash(free, "echo said; sleep 300")
+    assert free.jobs.listed() == []
+
+
+async def test_sleeping_for_background_work_is_answered(free):
+    assert (await bash(free, "sleep 0")).notes == ()
+    begun = await bash(free, "sleep 60", run_in_background=True)
+    (note,) = (await bash(free, "sleep 0; echo x")).notes
+    assert begun.data["backgroundTaskId"] in note
+    assert "no need to sleep" in note
+
+
 @pytest.mark.proves("SH-1")
 async def test_the_directory_carries_over_inside_the_roots_only(free, project, tmp_path):
     (project / "in").mkdir()
@@ -274,6 +292,37 @@ async def test_too_much_background_work_is_refused_and_nothing_is_left_running(p
         # One that cannot move any more ends at its timeout.
         result = await bash(session, "read -t 20 < <(sleep 20)", timeout=300)
         assert result.code == "call.timed_out"
+
+
+class Previews(CommandPreviews):
+    """Tries every command with the same outcome."""
+
+    async def preview(self, command, timeout_s):
+        hunk = DiffHunk(1, 1, 1, 1, ("-a", "+b"))
+        return Preview(
+            output=CommandOutput(
+                head="said\n", tail="", total_bytes=5, total_lines=1, kept_bytes=5
+            ),
+            end=CommandEnd(how="exit", exit_code=0, duration_s=timeout_s),
+            diffs=(Diff("/p/a.txt", (hunk,)),),
+            others=("/p/run.sh becomes executable",),
+            left_out=("/p/node_modules",),
+        )
+
+
+async def test_a_dry_run_shows_the_difference(free):
+    assert (await bash(free, "make", dry_run=True)).code == "shell.no_preview"
+    free._collaborators.offers[CommandPreviews] = Previews()
+    result = await bash(free, "make", dry_run=True)
+    assert result.ok
+    assert result.text == (
+        "Nothing was changed. With exit code 0 the command would change:\n"
+        "--- /p/a.txt\n+++ /p/a.txt\n@@ -1,1 +1,1 @@\n-a\n+b\n"
+        "/p/run.sh becomes executable\nIt printed:\nsaid\nNot looked at: /p/node_modules\n"
+        f"[tried in {free.workdir.root}]"
+    )
+    assert result.data["dryRun"]
+    assert result.data["changedFiles"] == ["/p/a.txt"]
 
 
 def test_a_title_and_a_display_for_people():

@@ -126,7 +126,8 @@ class Pipeline:
                 result = stop.result
             if not activity.is_cancelled:
                 self._finish(admitted, result, began)
-                raise
+                # To the host it is its own cancellation, nothing more special.
+                raise asyncio.CancelledError from stop
             if activity.task is not None:
                 activity.task.uncancel()
         finally:

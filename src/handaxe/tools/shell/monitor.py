@@ -14,6 +14,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import CommandSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
+from handaxe.text.line_patterns import BadLineRegex, line_matcher
 from handaxe.tools.shell.faults import BadLinePattern, NothingToWatch
 from handaxe.tools.shell.starting import started_in_background, surely
 
@@ -22,8 +23,6 @@ MAX_TIMEOUT_MS = 3_600_000
 MAX_LINE_CHARS = 2_000
 EARLY_CHARS = 1 << 20
 MAX_PATTERN_CHARS = 500
-MATCHED_CHARS = 500
-"""So much of a line is compared with a pattern, so that none can take for ever."""
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
 )
@@ -132,7 +131,7 @@ class _Lines:
 
     def _see(self, line: str) -> None:
         line = _ESCAPES.sub("", line.removesuffix("\r").rpartition("\r")[2])
-        if line.strip() and self._fits(line[:MATCHED_CHARS]):
+        if line.strip() and self._fits(line):
             cut = "..." if len(line) > MAX_LINE_CHARS else ""
             self._tell(line[:MAX_LINE_CHARS] + cut)
 
@@ -150,7 +149,6 @@ def _matcher(pattern: str | None) -> Callable[[str], bool]:
     if len(pattern) > MAX_PATTERN_CHARS:
         raise BadLinePattern(pattern[:80], f"it has more than {MAX_PATTERN_CHARS} characters")
     try:
-        compiled = re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BadLinePattern(pattern, str(error)) from None
-    return lambda line: compiled.search(line) is not None
+        return line_matcher(pattern)
+    except BadLineRegex as bad:
+        raise BadLinePattern(pattern, str(bad)) from None

@@ -59,6 +59,9 @@ class Bash(Tool[BashArgs]):
     async def situate(
         self, args: BashArgs, ctx: ToolContext
     ) -> tuple[Effects, tuple[Subject, ...]] | None:
+        if not self.effects_of(args).writes_everything:
+            return None
+        # What is destroyed for good depends on where the working directories are.
         place = ctx[Workdir]
         return _effects(args, ctx.cwd, place.home, place.roots), self.subjects(args)
 
@@ -66,7 +69,7 @@ class Bash(Tool[BashArgs]):
         from handaxe.tools.shell.bash import running
         from handaxe.tools.shell.bash.patience import patience_for
 
-        patience = patience_for(args.command, args.timeout, ctx[Settings].shell)
+        patience = patience_for(args.timeout, ctx[Settings].shell)
         command = _command(args, ctx)
         try:
             if args.dry_run:
@@ -79,7 +82,8 @@ class Bash(Tool[BashArgs]):
             result = running.told_of_lost_directory(fault, ctx)
         if result.data and (level := _sandbox_level(args, ctx)) is not None:
             result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})
-        return msgspec.structs.replace(result, notes=(*patience.notes, *result.notes))
+        notes = (*patience.notes, *_waiting_note(args, ctx), *result.notes)
+        return msgspec.structs.replace(result, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         shown = partial_input.get("description") or partial_input.get("command") or ""
@@ -126,6 +130,15 @@ def _command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
         cwd=ctx.cwd,
         unconfined=args.disable_sandbox and may_leave,
     )
+
+
+def _waiting_note(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
+    """What a model should know that sleeps while something goes on."""
+    running = ctx[Jobs].running() if args.command.lstrip().startswith("sleep") else []
+    if not running or args.run_in_background:
+        return ()
+    listed = ", ".join(state.job_id for state in running)
+    return (f"You are told when background work ends ({listed}); there is no need to sleep.",)
 
 
 def _sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | None:

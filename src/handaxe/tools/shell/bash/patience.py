@@ -12,8 +12,6 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
     budget_s: float | None
     """After so long it goes on in the background, whatever it is."""
-    can_move: bool
-    """Whether it goes on in the background when the time is up; else it is ended."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -22,7 +20,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         return self.timeout_s if self.budget_s is None else min(self.timeout_s, self.budget_s)
 
 
-def patience_for(command: str, timeout_ms: float | None, options: ShellOptions) -> Patience:
+def patience_for(timeout_ms: float | None, options: ShellOptions) -> Patience:
     """The time a command gets; one that asks for more than there is gets the most there is."""
     most = max(options.max_timeout_ms, options.default_timeout_ms)
     notes: tuple[str, ...] = ()
@@ -36,7 +34,6 @@ def patience_for(command: str, timeout_ms: float | None, options: ShellOptions) 
     return Patience(
         timeout_s=wanted / 1000,
         budget_s=options.blocking_budget_s,
-        can_move=can_move(command),
         notes=notes,
     )
 

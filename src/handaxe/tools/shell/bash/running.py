@@ -17,7 +17,7 @@ from handaxe.session.jobs import Jobs
 from handaxe.session.workdir import Workdir, is_inside
 from handaxe.settings.model import Settings
 from handaxe.shell.reach import reach_of
-from handaxe.tools.shell.bash.patience import Patience, spelled
+from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
 from handaxe.tools.shell.bash.previewing import told_of_preview
 from handaxe.tools.shell.bash.telling import (
     Directories,
@@ -106,7 +106,7 @@ class Foreground:
 
     async def _give_up(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
         """Wait no longer: it goes on in the background, or ends where that makes no sense."""
-        if self._patience.can_move:
+        if can_move(self._command):
             with suppress(ToolFault):
                 return self._let_go(why, timed_out_s=timed_out_s)
         await surely(self._running.stop())
