@@ -44,7 +44,7 @@ class RuleProposal(msgspec.Struct, frozen=True):
     """The part of the call it would have allowed, where it is not the whole of it."""
 
 
-class _Word(msgspec.Struct, frozen=True, tag_field="verdict", omit_defaults=True):
+class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
     verdict: ClassVar[Verdict]
 
     reason: str = ""

@@ -187,6 +187,17 @@ def test_a_hook_that_is_meant_for_some_commands_hears_of_those():
         assert rule_covers("Bash(git *)", request, policy) == is_meant, command
 
 
+async def test_the_model_is_told_which_part_and_what_would_help(project):
+    async with Session(project, deny=["Bash(rm:*)"]) as session:
+        asked = await session.call("Bash", command="ls && npm run lint")
+        assert asked.text == (
+            "The command needs a yes: npm is not in the read-only set (in `npm run lint`). What would "
+            "let it run without one: the allow rule Bash(npm run lint *). Nobody is here to ask."
+        )
+        denied = await session.call("Bash", command="rm a")
+        assert denied.text == "The command was denied: the deny rule Bash(rm:*) covers it."
+
+
 async def test_a_link_outside_leads_round_no_rule(project, tmp_path):
     (tmp_path / "far").mkdir()
     (tmp_path / "far/key").write_text("x")

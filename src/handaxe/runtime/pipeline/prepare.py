@@ -23,7 +23,7 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.commands import rules_word
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
-from handaxe.runtime.pipeline.voices import is_open, joined, proposals_with
+from handaxe.runtime.pipeline.voices import is_open, joined, proposals_with, sentence_of
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -293,7 +293,7 @@ async def _settle(
     if isinstance(decision, Allow):
         return decision
     if isinstance(decision, Deny):
-        raise Refused(Denied(decision.reason), decision)
+        raise Refused(Denied(sentence_of(decision)), decision)
     if among.hooks.watches("PermissionRequest") and not heard.were_asked:
         word = await _ask_hooks(decision, parsed, heard, among)
         if word is not None:
@@ -313,7 +313,7 @@ async def _settle(
     answer = await _classified(question, decision, among)
     if answer is None:
         if among.asker is None or not among.asker.is_there:
-            raise Refused(Asked(f"{decision.reason} Nobody is here to ask."), decision)
+            raise Refused(Asked(f"{sentence_of(decision)} Nobody is here to ask."), decision)
         among.emit(
             CallAsked(
                 call_id=call_id, tool=question.tool, reason=decision.reason, rule=decision.rule

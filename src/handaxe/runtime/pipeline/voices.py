@@ -6,6 +6,7 @@ from handaxe.contract.decision import Allow, Ask, Decision, RuleProposal
 from handaxe.runtime.hooks.outcome import strictest
 from handaxe.runtime.permission.decide import Policy, Request, is_binding
 from handaxe.runtime.permission.proposals import proposals_for
+from handaxe.runtime.permission.reasons import shown
 
 
 def joined(
@@ -39,3 +40,16 @@ def proposals_with(
     if is_binding(decision):
         return ()
     return decision.proposals if request.command else proposals_for(request, policy)
+
+
+def sentence_of(decision: Decision) -> str:
+    """Why a call may not just run, for the model; of a command the part, and what would help."""
+    if not decision.parts:
+        return decision.reason
+    verb = "was denied" if decision.verdict == "deny" else "needs a yes"
+    part = next((p for p in decision.parts if p.reason == decision.reason), None)
+    is_one_of_many = part is not None and len(decision.parts) > 1
+    about = f" (in `{shown(part.text)}`)" if part is not None and is_one_of_many else ""
+    rules = " and ".join(shown(proposal.rule) for proposal in decision.proposals)
+    remedy = f" What would let it run without one: the allow rule {rules}." if rules else ""
+    return f"The command {verb}: {decision.reason}{about}.{remedy}"
