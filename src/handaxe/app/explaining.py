@@ -8,17 +8,16 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.decision import Decision
 from handaxe.contract.faults import BadPath
 from handaxe.contract.subjects import PathSubject, TextSubject
-from handaxe.runtime.permission.commands import decide_command
+from handaxe.runtime.permission.commands import Facts, judge_command
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
 from handaxe.runtime.permission.families import COMMAND_TOOLS, Behaviour, canonical_name
 from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.workdir import Workdir
-from handaxe.shell import SecondOpinion, ShellDecision
+from handaxe.shell import SecondOpinion
 from handaxe.text.coercion import InputProblems, read_input
 from handaxe.tools import loaders
 
@@ -83,37 +82,10 @@ def explain(
 ) -> dict[str, Any]:
     """The verdict on a call with its parts and reasons."""
     if canonical_name(tool) in COMMAND_TOOLS and isinstance(call_input.get("command"), str):
-        command: str = call_input["command"]
-        forbidden = decide(Request(tool=tool, texts=(), input=call_input), policy)
-        shell = decide_command(
-            command,
-            policy,
-            cwd=workdir.current,
-            git_clean=git_clean,
-            second_opinion=second_opinion,
-        )
-        return _of_command(shell, forbidden)
+        facts = Facts(cwd=workdir.current, git_clean=git_clean, second_opinion=second_opinion)
+        request = Request(tool=tool, input=call_input, command=call_input["command"])
+        return judge_command(request, policy, facts).to_json()
     return _of_call(tool, call_input, policy, workdir)
-
-
-def _of_command(shell: ShellDecision, whole: Decision) -> dict[str, Any]:
-    answer = {
-        "verdict": shell.verdict,
-        "by": shell.by,
-        "rule": shell.rule,
-        "source": shell.source,
-        "reason": shell.reason,
-        "parts": msgspec.to_builtins(shell.parts),
-        "destructive": msgspec.to_builtins(shell.destruction),
-        "proposals": msgspec.to_builtins(shell.proposals),
-    }
-    # A rule about a parameter (`Bash(run_in_background:true)`) speaks of the call, not its text.
-    is_stricter = whole.rule is not None and (whole.verdict, shell.verdict) in {
-        ("deny", "allow"),
-        ("deny", "ask"),
-        ("ask", "allow"),
-    }
-    return {**answer, **whole.to_json()} if is_stricter else answer
 
 
 def _of_call(

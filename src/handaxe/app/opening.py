@@ -1,5 +1,6 @@
 """Everything that opens with a session, in the order it is opened."""
 
+from handaxe.app.background_work import BackgroundWork
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.memory import Memory
 from handaxe.storage.sessions import History
@@ -10,7 +11,8 @@ class Companions:
 
     def __init__(self, around: Surroundings, history: History) -> None:
         self.memory = Memory(around, history)
-        self.all: tuple[Companion, ...] = (self.memory,)
+        self.background = BackgroundWork(around)
+        self.all: tuple[Companion, ...] = (self.memory, self.background)
 
     async def close(self) -> None:
         """End them, the last opened first."""

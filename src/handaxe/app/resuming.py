@@ -9,17 +9,20 @@ from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir, is_inside
 from handaxe.storage.sessions import History
 
 
 def resume_state(
-    history: History, ledger: ReadLedger, edits: AppliedEdits, workdir: Workdir
+    history: History, ledger: ReadLedger, edits: AppliedEdits, workdir: Workdir, jobs: Jobs
 ) -> None:
     """Take over what the session knew: seen files, edits made, where it stood."""
     for seen in history.seen:
         ledger.replay(seen)
+    for job in history.jobs:
+        jobs.replay(job)
     for edit in history.edits:
         edits.replay(edit)
     directory = history.directory
@@ -27,8 +30,10 @@ def resume_state(
         workdir.current = directory
 
 
-def resume_calls(history: History, session_id: str, record: Record, pipeline: Pipeline) -> None:
-    """Know the calls that were made; those that were cut off get the result they lack."""
+def resume_calls(
+    history: History, session_id: str, record: Record, pipeline: Pipeline, jobs: Jobs
+) -> None:
+    """Know the calls that were made; what was cut off gets the end it lacks."""
     if history.started is None and not history.calls:
         return
     record.is_started = True
@@ -43,3 +48,4 @@ def resume_calls(history: History, session_id: str, record: Record, pipeline: Pi
         cut_off = ToolResult.from_fault(Cancelled(started=True))
         result = msgspec.structs.replace(cut_off, id=call.call_id, tool=call.tool)
         record.emit(CallFinished(call_id=call.call_id, result=result))
+    jobs.close_lost()

@@ -11,6 +11,7 @@ import msgspec
 from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
+from handaxe.app.background_work import command_facts
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
@@ -56,6 +57,7 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.jobs import Jobs
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
@@ -208,6 +210,7 @@ class Session:
             asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
             classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
+            commands=command_facts(offers),
             transcript_path=str(directory / LOG_NAME),
         )
         caller.join(self._collaborators)
@@ -220,8 +223,9 @@ class Session:
             lanes=self.settings.max_parallel_calls,
             recall=self._record.log.result_of,
         )
-        resume_state(history, ledger, edits, self.workdir)
-        resume_calls(history, self.id, self._record, self._pipeline)
+        self.jobs: Jobs = offers[Jobs]
+        resume_state(history, ledger, edits, self.workdir, self.jobs)
+        resume_calls(history, self.id, self._record, self._pipeline, self.jobs)
 
     @property
     def settings(self) -> Settings:

@@ -17,7 +17,7 @@ class ToolContext:
     `uses` (always there) or `may_use` (there if the host offers it) can be had.
     """
 
-    __slots__ = ("_allowed", "_offers", "_report", "call_id")
+    __slots__ = ("_allowed", "_offers", "_report", "call_id", "cwd")
 
     def __init__(
         self,
@@ -25,8 +25,11 @@ class ToolContext:
         offers: Mapping[type[Any], Any],
         allowed: frozenset[type[Any]],
         report: Callable[[str], None],
+        cwd: str = "/",
     ) -> None:
         self.call_id = call_id
+        self.cwd = cwd
+        """Where the session stood when the call was judged; a command has to run right there."""
         self._offers = offers
         self._allowed = allowed
         self._report = report

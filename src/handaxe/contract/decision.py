@@ -11,6 +11,39 @@ Verdict = Literal["allow", "ask", "deny"]
 Remember = Literal["once", "session", "project", "always"]
 
 
+class DecidedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The word on one part of a call: one command of several."""
+
+    text: str
+    verdict: Verdict
+    reason: str
+    rule: str | None = None
+    source: str | None = None
+    by: str = "builtin"
+    cause: str = ""
+    """What a question is about; only `program` could be settled by an allow rule."""
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """One destructive form in a command, with what it destroys in plain words."""
+
+    text: str
+    form: str
+    reason: str
+    critical: bool = False
+    paths: tuple[str, ...] = ()
+
+
+class RuleProposal(msgspec.Struct, frozen=True):
+    """A rule that would have allowed the call, with examples of its reach."""
+
+    rule: str
+    would_match: tuple[str, ...]
+    would_not_match: tuple[str, ...]
+    for_part: str = ""
+    """The part of the call it would have allowed, where it is not the whole of it."""
+
+
 class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
     verdict: ClassVar[Verdict]
 
@@ -18,16 +51,25 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
     by: DecidedBy = "callback"
     rule: str | None = None
     source: str | None = None
+    parts: tuple[DecidedPart, ...] = ()
+    """Of a command: the word on each of its parts."""
+    destructive: tuple[Loss, ...] = ()
+    proposals: tuple[RuleProposal, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The decision as it stands in a result object."""
-        return {
+        """The decision as it stands in a result object and as `handaxe explain` shows it."""
+        plain: dict[str, Any] = {
             "verdict": self.verdict,
             "by": self.by,
             "rule": self.rule,
             "source": self.source,
             "reason": self.reason,
         }
+        if self.parts:
+            plain["parts"] = msgspec.to_builtins(self.parts)
+            plain["destructive"] = msgspec.to_builtins(self.destructive)
+            plain["proposals"] = msgspec.to_builtins(self.proposals)
+        return plain
 
 
 class Allow(_Word, frozen=True, tag="allow"):
@@ -56,14 +98,6 @@ class Deny(_Word, frozen=True, tag="deny"):
 
 
 Decision = Allow | Ask | Deny
-
-
-class RuleProposal(msgspec.Struct, frozen=True):
-    """A rule that would have allowed the call, with examples of its reach."""
-
-    rule: str
-    would_match: tuple[str, ...]
-    would_not_match: tuple[str, ...]
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):

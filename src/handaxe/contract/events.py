@@ -16,6 +16,7 @@ from handaxe.contract.messages import (
     Usage,
     UserMessage,
 )
+from handaxe.contract.ports.jobs import JobState
 from handaxe.contract.result import ToolResult
 from handaxe.contract.todo import Todo
 
@@ -147,6 +148,32 @@ class DirectoryChanged(_Event, frozen=True, tag="directory_changed", kw_only=Tru
     path: str
 
 
+class JobStarted(_Event, frozen=True, tag="job_started", kw_only=True):
+    """Something goes on in the background."""
+
+    job: JobState
+
+
+class JobEnded(_Event, frozen=True, tag="job_ended", kw_only=True):
+    """Background work is over; exactly one per `JobStarted`, after a restart at the latest."""
+
+    job: JobState
+    summary: str
+
+
+class JobSaid(_Event, frozen=True, tag="job_said", kw_only=True):
+    """A watched command printed a line; shown and told to the model, not logged."""
+
+    job_id: str
+    line: str
+
+
+class JobsTold(_Event, frozen=True, tag="jobs_told", kw_only=True):
+    """The model was told of the end of these jobs."""
+
+    job_ids: tuple[str, ...]
+
+
 class ModeChanged(_Event, frozen=True, tag="mode_changed", kw_only=True):
     """The permission mode was switched."""
 
@@ -256,6 +283,10 @@ Event = (
     | FileForgotten
     | EditApplied
     | DirectoryChanged
+    | JobStarted
+    | JobEnded
+    | JobSaid
+    | JobsTold
     | ModeChanged
     | TodosChanged
     | BriefChanged

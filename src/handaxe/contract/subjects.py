@@ -25,4 +25,13 @@ class TextSubject(msgspec.Struct, frozen=True):
     text: str
 
 
-Subject = PathSubject | TextSubject
+class CommandSubject(msgspec.Struct, frozen=True):
+    """A shell command: read part by part, judged by Bash rules and by the paths it names."""
+
+    command: str
+    shell: Literal["bash"] = "bash"
+    unconfined: bool = False
+    """Asked to run outside the sandbox."""
+
+
+Subject = PathSubject | TextSubject | CommandSubject

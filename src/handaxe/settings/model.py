@@ -74,6 +74,8 @@ class ToolSearchOptions(_Options, frozen=True, kw_only=True):
     limit_chars: Annotated[
         int, msgspec.Meta(ge=0), "How long the definitions of all tools may be, in characters."
     ] = 16_000
+
+
 class ShellOptions(_Options, frozen=True, kw_only=True):
     """How commands run."""
 

@@ -47,6 +47,8 @@ class ShellDecision(Struct, frozen=True):
     problems: list[str] = []
     uses: list[PathUse] = []
     """Paths the verdict rests on; check them again, links resolved, before running."""
+    operands: list[PathUse] = []
+    """Every file operand; a rule that forbids one holds for where its links lead, too."""
 
 
 def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
@@ -191,6 +193,7 @@ class _Session:
             proposals=proposals,
             problems=[problem.message for problem in script.problems],
             uses=list(dict.fromkeys(self._judge.uses)),
+            operands=list(dict.fromkeys(self._judge.operands)),
         )
 
 

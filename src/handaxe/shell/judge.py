@@ -80,11 +80,12 @@ class Rule(Struct, frozen=True):
 
     specifier: str
     source: str | None = None
+    tool: str = "Bash"
 
     @property
     def text(self) -> str:
         """The rule as it is written in settings."""
-        return f"Bash({self.specifier})" if self.specifier else "Bash"
+        return f"{self.tool}({self.specifier})" if self.specifier else self.tool
 
 
 class ShellRules(Struct, frozen=True):
@@ -122,6 +123,7 @@ class Judge(Struct):
     probes: tuple[str, ...] = ()
     uses: list[PathUse] = []
     """Every path that was judged on the way, for a caller that follows links."""
+    operands: list[PathUse] = []
 
     def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
         """The verdict on one part."""
@@ -138,10 +140,10 @@ class Judge(Struct):
             if decision is not None:
                 return decision
         granted = self._free(part, danger, redirected, text)
-        return self._unless_destructive(granted, losses, text)
+        return self._unless_destructive(granted, losses, part, text)
 
     def _unless_destructive(
-        self, granted: PartDecision, losses: list[Destruction], text: str
+        self, granted: PartDecision, losses: list[Destruction], part: Part, text: str
     ) -> PartDecision:
         """A rule allows a destructive form only if it spells it out."""
         if granted.verdict != "allow" or granted.by != "rule" or granted.rule is None:
@@ -149,10 +151,9 @@ class Judge(Struct):
         loss = next((found for found in losses if found.form != "redirection"), None)
         if loss is None:
             return granted
-        specifier = granted.rule.removeprefix("Bash").removeprefix("(").removesuffix(")")
-        pattern = compile_specifier(specifier)
-        if not pattern.everything and (not pattern.has_star or names_destruction(pattern.head)):
-            return granted
+        for rule in self.rules.allow:
+            if _spells_out(rule.specifier) and allows(rule.specifier, part):
+                return self._by_rule(text, rule)
         reason = f"it {loss.reason}, and the allow rule {granted.rule} does not name that form"
         return PartDecision(text, "ask", reason, granted.rule, granted.source, "builtin", "program")
 
@@ -219,6 +220,8 @@ class Judge(Struct):
         return asked
 
     def _bound_use(self, use: PathUse, text: str, *, known: bool) -> PartDecision | None:
+        if known:
+            self.operands.append(use)
         for path in self._named(use):
             answer = self.path_verdict(path, use.access)
             if answer.verdict == "deny":
@@ -312,9 +315,12 @@ class Judge(Struct):
             return None
         for rule in self.rules.allow:
             if allows(rule.specifier, part):
-                reason = f"the allow rule {rule.text} covers it"
-                return PartDecision(text, "allow", reason, rule.text, rule.source, "rule")
+                return self._by_rule(text, rule)
         return None
+
+    def _by_rule(self, text: str, rule: Rule) -> PartDecision:
+        reason = f"the allow rule {rule.text} covers it"
+        return PartDecision(text, "allow", reason, rule.text, rule.source, "rule")
 
     def _proven(self, part: Part, danger: Danger, text: str) -> PartDecision:
         try:
@@ -354,6 +360,12 @@ class Judge(Struct):
             return None
         reason = "the mode acceptEdits allows edits inside the working directories"
         return PartDecision(text, "allow", reason, by="mode")
+
+
+def _spells_out(specifier: str) -> bool:
+    """Whether a rule names the destructive form it allows, word by word."""
+    pattern = compile_specifier(specifier)
+    return not pattern.everything and (not pattern.has_star or names_destruction(pattern.head))
 
 
 def _critical(losses: list[Destruction], text: str) -> PartDecision | None:

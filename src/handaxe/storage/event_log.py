@@ -17,6 +17,7 @@ from handaxe.contract.events import (
     CallProgress,
     CallStarted,
     Event,
+    JobSaid,
     UserSaid,
 )
 from handaxe.contract.result import ToolResult
@@ -57,7 +58,7 @@ class EventLog:
         of calls that only look wait until the event loop has a free moment, so that many of
         them cost one write.
         """
-        if isinstance(event, CallProgress):
+        if isinstance(event, CallProgress | JobSaid):
             return
         if isinstance(event, CallFinished) and event.result.display is not None:
             shown = msgspec.structs.replace(event.result, display=None)

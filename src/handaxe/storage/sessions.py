@@ -17,6 +17,9 @@ from handaxe.contract.events import (
     Event,
     FileForgotten,
     FileSeen,
+    JobEnded,
+    JobStarted,
+    JobsTold,
     ModeChanged,
     SessionClosed,
     SessionStarted,
@@ -54,6 +57,7 @@ class History(msgspec.Struct):
     edits: list[EditApplied] = []
     said: list[UserSaid | AssistantSaid | AssistantEnded | Compacted] = []
     """The conversation since it was last made shorter; results are looked up by their ids."""
+    jobs: list[JobStarted | JobEnded | JobsTold] = []
     directory: str | None = None
     mode: str | None = None
     todos: TodosChanged | None = None
@@ -85,6 +89,8 @@ class History(msgspec.Struct):
                 self.seen.append(event)
             case EditApplied():
                 self.edits.append(event)
+            case JobStarted() | JobEnded() | JobsTold():
+                self.jobs.append(event)
             case UserSaid() | AssistantSaid() | AssistantEnded():
                 self.said.append(event)
             case Compacted():

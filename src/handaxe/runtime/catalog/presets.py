@@ -7,7 +7,7 @@ from handaxe.text.near_names import nearest
 
 PRESETS: dict[str, tuple[str, ...] | None] = {
     "read-only": ("Glob", "Grep", "Read"),
-    "simple": ("Read", "Edit"),
+    "simple": ("Bash", "Read", "Edit"),
     "edit": ("Glob", "Grep", "Read", "Write", "Edit", "NotebookEdit"),
     "full": None,
 }

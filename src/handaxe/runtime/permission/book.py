@@ -145,12 +145,18 @@ class RuleBook:
         return self._deny.blanket(canonical_name(tool)) or self._deny.blanket(tool)
 
     def command_rules(self, tool: str = "Bash") -> dict[Behaviour, tuple[Rule, ...]]:
-        """The rules for commands, for whoever reads commands; whole-tool rules included."""
+        """The rules for commands, for whoever reads commands; whole-tool rules included.
+
+        Every tool that runs commands goes by Bash's rules, and by its own beside them.
+        """
         found: dict[Behaviour, tuple[Rule, ...]] = {}
         for chapter in (self._deny, self._ask, self._allow):
-            whole = chapter.blanket(tool)
-            scoped = chapter.scoped.get(tool, ())
-            found[chapter.behaviour] = (whole, *scoped) if whole is not None else tuple(scoped)
+            rules: list[Rule] = []
+            for name in dict.fromkeys((tool, "Bash")):
+                whole = chapter.blanket(name)
+                rules += [whole] if whole is not None else []
+                rules += chapter.scoped.get(name, ())
+            found[chapter.behaviour] = tuple(dict.fromkeys(rules))
         return found
 
     @cached_property

@@ -29,5 +29,7 @@ class Request(msgspec.Struct, frozen=True):
     paths: tuple[JudgedPath, ...] = ()
     texts: tuple[str, ...] = ()
     input: dict[str, Any] = {}
+    command: str | None = None
+    """The shell command the call would run; read by `commands`."""
     confined: bool = True
     """Whether the call changes nothing but the paths it names; False for unknown effects."""

@@ -10,11 +10,23 @@ from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.deferral import Deferral
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.decide import Policy
 from handaxe.session.workdir import Workdir
+
+
+class CommandFacts(msgspec.Struct, frozen=True):
+    """What the machine knows of commands that their text does not say."""
+
+    count_commands: Callable[[str], int | None] | None = None
+    """A second reader, asked in a thread before a compound command is allowed for its content."""
+    is_git_clean: Callable[[str], bool] = lambda _: True
+    """Whether the repository around a directory configures no program that git would run."""
+    is_confined: Callable[[CommandSubject], bool] = lambda _: False
+    """Whether a command will run inside a sandbox that may answer for it."""
 
 
 class Collaborators(msgspec.Struct):
@@ -38,6 +50,7 @@ class Collaborators(msgspec.Struct):
     checkpoints: Checkpoints | None = None
     opening: Callable[[], Awaitable[None]] | None = None
     """What every call waits for before it goes on: hooks that are told of the session's start."""
+    commands: CommandFacts = CommandFacts()
     transcript_path: str = ""
     """Where the session's log is, for hooks."""
     agent_id: str | None = None

@@ -17,6 +17,7 @@ from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.contract.faults import BadInput, Cancelled, ToolFault
 from handaxe.contract.result import ToolResult
+from handaxe.contract.stopping import Stopped
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed, parse
@@ -129,11 +130,14 @@ class Pipeline:
             if activity.is_cancelled:
                 # The tool stopped itself; take delivery of the cancellation here, not later.
                 await asyncio.sleep(0)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as stop:
             result = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            if isinstance(stop, Stopped):
+                result = stop.result
             if not activity.is_cancelled:
                 self._finish(admitted, result, began)
-                raise
+                # To the host it is its own cancellation, nothing more special.
+                raise asyncio.CancelledError from stop
             if activity.task is not None:
                 activity.task.uncancel()
         finally:

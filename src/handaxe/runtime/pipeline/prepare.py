@@ -11,18 +11,19 @@ import msgspec
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, Decision, Deny, PermissionRequest
 from handaxe.contract.display import Display
 from handaxe.contract.events import CallAsked, CallDecided, CallProgress
 from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
 from handaxe.contract.ports.files import Files
-from handaxe.contract.subjects import Access, PathSubject, TextSubject
-from handaxe.runtime.hooks.outcome import Outcome, strictest
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_binding
-from handaxe.runtime.permission.proposals import proposals_for
+from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextSubject
+from handaxe.runtime.hooks.outcome import Outcome
+from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.commands import rules_word
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
+from handaxe.runtime.pipeline.voices import is_open, joined, proposals_with, sentence_of
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -198,7 +199,7 @@ def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext
     def report(text: str) -> None:
         emit(CallProgress(call_id=call_id, tool=tool.name, text=text))
 
-    return grants, ToolContext(call_id, offers, tool.reach, report)
+    return grants, ToolContext(call_id, offers, tool.reach, report, among.workdir.current)
 
 
 async def _validates(parsed: Parsed, ctx: ToolContext) -> bool:
@@ -234,7 +235,7 @@ async def _permit(
     judged = _judged_paths(parsed, among)
     tools_word = await parsed.tool.decide(parsed.args, ctx)
     request = _request(parsed, judged)
-    decision = _decide(request, tools_word, hooks_word, among)
+    decision = joined(await rules_word(request, parsed, ctx, among), tools_word, hooks_word)
     decision = await _settle(decision, request, parsed, ctx, heard, among)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
     for spelling, place in parsed.places.items():
@@ -246,7 +247,7 @@ async def _permit(
         # The places themselves are settled; what is left is where they lead.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         request = _request(parsed, farther)
-        decision = _decide(request, tools_word, hooks_word, among)
+        decision = joined(decide(request, among.policy()), tools_word, hooks_word)
         decision = await _settle(decision, request, parsed, ctx, heard, among)
     return decision
 
@@ -275,34 +276,9 @@ def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
         paths=paths,
         texts=tuple(s.text for s in parsed.subjects if isinstance(s, TextSubject)),
         input=plain(parsed.call.input),
+        command=next((s.command for s in parsed.subjects if isinstance(s, CommandSubject)), None),
         confined=not parsed.effects.writes_everything,
     )
-
-
-def _decide(
-    request: Request,
-    tools_word: Decision | None,
-    hooks_word: Decision | None,
-    among: Collaborators,
-) -> Decision:
-    """Rules first; a tool or a hook may be stricter, or say yes where no rule speaks."""
-    decision = decide(request, among.policy())
-    for word, by in ((tools_word, "tool"), (hooks_word, "hook")):
-        if word is None:
-            continue
-        spoken = msgspec.structs.replace(word, by=by)
-        if isinstance(spoken, Allow):
-            if _is_open(decision):
-                decision = spoken
-        else:
-            decision = strictest(decision, spoken) or decision
-    return decision
-
-
-def _is_open(decision: Decision) -> bool:
-    """Whether a hook's yes is an answer: nobody asks but a default."""
-    is_default = isinstance(decision, Ask) and decision.by not in {"tool", "hook"}
-    return is_default and not is_binding(decision)
 
 
 async def _preview(parsed: Parsed, ctx: ToolContext) -> Display | None:
@@ -324,7 +300,7 @@ async def _settle(
     if isinstance(decision, Allow):
         return decision
     if isinstance(decision, Deny):
-        raise Refused(Denied(decision.reason), decision)
+        raise Refused(Denied(sentence_of(decision)), decision)
     if among.hooks.watches("PermissionRequest") and not heard.were_asked:
         word = await _ask_hooks(decision, parsed, heard, among)
         if word is not None:
@@ -336,23 +312,27 @@ async def _settle(
         reason=decision.reason,
         rule=decision.rule,
         source=decision.source,
-        cwd=among.workdir.current,
+        cwd=ctx.cwd,
         preview=await _preview(parsed, ctx),
-        proposals=() if is_binding(decision) else proposals_for(request, among.policy()),
         agent_id=among.agent_id,
         agent_type=among.agent_type,
+        proposals=proposals_with(decision, request, among.policy()),
     )
     call_id = parsed.call.id
     answer = await _classified(question, decision, among)
     if answer is None:
         if among.asker is None or not among.asker.is_there:
-            raise Refused(Asked(f"{decision.reason} Nobody is here to ask."), decision)
+            raise Refused(Asked(f"{sentence_of(decision)} Nobody is here to ask."), decision)
         among.emit(
             CallAsked(
                 call_id=call_id, tool=question.tool, reason=decision.reason, rule=decision.rule
             )
         )
         answer = await among.asker.ask(question)
+    if decision.parts:
+        answer = msgspec.structs.replace(
+            answer, parts=decision.parts, destructive=decision.destructive
+        )
     among.emit(CallDecided(call_id=call_id, decision=answer))
     if isinstance(answer, Deny):
         raise Refused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
@@ -363,7 +343,7 @@ async def _classified(
     question: PermissionRequest, decision: Decision, among: Collaborators
 ) -> Allow | Deny | None:
     """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
-    if among.classifier is None or among.policy().mode != "auto" or not _is_open(decision):
+    if among.classifier is None or among.policy().mode != "auto" or not is_open(decision):
         return None
     return await among.classifier(question)
 
@@ -385,7 +365,7 @@ async def _ask_hooks(
     if isinstance(word, Deny):
         among.emit(CallDecided(call_id=call_id, decision=word))
         raise Refused(Denied(word.reason), word)
-    if not isinstance(word, Allow) or not _is_open(decision):
+    if not isinstance(word, Allow) or not is_open(decision):
         return None
     if outcome.input is not None and outcome.input != parsed.call.input:
         raise _Rewritten(outcome.input, word)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from handaxe.contract.call import ToolCall
-from handaxe.contract.decision import Deny
+from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.permission.decide import Policy, Request, decide
 from handaxe.runtime.permission.policy import MatchesCommand, make_policy
@@ -63,7 +63,12 @@ def rule_covers(text: str, request: Request, policy: Policy) -> bool:
     if rule.is_dead:
         return True
     only = _policy_of(text, policy.roots, policy.home, policy.project_root, policy.matches_command)
-    return isinstance(decide(request, only), Deny)
+    if request.command is None:
+        return isinstance(decide(request, only), Deny)
+    from handaxe.runtime.permission.commands import Facts, judge_command
+
+    # Where it cannot be told whether the rule means the command, the hook is better asked.
+    return not isinstance(judge_command(request, only, Facts(cwd=policy.cwd)), Allow)
 
 
 @lru_cache(maxsize=64)

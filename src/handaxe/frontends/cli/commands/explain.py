@@ -11,6 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.wire import decode_line
+from handaxe.host.git_configuration import is_git_clean
 from handaxe.host.shfmt import count_commands
 from handaxe.text.visible import visible
 from handaxe.text.wellformed import scrub
@@ -39,7 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
     tool, call_input = _asked(arguments)
     session = open_session(arguments)
     answer = explain(
-        tool, call_input, session.policy(), session.workdir, second_opinion=count_commands
+        tool,
+        call_input,
+        session.policy(),
+        session.workdir,
+        git_clean=is_git_clean(session.workdir.current),
+        second_opinion=count_commands,
     )
     if arguments.json:
         _print_json(answer)

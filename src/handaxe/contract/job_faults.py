@@ -1,0 +1,56 @@
+"""What can be wrong with a call about background work."""
+
+from collections.abc import Sequence
+
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.ports.jobs import JobState
+
+
+class UnknownJob(ToolFault):
+    """No background work has this id."""
+
+    code = "task.unknown"
+
+    def __init__(self, job_id: str, running: Sequence[JobState]) -> None:
+        super().__init__(f"No task has the id {job_id!r}. {_listed(running)}")
+
+
+class JobNotRunning(ToolFault):
+    """The work is over already."""
+
+    code = "task.not_running"
+
+    def __init__(self, state: JobState, running: Sequence[JobState]) -> None:
+        kind = {"shell": "Shell", "monitor": "Monitor", "agent": "Agent"}[state.kind]
+        super().__init__(
+            f"{kind} {state.job_id} is not running, so cannot be killed "
+            f"(status: {state.status}). {_listed(running)}"
+        )
+
+
+class TooManyTasks(ToolFault):
+    """So much goes on in the background that nothing can be added."""
+
+    code = "task.too_many"
+
+    def __init__(self, most: int, running: Sequence[JobState]) -> None:
+        super().__init__(
+            f"{most} tasks are running in the background, which is the most there may be. Stop "
+            f"one with TaskStop, or wait for one to end. {_listed(running)}"
+        )
+
+
+class NoTaskNamed(ToolFault):
+    """A call about background work does not say which."""
+
+    code = "task.not_named"
+
+    def __init__(self, running: Sequence[JobState]) -> None:
+        super().__init__(f"Give the task_id. {_listed(running)}")
+
+
+def _listed(running: Sequence[JobState]) -> str:
+    if not running:
+        return "Nothing is running in the background."
+    rows = "\n".join(f"  {state.job_id}: {state.description or state.command}" for state in running)
+    return f"Running:\n{rows}"

@@ -1,0 +1,178 @@
+"""The word of the rules on a call, with what only a look at the machine tells of its command.
+
+The text of a command is judged as `handaxe explain` judges it. Then what the text cannot say:
+whether git would run a program of the repository's choosing, whether a second reader counts the
+same commands, and where links lead.
+"""
+
+import asyncio
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.faults import BadPath
+from handaxe.contract.ports.files import Located
+from handaxe.contract.subjects import CommandSubject
+from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.parse import Parsed
+from handaxe.session.workdir import normalize
+
+if TYPE_CHECKING:
+    from handaxe.shell import PathUse, PathVerdict, ShellDecision
+
+MAX_MATCHES = 2_000
+"""So many files that a glob names are looked at for links; for more a person is asked."""
+
+
+async def rules_word(
+    request: Request, parsed: Parsed, ctx: ToolContext, among: Collaborators
+) -> Decision:
+    """What the rules say of a call, its command followed to the files it names."""
+    subject = next((s for s in parsed.subjects if isinstance(s, CommandSubject)), None)
+    if subject is None:
+        return decide(request, among.policy())
+    from handaxe.runtime.permission.commands import Facts, analysis_of, decision_on
+
+    command, known = subject.command, among.commands
+    wanted: list[str] = []
+    opinions: dict[str, int | None] = {}
+
+    def opinion(text: str) -> int | None:
+        wanted.append(text)
+        return opinions.get(text)
+
+    facts = Facts(
+        cwd=ctx.cwd,
+        git_clean="git" not in command or known.is_git_clean(ctx.cwd),
+        second_opinion=opinion if known.count_commands else None,
+        is_confined=not subject.unconfined and known.is_confined(subject),
+    )
+    shell = analysis_of(request, among.policy(), facts)
+    if wanted and known.count_commands is not None:
+        # Only a compound command that would be allowed comes here; another program reads it.
+        for text in tuple(wanted):
+            opinions[text] = await asyncio.to_thread(known.count_commands, text)
+        shell = analysis_of(request, among.policy(), facts)
+    decision = decision_on(shell, request, among.policy())
+    return await _after_links(decision, shell, among)
+
+
+async def _after_links(
+    decision: Decision, shell: "ShellDecision", among: Collaborators
+) -> Decision:
+    """The decision after every file operand was judged where its links lead, too."""
+    from handaxe.runtime.permission.commands import with_word
+
+    for use in shell.operands:
+        # What may run anyway is followed wherever it leads, so that no link gets round a rule.
+        word = await _word_on(use, among, beyond=isinstance(decision, Allow))
+        if word is not None and word.rule is not None:
+            decision = with_word(decision, use.text, word)
+    if isinstance(decision, Allow):
+        for use in shell.uses:
+            word = await _word_on(use, among)
+            if word is not None:
+                decision = with_word(decision, use.text, word)
+    return decision
+
+
+async def _word_on(
+    use: "PathUse", among: Collaborators, *, beyond: bool = False
+) -> "PathVerdict | None":
+    """Why a file operand may not be used, if it leads elsewhere than its name says."""
+    from handaxe.shell import PathVerdict
+
+    if use.path is None:
+        return None
+    if _goes_back_through_link(use, among):
+        reason = f"{use.text} goes through a link and back with `..`, so where it leads is unclear"
+        return PathVerdict("ask", reason)
+    paths = [use.path]
+    if use.glob:
+        found = await _matches(use.path, among)
+        if found is None:
+            return PathVerdict("ask", f"{use.text} names too many files to look for links")
+        paths = found
+    worst: PathVerdict | None = None
+    for path in paths:
+        word = _word_on_path(path, use, among, beyond=beyond)
+        if word is not None and (worst is None or word.verdict == "deny"):
+            worst = word
+    return worst
+
+
+def _word_on_path(
+    path: str, use: "PathUse", among: Collaborators, *, beyond: bool
+) -> "PathVerdict | None":
+    from handaxe.runtime.permission.commands import verdict_on
+
+    policy, files, roots = among.policy(), among.files, among.workdir.roots
+    place = _located(path, among)
+    if place is None:
+        return None
+    real = place.real
+    is_shared = use.access == "write" and place.is_final and files.has_name_outside(real, roots)
+    if not place.is_final:
+        # Outside the roots links are followed only where looking is allowed.
+        near = verdict_on(JudgedPath(path=path, real=real, access=use.access), policy)
+        if near.verdict != "allow" and not beyond:
+            return near if real != path else None
+        real = files.locate(real, roots, beyond=True).real
+    if real == path and not is_shared:
+        return None
+    word = verdict_on(
+        JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_shared), policy
+    )
+    return word if word.verdict != "allow" else None
+
+
+def _located(path: str, among: Collaborators) -> Located | None:
+    try:
+        return among.files.locate(normalize(path), among.workdir.roots)
+    except (BadPath, ValueError):
+        # A loop of links, or no path at all: the command will say so itself.
+        return None
+
+
+def _goes_back_through_link(use: "PathUse", among: Collaborators) -> bool:
+    """Whether `..` stands behind a link: the kernel then goes elsewhere than the text says."""
+    parts = (use.joined or "").split("/")
+    for at, part in enumerate(parts):
+        before = "/".join(parts[:at])
+        if part != ".." or not before:
+            continue
+        place = _located(before, among)
+        if place is not None and place.real != place.path:
+            return True
+    return False
+
+
+async def _matches(pattern: str, among: Collaborators) -> list[str] | None:
+    """The files that a glob names now; None if there are too many."""
+    found = [""]
+    for part in pattern.split("/")[1:]:
+        if not any(sign in part for sign in "*?["):
+            found = [f"{path}/{part}" for path in found]
+            continue
+        inside: list[str] = []
+        for directory in found:
+            names = await among.files.names(directory or "/") if _is_ours(directory, among) else []
+            inside += [f"{directory}/{name}" for name in names if _fits(name, part)]
+            if len(inside) > MAX_MATCHES:
+                return None
+        found = inside
+    return found
+
+
+def _is_ours(directory: str, among: Collaborators) -> bool:
+    """Whether a directory may be looked at: it lies in the working directories, links followed."""
+    place = _located(directory or "/", among)
+    return place is not None and place.is_final
+
+
+def _fits(name: str, part: str) -> bool:
+    if name.startswith(".") and not part.startswith("."):
+        return False
+    return fnmatchcase(name, part.replace("[^", "[!"))

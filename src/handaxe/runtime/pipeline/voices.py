@@ -1,0 +1,55 @@
+"""Several words on one call: who is heard before whom, and what may be offered with a question."""
+
+import msgspec
+
+from handaxe.contract.decision import Allow, Ask, Decision, RuleProposal
+from handaxe.runtime.hooks.outcome import strictest
+from handaxe.runtime.permission.decide import Policy, Request, is_binding
+from handaxe.runtime.permission.proposals import proposals_for
+from handaxe.runtime.permission.reasons import shown
+
+
+def joined(
+    decision: Decision, tools_word: Decision | None, hooks_word: Decision | None
+) -> Decision:
+    """Rules first; a tool or a hook may be stricter, or say yes where no rule speaks."""
+    for word, by in ((tools_word, "tool"), (hooks_word, "hook")):
+        if word is None:
+            continue
+        spoken = msgspec.structs.replace(
+            word, by=by, parts=decision.parts, destructive=decision.destructive
+        )
+        if isinstance(spoken, Allow):
+            if is_open(decision):
+                decision = spoken
+        else:
+            decision = strictest(decision, spoken) or decision
+    return decision
+
+
+def is_open(decision: Decision) -> bool:
+    """Whether a hook's yes is an answer: nobody asks but a default."""
+    is_default = isinstance(decision, Ask) and decision.by not in {"tool", "hook"}
+    return is_default and not is_binding(decision)
+
+
+def proposals_with(
+    decision: Decision, request: Request, policy: Policy
+) -> tuple[RuleProposal, ...]:
+    """Rules that would have allowed the call, unless no rule could."""
+    if is_binding(decision):
+        return ()
+    return decision.proposals if request.command else proposals_for(request, policy)
+
+
+def sentence_of(decision: Decision) -> str:
+    """Why a call may not just run, for the model; of a command the part, and what would help."""
+    if not decision.parts:
+        return decision.reason
+    verb = "was denied" if decision.verdict == "deny" else "needs a yes"
+    part = next((p for p in decision.parts if p.reason == decision.reason), None)
+    is_one_of_many = part is not None and len(decision.parts) > 1
+    about = f" (in `{shown(part.text)}`)" if part is not None and is_one_of_many else ""
+    rules = " and ".join(shown(proposal.rule) for proposal in decision.proposals)
+    remedy = f" What would let it run without one: the allow rule {rules}." if rules else ""
+    return f"The command {verb}: {decision.reason}{about}.{remedy}"

@@ -1,0 +1,219 @@
+"""The background work of one session: what runs, how it ended, what the model must be told.
+
+Every piece of work has exactly one `JobStarted` and one `JobEnded`; work that a dead process left
+behind gets its end when the session is opened again. What ended is told to the model once, also
+after a restart.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
+from handaxe.contract.job_faults import NoTaskNamed, TooManyTasks, UnknownJob
+from handaxe.contract.ports.jobs import Job, JobState
+
+MAX_RUNNING = 40
+MAX_LINES = 200
+"""So many lines of one watched command wait for the model; older ones make way."""
+HOST_ENDED = "was killed because handaxe ended"
+
+Announce = Callable[[JobStarted | JobEnded | JobSaid | JobsTold], None]
+
+
+class Jobs:
+    """Everything that runs on after the call that started it."""
+
+    def __init__(
+        self, announce: Announce = lambda _: None, *, max_running: int = MAX_RUNNING
+    ) -> None:
+        self._announce = announce
+        self._max_running = max_running
+        self._jobs: dict[str, Job] = {}
+        self._ended: dict[str, JobState] = {}
+        self._lost: dict[str, JobState] = {}
+        self._untold: dict[str, str] = {}
+        self._lines: dict[str, list[str]] = {}
+        self._left_out: dict[str, int] = {}
+        self._looked_at: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+
+    def refuse_if_full(self) -> None:
+        """Raise a fault if so much runs that nothing may be added."""
+        running = self.running()
+        if len(running) >= self._max_running:
+            raise TooManyTasks(self._max_running, running)
+
+    def named(self, job_id: str | None) -> tuple[JobState, Job | None]:
+        """The work a call speaks of, with its state; a fault if there is none."""
+        if not job_id:
+            raise NoTaskNamed(self.running())
+        job = self._jobs.get(job_id)
+        state = job.state if job is not None else self._ended.get(job_id)
+        if state is None:
+            raise UnknownJob(job_id, self.running())
+        return state, job
+
+    def add(self, job: Job) -> str:
+        """Take over a running piece of work; its id."""
+        job_id = job.state.job_id
+        if job_id not in self._jobs:
+            self._jobs[job_id] = job
+            self._announce(JobStarted(job=job.state))
+            self.attend(self._see_to_its_end(job))
+        return job_id
+
+    def attend(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something go on until it is done or the session closes."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def listed(self) -> list[JobState]:
+        """All work of this session, oldest first, as it stands now."""
+        now = {job_id: job.state for job_id, job in self._jobs.items()}
+        return [
+            *(state for job_id, state in self._ended.items() if job_id not in now),
+            *now.values(),
+        ]
+
+    def running(self) -> list[JobState]:
+        """The work that goes on."""
+        states = (job.state for job_id, job in self._jobs.items() if job_id not in self._ended)
+        return [state for state in states if state.status == "running"]
+
+    def say(self, job_id: str, line: str) -> None:
+        """A watched command printed a line that the model wants to know."""
+        self._announce(JobSaid(job_id=job_id, line=line))
+        lines = self._lines.setdefault(job_id, [])
+        lines.append(line)
+        if len(lines) > MAX_LINES:
+            lines.pop(0)
+            self._left_out[job_id] = self._left_out.get(job_id, 0) + 1
+        self._news.set()
+
+    def new_bytes(self, state: JobState) -> int:
+        """How much work has said since somebody last looked; looking is noted."""
+        before = self._looked_at.get(state.job_id, 0)
+        self._looked_at[state.job_id] = state.output_bytes
+        return max(0, state.output_bytes - before)
+
+    def was_told(self, job_id: str) -> None:
+        """The model has seen how this ended, so it need not be told."""
+        job = self._jobs.get(job_id)
+        if job is not None and job_id not in self._ended and job.state.status != "running":
+            # Whoever waited for the end may wake up before we do.
+            self._end(job.state, summary_of(job.state))
+        if self._untold.pop(job_id, None) is not None:
+            self._announce(JobsTold(job_ids=(job_id,)))
+
+    async def news(self, timeout_s: float | None = None) -> bool:
+        """Wait until there is something to tell; False if the time was up first."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def take_notices(self) -> tuple[str, ...]:
+        """What the model has to be told, each thing once."""
+        notices = [self._line_notice(job_id, lines) for job_id, lines in self._lines.items()]
+        notices += self._untold.values()
+        if self._untold:
+            self._announce(JobsTold(job_ids=tuple(self._untold)))
+        self._lines.clear()
+        self._left_out.clear()
+        self._untold.clear()
+        self._news.clear()
+        return tuple(notices)
+
+    def replay(self, event: JobStarted | JobEnded | JobsTold) -> None:
+        """Take over what an earlier run of the session had announced."""
+        match event:
+            case JobStarted():
+                self._lost[event.job.job_id] = event.job
+            case JobEnded():
+                self._lost.pop(event.job.job_id, None)
+                self._ended[event.job.job_id] = event.job
+                self._tell(event.job, event.summary)
+            case JobsTold():
+                for job_id in event.job_ids:
+                    self._untold.pop(job_id, None)
+
+    def close_lost(self) -> None:
+        """Give work that an earlier run left without an end the end it had."""
+        for state in tuple(self._lost.values()):
+            killed = msgspec.structs.replace(state, status="killed", waiting_for_input=None)
+            self._end(killed, f"{_named(killed)} {HOST_ENDED}")
+        self._lost.clear()
+
+    async def close(self) -> None:
+        """Stop all work and see to its end."""
+        going = [job for job_id, job in self._jobs.items() if job_id not in self._ended]
+        await asyncio.gather(*(job.stop() for job in going), return_exceptions=True)
+        for job in going:
+            if job.state.job_id not in self._ended:
+                self._end(job.state, summary_of(job.state))
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _see_to_its_end(self, job: Job) -> None:
+        await job.wait()
+        state = job.state
+        if state.job_id not in self._ended:
+            self._end(state, summary_of(state))
+
+    def _end(self, state: JobState, summary: str) -> None:
+        self._ended[state.job_id] = state
+        self._announce(JobEnded(job=state, summary=summary))
+        self._tell(state, summary)
+
+    def _tell(self, state: JobState, summary: str) -> None:
+        self._untold[state.job_id] = notice(
+            state.job_id, output_file=state.output_path, status=state.status, summary=summary
+        )
+        self._news.set()
+
+    def _line_notice(self, job_id: str, lines: list[str]) -> str:
+        job = self._jobs.get(job_id)
+        left_out = self._left_out.get(job_id, 0)
+        more = [f"({left_out:,} earlier lines are only in the output file)"] if left_out else []
+        named = f'"{job.state.description}"' if job is not None else job_id
+        return notice(
+            job_id,
+            output_file=job.state.output_path if job is not None else "",
+            summary=f"Monitor {named} saw:",
+            event="\n".join([*more, *lines]),
+        )
+
+
+def notice(job_id: str, **fields: str) -> str:
+    """A message for the model; nothing inside can be taken for its frame."""
+    named = {"task-id": job_id, **{name.replace("_", "-"): value for name, value in fields.items()}}
+    inside = "\n".join(
+        f"<{name}>{_escaped(value)}</{name}>" for name, value in named.items() if value
+    )
+    return f"<task-notification>\n{inside}\n</task-notification>"
+
+
+def summary_of(state: JobState) -> str:
+    """How work ended, in one sentence."""
+    if state.exit_code is not None and state.status in {"completed", "failed"}:
+        return f"{_named(state)} {state.status} (exit code {state.exit_code})"
+    if state.status == "killed":
+        return f"{_named(state)} was stopped"
+    return f"{_named(state)} {state.status}"
+
+
+def _named(state: JobState) -> str:
+    kind = {"shell": "Background command", "monitor": "Monitor", "agent": "Agent"}[state.kind]
+    return f'{kind} "{state.description or state.command or state.job_id}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

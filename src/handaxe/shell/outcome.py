@@ -1,0 +1,81 @@
+"""What an exit code of a command means, where it is an answer and not a failure."""
+
+from __future__ import annotations
+
+from handaxe.shell.parse import parse
+from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simple
+
+_NOTHING_FOUND = "No matches found"
+_DIFFERENT = "Files differ"
+_FALSE = "Condition is false"
+_BENIGN = {
+    "grep": _NOTHING_FOUND,
+    "rg": _NOTHING_FOUND,
+    "egrep": _NOTHING_FOUND,
+    "fgrep": _NOTHING_FOUND,
+    "find": "Some directories could not be read",
+    "diff": _DIFFERENT,
+    "test": _FALSE,
+    "[": _FALSE,
+    "git diff": _DIFFERENT,
+    "git grep": _NOTHING_FOUND,
+}
+_VALUED_GLOBALS = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
+_CANNOT_SAY_ONE = frozenset({"echo", "true", ":", "printf", "pwd"})
+
+
+def interpretation_of(command: str, exit_code: int, output: str = "") -> str | None:
+    """What exit code 1 says where the command that gave it answers that way; else None.
+
+    In a chain every command that may have ended it has to answer that way. A `cd` before it is
+    told by what it prints.
+    """
+    if exit_code != 1:
+        return None
+    script = parse(command)
+    if script.problems:
+        return None
+    meanings = _meanings(script.body, "cd: " in output)
+    known = {meaning for meaning in meanings if meaning}
+    return known.pop() if len(known) == 1 and None not in meanings else None
+
+
+def _meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 - private
+    """What a 1 could mean, one entry per command it may come from; empty text for never."""
+    match node:
+        case Sequence():
+            if not node.items or node.background[-1]:
+                return {None}
+            return _meanings(node.items[-1], cd_failed)
+        case Chain():
+            found: set[str | None] = set()
+            for at, item in enumerate(node.items):
+                is_last = at == len(node.items) - 1
+                if is_last or node.operators[at] == "&&":
+                    found |= _meanings(item, cd_failed)
+            return found
+        case Pipeline():
+            return {None} if node.negated else _meanings(node.commands[-1], cd_failed)
+        case Simple():
+            return {_meaning(node, cd_failed)}
+        case Compound():
+            return {_FALSE} if node.kind in {"test", "arithmetic"} else {None}
+
+
+def _meaning(node: Simple, cd_failed: bool) -> str | None:  # noqa: FBT001 - private
+    words = [word.literal or "?" for word in node.words]
+    if not words:
+        return None
+    program = words[0].rpartition("/")[2]
+    if program == "cd":
+        return None if cd_failed else ""
+    if program in _CANNOT_SAY_ONE:
+        return ""
+    return _BENIGN.get(f"git {_subcommand(words)}" if program == "git" else program)
+
+
+def _subcommand(words: list[str]) -> str:
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _VALUED_GLOBALS else 1
+    return words[at] if at < len(words) else ""

@@ -1,0 +1,164 @@
+"""Bash: run a command, wait for it or let it go on in the background."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Display, Text
+from handaxe.contract.effects import Effects, Resource
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.previews import CommandPreviews
+from handaxe.contract.ports.shell import Confiner, Shell, ShellCommand
+from handaxe.contract.result import ToolResult
+from handaxe.contract.shell_faults import NoDirectory
+from handaxe.contract.subjects import CommandSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.jobs import Jobs
+from handaxe.session.workdir import Workdir
+from handaxe.settings.model import Settings
+
+_MOVES = Effects(reads_everything=True, writes=(Resource("state", "cwd"),))
+
+
+class BashArgs(ToolArgs, kw_only=True):
+    command: Annotated[str, "The command to run."]
+    timeout: Annotated[
+        float | None,
+        "How long to wait for it, in milliseconds; 120000 if left out, 600000 at most.",
+    ] = None
+    description: Annotated[
+        str, "What the command does, in five to ten words, for the person who watches."
+    ] = ""
+    run_in_background: Annotated[
+        bool, "Start it in the background and go on; you are told when it ends."
+    ] = False
+    disable_sandbox: Annotated[
+        bool, "Ask to run it outside the sandbox. Only if it failed because of the sandbox."
+    ] = msgspec.field(default=False, name="dangerouslyDisableSandbox")
+    dry_run: Annotated[
+        bool, "Show what it would change in the working directories, without changing it."
+    ] = False
+
+
+class Bash(Tool[BashArgs]):
+    """Run a command."""
+
+    search_hint = "shell command terminal execute script program cli"
+    uses = (Shell, Jobs, Workdir, Settings, Files)
+    may_use = (CommandPreviews, Confiner)
+    max_result_chars = float("inf")
+    inline_chars = 30_000
+
+    def effects_of(self, args: BashArgs) -> Effects:
+        return _effects(args)
+
+    def subjects(self, args: BashArgs) -> tuple[Subject, ...]:
+        return (CommandSubject(args.command, unconfined=args.disable_sandbox),)
+
+    async def situate(
+        self, args: BashArgs, ctx: ToolContext
+    ) -> tuple[Effects, tuple[Subject, ...]] | None:
+        if not self.effects_of(args).writes_everything:
+            return None
+        # What is destroyed for good depends on where the working directories are.
+        place = ctx[Workdir]
+        return _effects(args, ctx.cwd, place.home, place.roots), self.subjects(args)
+
+    async def call(self, args: BashArgs, ctx: ToolContext) -> ToolResult:
+        from handaxe.tools.shell.bash import running
+        from handaxe.tools.shell.bash.patience import patience_for
+
+        patience = patience_for(args.timeout, ctx[Settings].shell)
+        command = _command(args, ctx)
+        try:
+            if args.dry_run:
+                result = await running.previewed(command, patience.timeout_s, ctx)
+            elif args.run_in_background:
+                result = await running.in_background(command, ctx)
+            else:
+                result = await running.in_foreground(command, patience, ctx)
+        except NoDirectory as fault:
+            result = running.told_of_lost_directory(fault, ctx)
+        if result.data and (level := _sandbox_level(args, ctx)) is not None:
+            result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})
+        notes = (*patience.notes, *_waiting_note(args, ctx), *result.notes)
+        return msgspec.structs.replace(result, notes=notes)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        shown = partial_input.get("description") or partial_input.get("command") or ""
+        first = str(shown).strip().partition("\n")[0]
+        return f"Bash({first})"
+
+    def show(self, args: BashArgs, result: ToolResult) -> Display | None:
+        data: dict[str, Any] = result.data or {}
+        if result.display is not None:
+            return result.display
+        if "stdout" not in data:
+            return None
+        tone = "muted" if result.ok else "bad"
+        said = data["stdout"] or "(no output)"
+        code = data.get("exitCode")
+        ended = f"exit code {code}" if code is not None else result.text.partition("\n")[0]
+        took = data.get("durationMs")
+        time = f", {took / 1000:.1f} s" if took is not None else ""
+        blocks = [
+            Text(f"$ {args.command}"),
+            Text(said),
+            Text(f"{ended}{time} in {data['cwd']}", tone),
+        ]
+        if data.get("stderr"):
+            blocks.append(Text(data["stderr"], "warning"))
+        return tuple(blocks)
+
+    def summary(self, args: BashArgs, result: ToolResult) -> str:
+        data: dict[str, Any] = result.data or {}
+        if "backgroundTaskId" in data:
+            return f"running in the background as {data['backgroundTaskId']}"
+        if data.get("exitCode") is None:
+            return super().summary(args, result)
+        lines = data["totalLines"]
+        return f"exit code {data['exitCode']}, {lines:,} line{'' if lines == 1 else 's'}"
+
+
+def _command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
+    may_leave = ctx[Settings].sandbox.allow_unsandboxed_commands
+    return ShellCommand(
+        call_id=ctx.call_id,
+        command=args.command,
+        description=args.description,
+        cwd=ctx.cwd,
+        unconfined=args.disable_sandbox and may_leave,
+    )
+
+
+def _waiting_note(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
+    """What a model should know that sleeps while something goes on."""
+    running = ctx[Jobs].running() if args.command.lstrip().startswith("sleep") else []
+    if not running or args.run_in_background:
+        return ()
+    listed = ", ".join(state.job_id for state in running)
+    return (f"You are told when background work ends ({listed}); there is no need to sleep.",)
+
+
+def _sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | None:
+    confiner = ctx.find(Confiner)
+    if confiner is None or not confiner.will_confine(args.command, unconfined=args.disable_sandbox):
+        return None
+    return msgspec.to_builtins(confiner.level)
+
+
+def _effects(
+    args: BashArgs,
+    cwd: str = "/project",
+    home: str = "/home/user",
+    roots: tuple[str, ...] = (),
+) -> Effects:
+    from handaxe.shell.reach import reach_of
+
+    reach = reach_of(args.command, cwd, home, roots)
+    if args.dry_run or (reach.looks_only and not reach.moves):
+        return Effects.none()
+    if reach.looks_only:
+        return _MOVES
+    return Effects(reads_everything=True, writes_everything=True, irreversible=reach.is_lasting)

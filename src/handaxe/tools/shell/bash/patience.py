@@ -1,0 +1,57 @@
+"""How long a command is waited for, and what happens when that time is up."""
+
+import msgspec
+
+from handaxe.settings.model import ShellOptions
+from handaxe.shell.reach import reach_of
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of one command."""
+
+    timeout_s: float
+    budget_s: float | None
+    """After so long it goes on in the background, whatever it is."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def wait_s(self) -> float:
+        """How long it is waited for at most."""
+        return self.timeout_s if self.budget_s is None else min(self.timeout_s, self.budget_s)
+
+
+def patience_for(timeout_ms: float | None, options: ShellOptions) -> Patience:
+    """The time a command gets; one that asks for more than there is gets the most there is."""
+    most = max(options.max_timeout_ms, options.default_timeout_ms)
+    notes: tuple[str, ...] = ()
+    wanted = timeout_ms if timeout_ms is not None else options.default_timeout_ms
+    if wanted > most:
+        notes = (f"The timeout was cut from {wanted:,.0f} ms to {most:,} ms, the most there is.",)
+        wanted = most
+    elif wanted <= 0:
+        notes = (f"A timeout of {wanted:g} ms is none; {options.default_timeout_ms:,} ms hold.",)
+        wanted = options.default_timeout_ms
+    return Patience(
+        timeout_s=wanted / 1000,
+        budget_s=options.blocking_budget_s,
+        notes=notes,
+    )
+
+
+def can_move(command: str) -> bool:
+    """Whether a command may go on in the background after its time was up.
+
+    One that only sleeps has nothing to finish, git would hold its locks unseen, and what cannot be
+    read to its end may be anything.
+    """
+    reach = reach_of(command)
+    starts_with = command.split(maxsplit=1)
+    return reach.is_readable and not reach.runs_git and starts_with[:1] != ["sleep"]
+
+
+def spelled(seconds: float) -> str:
+    """A time as people say it: `2m 0s`, `15s`, `0.5s`."""
+    if seconds < 60:
+        return f"{seconds:g}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m {rest}s"

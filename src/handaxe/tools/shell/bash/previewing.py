@@ -1,0 +1,53 @@
+"""What is told of a command that was only tried."""
+
+from handaxe.contract.display import Block, Diff, Items, Text
+from handaxe.contract.ports.previews import Preview
+from handaxe.contract.ports.shell import ShellCommand
+from handaxe.contract.result import ToolResult
+
+MAX_CHARS = 30_000
+
+
+def told_of_preview(command: ShellCommand, preview: Preview) -> ToolResult:
+    """The changes as diffs, with what the command said; nothing of it lasts."""
+    end, output = preview.end, preview.output
+    changes = "\n".join([*(_spelled(diff) for diff in preview.diffs), *preview.others])
+    said = f"{output.head}{output.tail}".strip()
+    lines = [
+        f"Nothing was changed. With exit code {end.exit_code} the command would change:",
+        _cut(changes) if changes else "(nothing in the working directories)",
+        f"It printed:\n{_cut(said)}" if said else "",
+        *(f"Not looked at: {path}" for path in preview.left_out),
+        f"[tried in {command.cwd}]",
+    ]
+    data = {
+        "stdout": _cut(said),
+        "stderr": "",
+        "interrupted": False,
+        "exitCode": end.exit_code,
+        "cwd": command.cwd,
+        "dryRun": True,
+        "changedFiles": [diff.path for diff in preview.diffs],
+        "otherChanges": list(preview.others),
+        "leftOut": list(preview.left_out),
+    }
+    display: list[Block] = [Text(f"$ {command.command}"), *preview.diffs]
+    if preview.others:
+        display.append(Items(preview.others))
+    return ToolResult("\n".join(filter(None, lines)), data=data, display=tuple(display))
+
+
+def _spelled(diff: Diff) -> str:
+    rows = [f"--- {diff.path}", f"+++ {diff.path}"]
+    for hunk in diff.hunks:
+        old, new = f"{hunk.old_start},{hunk.old_lines}", f"{hunk.new_start},{hunk.new_lines}"
+        rows += [f"@@ -{old} +{new} @@", *hunk.lines]
+    return "\n".join(rows)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_CHARS:
+        return text
+    half = MAX_CHARS // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n\n... [{left_out:,} characters truncated] ...\n\n{text[-half:]}"

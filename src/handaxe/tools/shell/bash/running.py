@@ -1,0 +1,176 @@
+"""A command on its way: waited for, let go, stopped, and where the session stands after it."""
+
+import asyncio
+from contextlib import suppress
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.previews import CommandPreviews
+from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
+from handaxe.contract.result import ToolResult
+from handaxe.contract.shell_faults import NoDirectory
+from handaxe.contract.stopping import Stopped
+from handaxe.session.jobs import Jobs
+from handaxe.session.workdir import Workdir, is_inside
+from handaxe.settings.model import Settings
+from handaxe.shell.reach import reach_of
+from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
+from handaxe.tools.shell.bash.previewing import told_of_preview
+from handaxe.tools.shell.bash.telling import (
+    Directories,
+    told_of_background,
+    told_of_cancel,
+    told_of_end,
+    told_of_time_up,
+)
+from handaxe.tools.shell.faults import NoPreview
+from handaxe.tools.shell.starting import started_in_background, surely
+
+REPORT_EVERY_S = 0.4
+REPORT_CHARS = 2_000
+WAITING_S = 3.0
+"""So long a command may seem to wait for somebody to type before the model is told."""
+
+
+class Foreground:
+    """A command that the model waits for."""
+
+    def __init__(
+        self, command: str, running: RunningCommand, patience: Patience, ctx: ToolContext
+    ) -> None:
+        self._command = command
+        self._running = running
+        self._patience = patience
+        self._ctx = ctx
+
+    async def finish(self) -> ToolResult:
+        """Its result, whichever way the waiting ends; a cancelled command is stopped."""
+        try:
+            return await self._wait()
+        except asyncio.CancelledError:
+            # Even a second cancellation must not leave it running.
+            await surely(self._running.stop())
+            cwd = self._ctx.cwd
+            raise Stopped(
+                told_of_cancel(self._running, Directories(ran_in=cwd, next=cwd))
+            ) from None
+
+    async def _wait(self) -> ToolResult:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        reported, waiting_since = 0, None
+        while (left := began + self._patience.wait_s - clock()) > 0:
+            if await self._running.wait(min(left, REPORT_EVERY_S)):
+                return await self._ended()
+            state = self._running.state
+            if state.output_bytes != reported:
+                reported = state.output_bytes
+                self._ctx.report(self._running.tail(REPORT_CHARS))
+            if state.waiting_for_input is None:
+                waiting_since = None
+            elif waiting_since is None:
+                waiting_since = clock()
+                self._ctx.report(f"waiting for input: {state.waiting_for_input}")
+            elif clock() - waiting_since >= WAITING_S:
+                return await self._give_up(
+                    f"Command seems to be waiting for input: {state.waiting_for_input!r}. Nobody "
+                    "can type there: stop it with TaskStop and run it so that it needs no answer "
+                    "(an option such as --yes, or input from a pipe). It was moved to the "
+                    "background"
+                )
+        if self._running.end is not None:
+            return await self._ended()
+        return await self._time_is_up()
+
+    async def _ended(self) -> ToolResult:
+        end = self._running.end
+        assert end is not None
+        where = _moved(end.cwd, self._ctx)
+        return told_of_end(self._command, self._running, end, where)
+
+    async def _time_is_up(self) -> ToolResult:
+        patience = self._patience
+        if patience.budget_s is not None and patience.budget_s < patience.timeout_s:
+            budget = spelled(patience.budget_s)
+            why = f"Command did not complete within {budget} and was moved to the background"
+            with suppress(ToolFault):
+                return self._let_go(why)
+        timeout = f"{patience.timeout_s:g}s"
+        why = (
+            f"Command did not complete within its {timeout} timeout and was moved to the background"
+        )
+        return await self._give_up(why, timed_out_s=patience.timeout_s)
+
+    async def _give_up(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
+        """Wait no longer: it goes on in the background, or ends where that makes no sense."""
+        if can_move(self._command):
+            with suppress(ToolFault):
+                return self._let_go(why, timed_out_s=timed_out_s)
+        await surely(self._running.stop())
+        cwd = self._ctx.cwd
+        waited = timed_out_s if timed_out_s is not None else WAITING_S
+        return told_of_time_up(self._running, waited, Directories(ran_in=cwd, next=cwd))
+
+    def _let_go(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
+        self._ctx[Jobs].refuse_if_full()
+        self._running.let_go()
+        self._ctx[Jobs].add(self._running)
+        cwd = self._ctx.cwd
+        notice = ""
+        if reach_of(self._command).moves:
+            notice = (
+                f"Session cwd remains {cwd}; directory changes made by the backgrounded command "
+                "do not apply to subsequent commands."
+            )
+        where = Directories(ran_in=cwd, next=cwd, notice=notice)
+        return told_of_background(self._running, where, why=why, timed_out_s=timed_out_s)
+
+
+async def in_foreground(command: ShellCommand, patience: Patience, ctx: ToolContext) -> ToolResult:
+    """Run a command while the model waits."""
+    running = await ctx[Shell].start(command)
+    return await Foreground(command.command, running, patience, ctx).finish()
+
+
+async def in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
+    """Start a command and let it go at once."""
+    running = await started_in_background(command, ctx)
+    return told_of_background(running, Directories(ran_in=command.cwd, next=command.cwd))
+
+
+async def previewed(command: ShellCommand, timeout_s: float, ctx: ToolContext) -> ToolResult:
+    """Show what a command would change."""
+    previews = ctx.find(CommandPreviews)
+    if previews is None:
+        raise NoPreview
+    found = await previews.preview(command, timeout_s)
+    return told_of_preview(command, found)
+
+
+def told_of_lost_directory(fault: NoDirectory, ctx: ToolContext) -> ToolResult:
+    """The result where the directory is gone; the session goes back to its root."""
+    place = ctx[Workdir]
+    result = ToolResult.from_fault(fault)
+    if place.current == place.root:
+        return result
+    place.move(place.root)
+    notice = f"Shell cwd was reset to {place.root}"
+    text = f"{result.text} {notice}; run the command again if it fits there."
+    return msgspec.structs.replace(result, text=text, data={"stderr": notice, "cwd": place.root})
+
+
+def _moved(ended_in: str | None, ctx: ToolContext) -> Directories:
+    """Where the session goes after a command: with it, as long as it stayed in the roots."""
+    place, ran_in = ctx[Workdir], ctx.cwd
+    if ended_in is None or ended_in == ran_in or not ctx[Settings].shell.carry_directory:
+        return Directories(ran_in=ran_in, next=place.current)
+    found = ctx[Files].locate(place.resolve(ended_in), place.roots)
+    if found.is_final and any(is_inside(found.real, root) for root in place.roots):
+        place.move(found.real)
+        return Directories(ran_in=ran_in, next=found.real)
+    place.move(place.root)
+    notice = f"Shell cwd was reset to {place.root}"
+    return Directories(ran_in=ran_in, next=place.root, notice=notice)

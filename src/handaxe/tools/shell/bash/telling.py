@@ -1,0 +1,208 @@
+"""What the model and the host are told of a command: its output, its end, its directory."""
+
+import signal as signals
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.faults import Cancelled, TimedOut
+from handaxe.contract.ports.shell import CommandEnd, CommandOutput, RunningCommand
+from handaxe.contract.result import ToolResult
+from handaxe.shell.outcome import interpretation_of
+from handaxe.text.windows import PREVIEW_CHARS
+from handaxe.tools.shell.bash.patience import spelled
+from handaxe.tools.shell.faults import CommandFailed
+
+INLINE_CHARS = 30_000
+FAILURE_CHARS = 10_000
+
+
+class Directories(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a command ran and where the next one will."""
+
+    ran_in: str
+    next: str
+    notice: str = ""
+    """What has to be said of it: a reset, a `cd` that does not count."""
+
+
+def told_of_end(
+    command: str, running: RunningCommand, end: CommandEnd, where: Directories
+) -> ToolResult:
+    """The result of a command that has ended."""
+    code = end.exit_code
+    meaning = None
+    if code == 1 and end.how == "exit":
+        meaning = interpretation_of(command, 1, running.tail(FAILURE_CHARS))
+    is_fine = end.how == "exit" and (code == 0 or meaning is not None)
+    text, output, kept = _successful(running) if is_fine else _failed(running)
+    data = _data(running, output, where, stdout=text)
+    data |= {"exitCode": code, "durationMs": round(end.duration_s * 1000, 1)}
+    if end.signal is not None:
+        data["signal"] = end.signal
+    if meaning is not None:
+        data["returnCodeInterpretation"] = meaning
+    data |= kept
+    notices = [where.notice, _survivors(end), *end.notes]
+    data["stderr"] = "\n".join(filter(None, notices))
+    ended = f"exit code {code}" if is_fine else _bad_end(end)
+    trailer = f"[{ended} after {_seconds(end.duration_s)} in {where.ran_in}{_onward(where)}]"
+    if is_fine:
+        shown = (text or "(no output)", meaning and f"({meaning})", *notices, trailer)
+        return ToolResult("\n".join(filter(None, shown)), data=data)
+    first = f"Exit code {code if code is not None else 'unknown'}"
+    shown = (first, text, _where_all_is(running, output), *notices, trailer)
+    return ToolResult.from_fault(CommandFailed("\n".join(filter(None, shown)), data))
+
+
+def told_of_time_up(running: RunningCommand, timeout_s: float, where: Directories) -> ToolResult:
+    """The result of a command that was ended because its time was up."""
+    text, output, _ = _failed(running)
+    said = f"Command timed out after {spelled(timeout_s)} and was ended with all it had started."
+    data = _data(running, output, where, stdout=text)
+    data |= {"interrupted": True, "timedOutAfterMs": round(timeout_s * 1000), "stderr": said}
+    trailer = f"[in {where.ran_in}]"
+    shown = filter(None, (said, text, _where_all_is(running, output), where.notice, trailer))
+    return ToolResult("\n".join(shown), data=data, ok=False, code=TimedOut.code)
+
+
+def told_of_cancel(running: RunningCommand, where: Directories) -> ToolResult:
+    """The result of a command that somebody stopped."""
+    text, output, _ = _failed(running)
+    said = "The command was stopped before it finished, with all it had started."
+    printed = f"It had printed:\n{text}" if text else "It had printed nothing."
+    data = _data(running, output, where, stdout=text) | {"interrupted": True, "stderr": said}
+    shown = f"{said} Check what it did before you repeat it. {printed}\n[in {where.ran_in}]"
+    return ToolResult(shown, data=data, ok=False, code=Cancelled.code)
+
+
+def told_of_background(
+    running: RunningCommand, where: Directories, *, why: str = "", timed_out_s: float | None = None
+) -> ToolResult:
+    """The result of a command that goes on in the background."""
+    state = running.state
+    output = running.output(PREVIEW_CHARS)
+    said = _joined(output)
+    data = _data(running, output, where, stdout="" if not why else said)
+    data["backgroundTaskId"] = state.job_id
+    path = state.output_path
+    if not why:
+        text = f"Command running in background with ID: {state.job_id}. "
+        text += f"Output is being written to: {path}"
+        return ToolResult(f"{text}\n[in {where.ran_in}]", data=data)
+    if timed_out_s is not None:
+        data["timedOutAfterMs"] = round(timed_out_s * 1000)
+    if where.notice:
+        data["backgroundCwdHint"] = where.notice
+    data["stderr"] = why
+    lines = [
+        f"{why} with ID: {state.job_id}. Output is being written to: {path}",
+        "You will be told when it ends; there is no need to ask or to sleep.",
+        f"Output so far:\n{said}" if said else "It has printed nothing so far.",
+        where.notice,
+        f"[in {where.ran_in}]",
+    ]
+    return ToolResult("\n".join(filter(None, lines)), data=data)
+
+
+def _successful(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]]:
+    output = running.output(INLINE_CHARS)
+    path = running.state.output_path
+    if output.is_binary:
+        text = f"[binary output, {output.total_bytes:,} bytes. It is kept in: {path}]"
+        return text, output, {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
+    if not output.tail:
+        return output.head.rstrip("\n"), output, {}
+    short = running.output(2 * PREVIEW_CHARS)
+    text = (
+        "<persisted-output>\n"
+        f"Output too large ({output.total_bytes:,} bytes, {output.total_lines:,} lines). "
+        f"{_kept_where(path, output)}\n\n"
+        f"Preview (first {len(short.head):,} characters):\n{short.head}\n\n"
+        f"[... {_left_out(short):,} characters left out ...]\n\n"
+        f"Preview (last {len(short.tail):,} characters):\n{short.tail}\n"
+        "</persisted-output>"
+    )
+    return text, output, {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
+
+
+def _kept_where(path: str, output: CommandOutput) -> str:
+    if not path:
+        return "It could not be kept in a file."
+    whole = "" if output.kept_bytes >= output.total_bytes else " (its beginning and its end)"
+    how = "Read it with offset and limit, or search it with Grep."
+    return f"Full output{whole} saved to: {path}\n{how}"
+
+
+def _failed(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]]:
+    output = running.output(FAILURE_CHARS)
+    if output.is_binary:
+        return f"[binary output, {output.total_bytes:,} bytes]", output, {}
+    return _joined(output), output, {}
+
+
+def _joined(output: CommandOutput) -> str:
+    if not output.tail:
+        return output.head.rstrip("\n")
+    cut = f"... [{_left_out(output):,} characters truncated] ..."
+    return f"{output.head.rstrip()}\n\n{cut}\n\n{output.tail.strip()}"
+
+
+def _left_out(output: CommandOutput) -> int:
+    shown = len(output.head.encode(errors="replace")) + len(output.tail.encode(errors="replace"))
+    return max(0, output.total_bytes - shown)
+
+
+def _where_all_is(running: RunningCommand, output: CommandOutput) -> str:
+    if not running.state.output_path or not (output.tail or output.is_binary):
+        return ""
+    lines = f"{output.total_lines:,} lines"
+    return f"Full output ({lines}) is in: {running.state.output_path}"
+
+
+def _data(
+    running: RunningCommand, output: CommandOutput, where: Directories, *, stdout: str
+) -> dict[str, Any]:
+    path = running.state.output_path
+    return {
+        "stdout": stdout,
+        "stderr": "",
+        "interrupted": False,
+        "cwd": where.ran_in,
+        "nextCwd": where.next,
+        "totalBytes": output.total_bytes,
+        "totalLines": output.total_lines,
+        **({"rawOutputPath": path} if path else {}),
+    }
+
+
+def _bad_end(end: CommandEnd) -> str:
+    if end.how == "output_cap":
+        return "ended because it printed more than may be kept"
+    if end.how == "stopped":
+        return "stopped"
+    if end.signal is not None:
+        return f"ended by {_signal_name(end.signal)}"
+    return f"exit code {end.exit_code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _survivors(end: CommandEnd) -> str:
+    if not end.survivors:
+        return ""
+    what = "1 process" if end.survivors == 1 else f"{end.survivors} processes"
+    return f"{what} it had left running ended with it; use run_in_background for what should stay."
+
+
+def _onward(where: Directories) -> str:
+    return "" if where.next == where.ran_in else f"; the next command runs in {where.next}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 60 else spelled(seconds)

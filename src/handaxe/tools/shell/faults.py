@@ -1,0 +1,47 @@
+"""What can be wrong with a command."""
+
+from typing import Any
+
+from handaxe.contract.faults import ToolFault
+
+
+class CommandFailed(ToolFault):
+    """The command ran and ended with an exit code that means failure."""
+
+    code = "shell.failed"
+
+    def __init__(self, text: str, data: dict[str, Any]) -> None:
+        super().__init__(text, data=data)
+
+
+class NoPreview(ToolFault):
+    """This machine cannot show what a command would change without changing it."""
+
+    code = "shell.no_preview"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The command was not run: dry_run needs a way to keep its changes apart, and there is "
+            "none here. Look at what it would do another way, or run it without dry_run."
+        )
+
+
+class NothingToWatch(ToolFault):
+    """Monitor was not told one thing to watch."""
+
+    code = "shell.nothing_to_watch"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem} Give Monitor exactly one thing to watch: a `command`.")
+
+
+class BadLinePattern(ToolFault):
+    """Monitor's pattern is no regular expression."""
+
+    code = "shell.bad_pattern"
+
+    def __init__(self, pattern: str, problem: str) -> None:
+        super().__init__(
+            f"The pattern {pattern!r} is no regular expression: {problem}. Mend it, or leave it "
+            "out to see every line."
+        )

@@ -1,0 +1,154 @@
+"""Monitor: every line a command prints is told to the model while it does something else."""
+
+import codecs
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import CommandSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.jobs import Jobs
+from handaxe.text.line_patterns import BadLineRegex, line_matcher
+from handaxe.tools.shell.faults import BadLinePattern, NothingToWatch
+from handaxe.tools.shell.starting import started_in_background, surely
+
+DEFAULT_TIMEOUT_MS = 300_000
+MAX_TIMEOUT_MS = 3_600_000
+MAX_LINE_CHARS = 2_000
+EARLY_CHARS = 1 << 20
+MAX_PATTERN_CHARS = 500
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
+)
+
+
+class WebSocket(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A socket to watch."""
+
+    url: Annotated[str, "Its address."]
+    protocols: Annotated[tuple[str, ...], "Sub-protocols to offer."] = ()
+
+
+class MonitorArgs(ToolArgs, kw_only=True):
+    description: Annotated[str, "What is watched, in a few words."]
+    command: Annotated[str | None, "The command whose lines are watched."] = None
+    ws: Annotated[WebSocket | None, "A web socket to watch instead; not on offer here."] = None
+    pattern: Annotated[str | None, "A regular expression; only lines with a match are told."] = None
+    timeout_ms: Annotated[
+        float, "When the watch ends, in milliseconds; 300000 if left out, 3600000 at most."
+    ] = DEFAULT_TIMEOUT_MS
+    persistent: Annotated[bool, "Watch until it is stopped or the session ends."] = False
+
+
+class Monitor(Tool[MonitorArgs]):
+    """Watch a command line by line."""
+
+    search_hint = "watch follow tail log stream events background wait"
+    uses = (Shell, Jobs)
+
+    def effects_of(self, args: MonitorArgs) -> Effects:
+        from handaxe.shell.reach import reach_of
+
+        reach = reach_of(args.command or "")
+        if reach.looks_only:
+            return Effects.none()
+        return Effects(reads_everything=True, writes_everything=True, irreversible=reach.is_lasting)
+
+    def subjects(self, args: MonitorArgs) -> tuple[Subject, ...]:
+        return (CommandSubject(args.command or ""),)
+
+    async def validate(self, args: MonitorArgs, ctx: ToolContext) -> None:
+        if args.ws is not None:
+            raise NothingToWatch("Web sockets cannot be watched here.")
+        if not (args.command or "").strip():
+            raise NothingToWatch("There is nothing to watch.")
+        _matcher(args.pattern)
+        ctx[Jobs].refuse_if_full()
+
+    async def call(self, args: MonitorArgs, ctx: ToolContext) -> ToolResult:
+        command = ShellCommand(
+            call_id=ctx.call_id,
+            command=args.command or "",
+            description=args.description,
+            cwd=ctx.cwd,
+            kind="monitor",
+        )
+        running = await started_in_background(command, ctx)
+        jobs, job_id = ctx[Jobs], running.state.job_id
+        lines = _Lines(lambda line: jobs.say(job_id, line), _matcher(args.pattern))
+        # What it said before anybody could listen.
+        lines.take(running.output(EARLY_CHARS).head.encode())
+        running.follow(lines.take)
+        notes: tuple[str, ...] = ()
+        timeout_ms = args.timeout_ms if args.timeout_ms > 0 else DEFAULT_TIMEOUT_MS
+        if timeout_ms > MAX_TIMEOUT_MS:
+            notes = (f"The timeout was cut from {timeout_ms:,.0f} ms to {MAX_TIMEOUT_MS:,} ms.",)
+            timeout_ms = MAX_TIMEOUT_MS
+        timeout_ms = 0 if args.persistent else timeout_ms
+        jobs.attend(_watch(running, lines, timeout_ms / 1000 if timeout_ms else None))
+        until = "until it is stopped" if args.persistent else f"for {timeout_ms / 1000:g} s"
+        text = (
+            f"Monitor {job_id} watches {args.description!r} {until}. Every line it sees reaches "
+            f"you as a message; all output is in {running.state.output_path}. End it with TaskStop."
+        )
+        data: dict[str, Any] = {"taskId": job_id, "timeoutMs": timeout_ms}
+        data |= {"persistent": True} if args.persistent else {}
+        return ToolResult(f"{text}\n[in {ctx.cwd}]", data=data, notes=notes)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        shown = partial_input.get("description") or partial_input.get("command") or ""
+        return f"Monitor({str(shown).partition(chr(10))[0]})"
+
+
+class _Lines:
+    """Bytes in any pieces, lines out."""
+
+    def __init__(self, tell: Callable[[str], None], fits: Callable[[str], bool]) -> None:
+        self._tell = tell
+        self._fits = fits
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def take(self, piece: bytes) -> None:
+        """Go on with what was printed."""
+        *lines, rest = (self._rest + self._decoder.decode(piece)).split("\n")
+        for line in lines:
+            self._see(line)
+        # A line without an end must not grow for ever; its beginning says enough.
+        self._rest = rest[: 4 * MAX_LINE_CHARS]
+
+    def end(self) -> None:
+        """There will be no more."""
+        if self._rest:
+            self._see(self._rest)
+        self._rest = ""
+
+    def _see(self, line: str) -> None:
+        line = _ESCAPES.sub("", line.removesuffix("\r").rpartition("\r")[2])
+        if line.strip() and self._fits(line):
+            cut = "..." if len(line) > MAX_LINE_CHARS else ""
+            self._tell(line[:MAX_LINE_CHARS] + cut)
+
+
+async def _watch(running: RunningCommand, lines: _Lines, timeout_s: float | None) -> None:
+    """See a watch to its end; one whose time is up is stopped."""
+    if not await running.wait(timeout_s):
+        await surely(running.stop())
+    lines.end()
+
+
+def _matcher(pattern: str | None) -> Callable[[str], bool]:
+    if not pattern:
+        return lambda _: True
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise BadLinePattern(pattern[:80], f"it has more than {MAX_PATTERN_CHARS} characters")
+    try:
+        return line_matcher(pattern)
+    except BadLineRegex as bad:
+        raise BadLinePattern(pattern, str(bad)) from None

@@ -1,0 +1,96 @@
+"""TaskOutput: how background work stands, and what it has said."""
+
+from typing import Annotated, Any
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.jobs import JobState
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.jobs import Jobs
+
+MAX_CHARS = 30_000
+MAX_TIMEOUT_MS = 600_000
+TYPES = {"shell": "local_bash", "monitor": "monitor", "agent": "local_agent"}
+
+
+class TaskOutputArgs(ToolArgs, kw_only=True):
+    task_id: Annotated[str | None, "The id of the task."] = None
+    block: Annotated[bool, "Wait until it ends."] = True
+    timeout: Annotated[float, "How long to wait, in milliseconds; 600000 at most."] = 30_000
+    shell_id: Annotated[str | None, "An old name of task_id."] = None
+    bash_id: Annotated[str | None, "An old name of task_id."] = None
+
+
+class TaskOutput(Tool[TaskOutputArgs]):
+    """Look at background work."""
+
+    aliases = ("BashOutput", "AgentOutputTool")
+    search_hint = "background task status result wait output shell agent"
+    uses = (Jobs,)
+    effects = Effects.pure()
+
+    async def call(self, args: TaskOutputArgs, ctx: ToolContext) -> ToolResult:
+        jobs = ctx[Jobs]
+        state, job = jobs.named(args.task_id or args.shell_id or args.bash_id)
+        notes: tuple[str, ...] = ()
+        timeout_ms = max(0.0, args.timeout)
+        if timeout_ms > MAX_TIMEOUT_MS:
+            notes = (f"The timeout was cut from {timeout_ms:,.0f} ms to {MAX_TIMEOUT_MS:,} ms.",)
+            timeout_ms = MAX_TIMEOUT_MS
+        if job is not None:
+            if args.block and state.status == "running":
+                await job.wait(timeout_ms / 1000)
+            state = job.state
+        retrieval = "success"
+        if state.status == "running":
+            retrieval = "timeout" if args.block else "not_ready"
+        else:
+            jobs.was_told(state.job_id)
+        new_bytes = jobs.new_bytes(state)
+        said = job.tail(min(MAX_CHARS, new_bytes)) if job is not None and new_bytes else ""
+        said = said.rstrip("\n")
+        data = {"retrieval_status": retrieval, "task": _task(state, said, new_bytes)}
+        return ToolResult(_text(state, retrieval, said, new_bytes), data=data, notes=notes)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        named = (partial_input.get(key) for key in ("task_id", "shell_id", "bash_id"))
+        return f"TaskOutput({next(filter(None, named), '')})"
+
+
+def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
+    lines = [
+        f"<retrieval_status>{retrieval}</retrieval_status>",
+        f"<task_id>{state.job_id}</task_id>",
+        f"<task_type>{TYPES[state.kind]}</task_type>",
+        f"<status>{state.status}</status>",
+    ]
+    if state.exit_code is not None:
+        lines.append(f"<exit_code>{state.exit_code}</exit_code>")
+    if state.waiting_for_input is not None:
+        lines.append(f"<waiting_for_input>{state.waiting_for_input}</waiting_for_input>")
+    if state.output_path:
+        lines.append(f"<output_file>{state.output_path}</output_file>")
+    if said:
+        more = "" if new_bytes <= MAX_CHARS else f"(the end of {new_bytes:,} new bytes)\n"
+        lines.append(f"<output>\n{more}{said}\n</output>")
+    else:
+        lines.append("(nothing new was printed)")
+    return "\n".join(lines)
+
+
+def _task(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
+    return {
+        "task_id": state.job_id,
+        "task_type": TYPES[state.kind],
+        "status": state.status,
+        "description": state.description,
+        "command": state.command,
+        "output": said,
+        "new_bytes": new_bytes,
+        "total_bytes": state.output_bytes,
+        "exitCode": state.exit_code,
+        "signal": state.signal,
+        "output_path": state.output_path,
+        "waiting_for_input": state.waiting_for_input,
+    }

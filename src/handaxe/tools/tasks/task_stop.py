@@ -1,0 +1,53 @@
+"""TaskStop: end background work."""
+
+import asyncio
+from typing import Annotated, Any
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.effects import Effects
+from handaxe.contract.job_faults import JobNotRunning
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.jobs import Jobs
+
+TYPES = {"shell": "local_bash", "monitor": "monitor", "agent": "local_agent"}
+
+
+class TaskStopArgs(ToolArgs, kw_only=True):
+    task_id: Annotated[str | None, "The id of the task."] = None
+    shell_id: Annotated[str | None, "An old name of task_id."] = None
+
+
+class TaskStop(Tool[TaskStopArgs]):
+    """End background work."""
+
+    aliases = ("KillShell", "KillBash")
+    search_hint = "kill end cancel terminate background task shell agent"
+    uses = (Jobs,)
+    effects = Effects.on_state("jobs")
+
+    async def decide(self, args: TaskStopArgs, ctx: ToolContext) -> Decision | None:
+        return Allow("ends only what this session started")
+
+    async def call(self, args: TaskStopArgs, ctx: ToolContext) -> ToolResult:
+        jobs = ctx[Jobs]
+        state, job = jobs.named(args.task_id or args.shell_id)
+        if job is None or state.status != "running":
+            raise JobNotRunning(state, jobs.running())
+        await asyncio.shield(asyncio.ensure_future(job.stop()))
+        state = job.state
+        # The one who ended it need not be told that it ended.
+        jobs.was_told(state.job_id)
+        named = state.command or state.description
+        message = f"Successfully stopped task: {state.job_id} ({named})"
+        data: dict[str, Any] = {
+            "message": message,
+            "task_id": state.job_id,
+            "task_type": TYPES[state.kind],
+        }
+        data |= {"command": state.command} if state.command else {}
+        return ToolResult(message, data=data)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return f"TaskStop({partial_input.get('task_id') or partial_input.get('shell_id') or ''})"

@@ -1,0 +1,60 @@
+"""What a command can touch, and what its exit code means."""
+# pyright: basic
+
+import pytest
+
+from handaxe.shell.outcome import interpretation_of
+from handaxe.shell.reach import reach_of
+
+NOTHING, DIFFER, FALSE = "No matches found", "Files differ", "Condition is false"
+
+
+@pytest.mark.proves("SH-3")
+@pytest.mark.parametrize(
+    ("command", "meaning"),
+    [
+        ("grep x a", NOTHING), ("rg x", NOTHING), ("egrep x a", NOTHING), ("fgrep x a", NOTHING),
+        ("/usr/bin/grep x a", NOTHING), ("cat a | grep x", NOTHING), ("ls; grep x a", NOTHING),
+        ("cd s && grep x a", NOTHING), ("grep a b || grep c d", NOTHING), ("echo; grep x a", NOTHING),
+        ("find /x", "Some directories could not be read"), ("diff a b", DIFFER), ("test -e x", FALSE),
+        ("[ -e x ]", FALSE), ("[[ -e x ]]", FALSE), ("git diff --quiet", DIFFER),
+        ("git -C x --no-pager grep y", NOTHING), ("git -c a=b diff", DIFFER),
+        ("grep x a; ls", None), ("make && grep x a", None), ("! grep x a", None), ("grep x &", None),
+        ("if grep x a; then ls; fi", None), ("false", None), ("git status", None), ("", None),
+        ("grep 'x", None), ("grep x a && make", None), ("grep x a | sort", None), ("exit 1", None),
+        ("(grep x a)", None), ("grep x a && diff a b", None),
+    ],
+)  # fmt: skip
+def test_exit_code_one_is_an_answer_where_every_command_it_may_come_from_answers_so(
+    command, meaning
+):
+    assert interpretation_of(command, 1) == meaning
+    assert interpretation_of(command, 2) is None
+    assert interpretation_of(command, 0) is None
+
+
+def test_a_failed_cd_is_no_answer():
+    assert (
+        interpretation_of("cd s && grep x a", 1, "bash: cd: s: No such file or directory") is None
+    )
+
+
+@pytest.mark.proves("SH-6")
+@pytest.mark.parametrize(
+    ("command", "looks", "moves", "lasts"),
+    [
+        ("ls -la | wc -l", True, False, False), ("cat /etc/passwd", True, False, False),
+        ("cd src && git status", False, True, False), ("cd src && ls", True, True, False),
+        ("git log", True, False, False), ("npm test", False, False, False),
+        ("echo a > b", False, False, False), ("echo a > /etc/b", False, False, True),
+        ("rm -rf build", False, False, False), ("rm -rf /etc/x", False, False, True),
+        ("rm -rf /", False, False, True), ("git reset --hard", False, False, False),
+        ("git clean -fdx", False, False, False), ("git push --force", False, False, True),
+        ("dd if=/dev/zero of=/dev/sda", False, False, True), ("kubectl delete x", False, False, True),
+        ("pushd x", False, True, False), ("ls (", False, True, False), ("", True, False, False),
+        ("sed -i s/a/b/ x", False, False, False), ("git rebase -i x", False, False, True),
+    ],
+)  # fmt: skip
+def test_what_a_command_touches(command, looks, moves, lasts):
+    reach = reach_of(command, "/repo", "/home/dev", ("/repo",))
+    assert (reach.looks_only, reach.moves, reach.is_lasting) == (looks, moves, lasts)

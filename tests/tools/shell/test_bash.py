@@ -1,0 +1,351 @@
+"""Bash with a real shell: what is told, how long is waited, where the next command runs."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from handaxe import Session
+from handaxe.contract.display import Diff, DiffHunk
+from handaxe.contract.events import CallProgress, JobEnded, JobStarted
+from handaxe.contract.ports.previews import CommandPreviews, Preview
+from handaxe.contract.ports.shell import CommandEnd, CommandOutput
+
+
+@pytest.fixture
+async def free(project):
+    async with Session(project, allow=["Bash", "Monitor"]) as opened:
+        yield opened
+
+
+async def bash(session, command, **more):
+    return await session.call("Bash", command=command, **more)
+
+
+async def until(condition):
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.proves("SH-3")
+async def test_a_long_output_is_previewed_from_both_ends_and_kept_where_read_finds_it(free):
+    result = await bash(free, "seq 1 20000; echo the end")
+    assert result.ok
+    assert len(result.text) < 6_000
+    assert "\n1\n2\n3\n" in result.text
+    assert "20000\nthe end" in result.text
+    path = result.data["persistedOutputPath"]
+    assert result.data["persistedOutputSize"] == result.data["totalBytes"] > 100_000
+    assert path in result.text
+    assert result.data["totalLines"] == 20_001
+    read = await free.call("Read", file_path=path, offset=20_001)
+    assert "the end" in read.text
+
+
+async def test_what_fits_is_shown_whole(free):
+    result = await bash(free, "head -c 29990 /dev/zero | tr '\\0' x")
+    assert result.text.startswith("x" * 29_990 + "\n[exit code 0")
+    assert "persistedOutputPath" not in result.data
+
+
+@pytest.mark.proves("SH-3")
+async def test_a_long_failure_is_cut_in_the_middle(free):
+    result = await bash(free, "seq 1 5000; echo summary: 3 failed; exit 1")
+    assert result.code == "shell.failed"
+    assert result.text.startswith("Exit code 1\n1\n2\n")
+    assert "characters truncated] ..." in result.text
+    assert "summary: 3 failed" in result.text
+    assert len(result.text) < 11_000
+    assert result.data["rawOutputPath"] in result.text
+
+
+async def test_binary_output_does_not_reach_the_model(free):
+    result = await bash(free, "printf 'a\\0b\\0c'")
+    assert result.ok
+    assert "binary output, 5 bytes" in result.text
+    assert "\0" not in result.text
+
+
+@pytest.mark.proves("SH-2")
+async def test_at_the_timeout_a_command_moves_to_the_background(free):
+    command = "cd .. && echo first; read -t 30 < <(sleep 30); echo never"
+    result = await bash(free, command, timeout=300)
+    assert result.ok
+    assert "Command did not complete within its 0.3s timeout and was moved to the background" in (
+        result.text
+    )
+    assert "Output so far:\nfirst" in result.text
+    assert f"Session cwd remains {free.workdir.root}; directory changes made by" in result.text
+    assert result.data["timedOutAfterMs"] == 300
+    job_id = result.data["backgroundTaskId"]
+    assert [state.job_id for state in free.jobs.running()] == [job_id]
+    assert job_id in result.text
+    assert result.data["rawOutputPath"] in result.text
+    stopped = await free.call("TaskStop", task_id=job_id)
+    assert stopped.data["task_type"] == "local_bash"
+    assert stopped.data["command"] == command
+    assert free.jobs.running() == []
+
+
+@pytest.mark.proves("SH-2")
+@pytest.mark.parametrize("command", ["sleep 30", "echo a; git --version; sleep 30"])
+async def test_some_commands_end_at_their_timeout(free, command):
+    result = await bash(free, command, timeout=300)
+    assert not result.ok
+    assert result.code == "call.timed_out"
+    assert result.text.startswith("Command timed out after 0.3s")
+    assert result.data["interrupted"]
+    assert free.jobs.listed() == []
+
+
+@pytest.mark.proves("SH-2")
+async def test_a_blocking_budget_moves_any_command(project):
+    settings = {"shell": {"blocking_budget_s": 0.3}}
+    async with Session(project, allow=["Bash"], settings=settings) as session:
+        result = await bash(session, "sleep 20")
+        assert "did not complete within 0.3s and was moved to the background" in result.text
+        assert "timedOutAfterMs" not in result.data
+        assert len(session.jobs.running()) == 1
+
+
+@pytest.mark.proves("SH-2")
+async def test_a_timeout_is_clamped_and_that_is_said(free):
+    result = await bash(free, "true", timeout=9_000_000)
+    assert result.notes == (
+        "The timeout was cut from 9,000,000 ms to 600,000 ms, the most there is.",
+    )
+    result = await bash(free, "true", timeout=-5)
+    assert "120,000 ms hold" in result.notes[0]
+    assert (await bash(free, "true", timeout="5000")).ok
+
+
+@pytest.mark.proves("SH-2", "SH-5")
+async def test_run_in_background_answers_at_once_and_the_end_is_told_once(free):
+    events = []
+    free.subscribe(events.append)
+    result = await bash(free, "echo hello; exit 4", description="greets", run_in_background=True)
+    job_id = result.data["backgroundTaskId"]
+    assert result.text.startswith(
+        f"Command running in background with ID: {job_id}. Output is being written to: "
+    )
+    assert await free.jobs.news(10)
+    (notice,) = free.jobs.take_notices()
+    assert notice == (
+        "<task-notification>\n"
+        f"<task-id>{job_id}</task-id>\n"
+        f"<output-file>{result.data['rawOutputPath']}</output-file>\n"
+        "<status>failed</status>\n"
+        '<summary>Background command "greets" failed (exit code 4)</summary>\n'
+        "</task-notification>"
+    )
+    assert free.jobs.take_notices() == ()
+    read = await free.call("Read", file_path=result.data["rawOutputPath"])
+    assert "hello" in read.text
+    await asyncio.sleep(0)
+    kinds = [type(event) for event in events]
+    assert kinds.count(JobStarted) == kinds.count(JobEnded) == 1
+
+
+@pytest.mark.proves("SH-4", "SH-5")
+async def test_closing_a_session_ends_its_background_work(project):
+    events = []
+    async with Session(project, allow=["Bash"]) as session:
+        session.subscribe(events.append)
+        result = await bash(session, "echo $$; exec sleep 300", run_in_background=True)
+        await until(lambda: Path(result.data["rawOutputPath"]).read_text().strip())
+        pid = int(Path(result.data["rawOutputPath"]).read_text())
+        os.kill(pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    (ended,) = [event for event in events if isinstance(event, JobEnded)]
+    assert ended.job.status == "killed"
+
+
+@pytest.mark.proves("SH-4")
+async def test_cancel_stops_the_command_and_says_what_it_had_printed(free):
+    call = asyncio.create_task(bash(free, "echo $$; exec sleep 300"))
+    reports = []
+    free.subscribe(lambda e: reports.append(e) if isinstance(e, CallProgress) else None)
+    await until(lambda: reports)
+    pid = int(reports[0].text)
+    assert free.cancel() == 1
+    result = await call
+    assert result.code == "call.cancelled"
+    assert f"It had printed:\n{pid}" in result.text
+    assert result.data["interrupted"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_host_that_cancels_its_own_task_is_obeyed(free):
+    call = asyncio.create_task(bash(free, "sleep 300"))
+    await asyncio.sleep(0.2)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def test_a_host_that_gives_up_by_its_own_clock_gets_its_timeout(free):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await bash(free, "echo said; sleep 300")
+    assert free.jobs.listed() == []
+
+
+async def test_sleeping_for_background_work_is_answered(free):
+    assert (await bash(free, "sleep 0")).notes == ()
+    begun = await bash(free, "sleep 60", run_in_background=True)
+    (note,) = (await bash(free, "sleep 0; echo x")).notes
+    assert begun.data["backgroundTaskId"] in note
+    assert "no need to sleep" in note
+
+
+@pytest.mark.proves("SH-1")
+async def test_the_directory_carries_over_inside_the_roots_only(free, project, tmp_path):
+    (project / "in").mkdir()
+    (project / "out").symlink_to(tmp_path)
+    (project / "round").symlink_to(project / "in")
+    assert (await bash(free, "cd round")).data["nextCwd"] == str(project / "in")
+    assert (await bash(free, "pwd")).data["stdout"] == str(project / "in")
+    result = await bash(free, "cd ../out")
+    assert f"Shell cwd was reset to {project}" in result.text
+    assert (await bash(free, "(cd in); pwd")).data["stdout"] == str(project)
+    assert (await bash(free, "cd in; false")).data["nextCwd"] == str(project / "in")
+    assert (await bash(free, "cd ..", run_in_background=True)).data["nextCwd"] == str(
+        project / "in"
+    )
+    assert free.workdir.current == str(project / "in")
+
+
+async def test_a_directory_that_went_away_is_left(free, project):
+    (project / "gone").mkdir()
+    await bash(free, "cd gone")
+    (project / "gone").rmdir()
+    result = await bash(free, "ls")
+    assert result.code == "shell.no_directory"
+    assert f"Shell cwd was reset to {project}" in result.text
+    assert (await bash(free, "pwd")).data["stdout"] == str(project)
+
+
+async def test_the_directory_can_be_held(project):
+    (project / "in").mkdir()
+    settings = {"shell": {"carry_directory": False}}
+    async with Session(project, allow=["Bash"], settings=settings) as session:
+        assert (await bash(session, "cd in")).data["nextCwd"] == str(project)
+
+
+@pytest.mark.proves("SH-6")
+async def test_looking_commands_run_side_by_side_and_a_cd_keeps_its_place(free, project):
+    (project / "in").mkdir()
+    began = asyncio.get_running_loop().time()
+    results = await free.call_many(
+        [("Bash", {"command": f"sleep 0.5 # {n}"}) for n in range(2)]
+        + [("Bash", {"command": "cd in"}), ("Bash", {"command": "pwd"})]
+    )
+    assert [result.ok for result in results] == [True] * 4
+    assert results[3].data["stdout"] == str(project / "in")
+    assert asyncio.get_running_loop().time() - began < 5
+
+
+async def test_one_failure_does_not_stop_its_siblings(free):
+    calls = [("Bash", {"command": "exit 1" if n % 7 == 0 else f"echo {n}"}) for n in range(20)]
+    results = await free.call_many(calls)
+    assert [r.ok for r in results] == [n % 7 != 0 for n in range(20)]
+
+
+async def test_progress_shows_the_last_lines(free):
+    seen = []
+    free.subscribe(lambda e: seen.append(e.text) if isinstance(e, CallProgress) else None)
+    await bash(free, "for i in 1 2 3 4 5; do echo line $i; sleep 0.25; done")
+    assert 1 <= len(seen) <= 5
+    assert seen[0].startswith("line 1")
+
+
+async def test_a_command_that_waits_for_input_is_handed_back(free, monkeypatch):
+    from handaxe.tools.shell.bash import running
+
+    monkeypatch.setattr(running, "WAITING_S", 0.3)
+    asked = "printf 'Password: '; read -t 60 < <(sleep 60)"
+    call = asyncio.create_task(bash(free, asked))
+    shell = free.catalog.find("Bash") and free._collaborators.offers
+    from handaxe.contract.ports.shell import Shell
+
+    await asyncio.sleep(0.2)
+    plain = shell[Shell]._shell
+    if hasattr(plain, "started"):
+        plain.started[0].asks = "Password:"
+    result = await call
+    assert result.ok
+    assert "seems to be waiting for input: 'Password:'" in result.text
+    assert len(free.jobs.running()) == 1
+
+
+async def test_too_much_background_work_is_refused_and_nothing_is_left_running(project):
+    settings = {"shell": {"max_background": 1}}
+    async with Session(project, allow=["Bash"], settings=settings) as session:
+        await bash(session, "sleep 20", description="one", run_in_background=True)
+        result = await bash(session, "sleep 20", run_in_background=True)
+        assert result.code == "task.too_many"
+        assert "one" in result.text
+        # One that cannot move any more ends at its timeout.
+        result = await bash(session, "read -t 20 < <(sleep 20)", timeout=300)
+        assert result.code == "call.timed_out"
+
+
+class Previews(CommandPreviews):
+    """Tries every command with the same outcome."""
+
+    async def preview(self, command, timeout_s):
+        hunk = DiffHunk(1, 1, 1, 1, ("-a", "+b"))
+        return Preview(
+            output=CommandOutput(
+                head="said\n", tail="", total_bytes=5, total_lines=1, kept_bytes=5
+            ),
+            end=CommandEnd(how="exit", exit_code=0, duration_s=timeout_s),
+            diffs=(Diff("/p/a.txt", (hunk,)),),
+            others=("/p/run.sh becomes executable",),
+            left_out=("/p/node_modules",),
+        )
+
+
+async def test_a_dry_run_shows_the_difference(free):
+    assert (await bash(free, "make", dry_run=True)).code == "shell.no_preview"
+    free._collaborators.offers[CommandPreviews] = Previews()
+    result = await bash(free, "make", dry_run=True)
+    assert result.ok
+    assert result.text == (
+        "Nothing was changed. With exit code 0 the command would change:\n"
+        "--- /p/a.txt\n+++ /p/a.txt\n@@ -1,1 +1,1 @@\n-a\n+b\n"
+        "/p/run.sh becomes executable\nIt printed:\nsaid\nNot looked at: /p/node_modules\n"
+        f"[tried in {free.workdir.root}]"
+    )
+    assert result.data["dryRun"]
+    assert result.data["changedFiles"] == ["/p/a.txt"]
+
+
+def test_a_title_and_a_display_for_people():
+    from handaxe.contract.display import Text
+    from handaxe.contract.result import ToolResult
+    from handaxe.tools.shell.bash import Bash, BashArgs
+
+    tool = Bash()
+    assert tool.title({"command": "ls -la\necho"}) == "Bash(ls -la)"
+    assert tool.title({"command": "ls", "description": "List files"}) == "Bash(List files)"
+    data = {
+        "stdout": "a",
+        "stderr": "n",
+        "exitCode": 0,
+        "durationMs": 12.0,
+        "cwd": "/p",
+        "totalLines": 1,
+    }
+    shown = tool.show(BashArgs(command="ls"), ToolResult("a", data=data))
+    assert shown == (
+        Text("$ ls"),
+        Text("a"),
+        Text("exit code 0, 0.0 s in /p", "muted"),
+        Text("n", "warning"),
+    )
+    assert tool.summary(BashArgs(command="ls"), ToolResult("a", data=data)) == "exit code 0, 1 line"

@@ -1,0 +1,68 @@
+"""Monitor: lines reach listeners and the model while something else goes on."""
+
+import asyncio
+
+import pytest
+
+from handaxe import Session
+from handaxe.contract.events import JobEnded, JobSaid
+
+
+@pytest.fixture
+async def free(project):
+    async with Session(project, allow=["Bash"]) as opened:
+        yield opened
+
+
+async def ended(session, job_id):
+    async with asyncio.timeout(10):
+        while any(state.job_id == job_id for state in session.jobs.running()):
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+
+
+@pytest.mark.proves("BT-30", "SH-5")
+async def test_every_line_is_an_event_and_is_told_to_the_model(free):
+    events = []
+    free.subscribe(events.append)
+    result = await free.call(
+        "Monitor",
+        command="echo one; printf '\\033[31mtwo\\033[0m\\n'; printf three",
+        description="d",
+    )
+    assert result.ok
+    assert result.data["timeoutMs"] == 300_000
+    await ended(free, result.data["taskId"])
+    assert [e.line for e in events if isinstance(e, JobSaid)] == ["one", "two", "three"]
+    assert len([e for e in events if isinstance(e, JobEnded)]) == 1
+    lines, end = free.jobs.take_notices()
+    assert "<event>one\ntwo\nthree</event>" in lines
+    assert '<summary>Monitor "d" completed (exit code 0)</summary>' in end
+
+
+@pytest.mark.proves("BT-30")
+async def test_a_pattern_chooses_the_lines(free):
+    command = "for i in 1 2 3 ERROR; do echo line $i '<b>'; done"
+    result = await free.call("Monitor", command=command, description="d", pattern="ERR|1")
+    await ended(free, result.data["taskId"])
+    lines = free.jobs.take_notices()[0]
+    assert "<event>line 1 &lt;b&gt;\nline ERROR &lt;b&gt;</event>" in lines
+
+
+@pytest.mark.proves("BT-30")
+async def test_a_watch_ends_at_its_time_and_a_lasting_one_does_not(free):
+    short = await free.call("Monitor", command="sleep 60", description="s", timeout_ms=100)
+    lasting = await free.call("Monitor", command="sleep 60", description="l", persistent=True)
+    assert lasting.data == {"taskId": lasting.data["taskId"], "timeoutMs": 0, "persistent": True}
+    await ended(free, short.data["taskId"])
+    assert [state.description for state in free.jobs.running()] == ["l"]
+    stopped = await free.call("TaskStop", task_id=lasting.data["taskId"])
+    assert stopped.data["task_type"] == "monitor"
+
+
+async def test_a_flood_of_lines_does_not_flood_the_model(free):
+    result = await free.call("Monitor", command="seq 1 5000", description="d")
+    await ended(free, result.data["taskId"])
+    lines = free.jobs.take_notices()[0]
+    assert "(4,800 earlier lines are only in the output file)" in lines
+    assert lines.count("\n") < 220

@@ -1,0 +1,80 @@
+"""TaskOutput and TaskStop over commands that really run."""
+
+import asyncio
+
+import pytest
+
+from handaxe import Session
+
+
+@pytest.fixture
+async def free(project):
+    async with Session(project, allow=["Bash"]) as opened:
+        yield opened
+
+
+async def begin(session, command):
+    result = await session.call("Bash", command=command, run_in_background=True)
+    return result.data["backgroundTaskId"]
+
+
+@pytest.mark.proves("BT-14", "SH-5")
+async def test_task_output_waits_for_the_end_and_the_model_is_not_told_twice(free):
+    job_id = await begin(free, "sleep 0.3; echo done")
+    result = await free.call("TaskOutput", task_id=job_id)
+    assert result.data["retrieval_status"] == "success"
+    assert result.data["task"]["status"] == "completed"
+    assert result.data["task"]["exitCode"] == 0
+    assert "<output>\ndone\n</output>" in result.text
+    await asyncio.sleep(0.05)
+    assert free.jobs.take_notices() == ()
+    again = await free.call("TaskOutput", task_id=job_id)
+    assert "(nothing new was printed)" in again.text
+
+
+@pytest.mark.proves("BT-14")
+async def test_task_output_gives_what_is_new(free, project):
+    job_id = await begin(
+        free, "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two; sleep 60"
+    )
+    async with asyncio.timeout(10):
+        while "one" not in (await free.call("TaskOutput", task_id=job_id, block=False)).text:
+            await asyncio.sleep(0.02)
+    (project / "go").touch()
+    async with asyncio.timeout(10):
+        while "two" not in (
+            text := (await free.call("TaskOutput", task_id=job_id, block=False)).text
+        ):
+            await asyncio.sleep(0.02)
+    assert "one" not in text
+    assert "<retrieval_status>not_ready</retrieval_status>" in text
+    waited = await free.call("TaskOutput", task_id=job_id, timeout=50)
+    assert waited.data["retrieval_status"] == "timeout"
+    assert waited.data["task"]["status"] == "running"
+
+
+@pytest.mark.proves("BT-14")
+async def test_task_stop_ends_a_task_once(free):
+    job_id = await begin(free, "sleep 60")
+    stopped = await free.call("KillShell", shell_id=job_id)
+    assert stopped.ok
+    assert stopped.data == {
+        "message": f"Successfully stopped task: {job_id} (sleep 60)",
+        "task_id": job_id,
+        "task_type": "local_bash",
+        "command": "sleep 60",
+    }
+    await asyncio.sleep(0.05)
+    assert free.jobs.take_notices() == ()
+    again = await free.call("TaskStop", task_id=job_id)
+    assert again.code == "task.not_running"
+    assert f"Shell {job_id} is not running, so cannot be killed (status: killed)" in again.text
+
+
+async def test_looking_at_a_task_holds_nobody_up(free):
+    job_id = await begin(free, "sleep 60")
+    waiting = asyncio.create_task(free.call("TaskOutput", task_id=job_id, timeout=60_000))
+    await asyncio.sleep(0.05)
+    assert (await free.call("Bash", command="touch x")).ok
+    assert (await free.call("TaskStop", task_id=job_id)).ok
+    assert (await waiting).data["task"]["status"] == "killed"
