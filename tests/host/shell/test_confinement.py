@@ -6,7 +6,7 @@ import tempfile
 import pytest
 
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.shell import Confined, Confiner, ConfinementLevel
+from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner
 
 
 class Impossible(ToolFault):
@@ -33,7 +33,7 @@ class Fence(Confiner):
         if command == "impossible":
             raise Impossible("There is no sandbox here.")
         self.asked.append((command, unconfined, cwd))
-        file = tempfile.TemporaryFile()
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - open until `close`
         file.write(b"inside\n")
         file.seek(0)
 
