@@ -14,7 +14,7 @@ from handaxe.host.shell.local import ShellLimits
 @pytest.mark.proves("SH-3")
 @given(pieces=st.lists(st.binary(min_size=1, max_size=80), max_size=40))
 def test_totals_are_true_however_output_is_cut(pieces):
-    capture = Capture(Path("/nonexistent/x"), 1 << 20)
+    capture = Capture("/nonexistent/x", 1 << 20)
     for piece in pieces:
         capture.take(piece, len(piece))
     whole = b"".join(pieces)
@@ -65,7 +65,7 @@ async def test_long_output_is_whole_in_the_file_and_has_two_ends_in_the_result(b
 def test_the_file_holds_everything_up_to_its_limit_and_both_ends_beyond(tmp_path, size, piece_size):
     limit = 3 * END_BYTES
     whole = bytes(97 + n % 26 if n % 80 else 10 for n in range(size))
-    capture = Capture(tmp_path / "tasks" / "x.output", limit)
+    capture = Capture(str(tmp_path / "tasks" / "x.output"), limit)
     for begin in range(0, size, piece_size):
         piece = whole[begin : begin + piece_size]
         capture.take(bytearray(piece + b"not part of it"), len(piece))
@@ -112,7 +112,7 @@ async def test_a_disk_that_takes_nothing_costs_the_file_and_not_the_result(bench
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
 def test_a_full_disk_is_not_an_error(tmp_path):
-    capture = Capture(tmp_path / "x", 1 << 20)
+    capture = Capture(str(tmp_path / "x"), 1 << 20)
     capture.take(b"before", 6)
     capture.open_file()
     os.dup2(full := os.open("/dev/full", os.O_WRONLY), capture._file)

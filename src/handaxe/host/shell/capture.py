@@ -19,7 +19,7 @@ _SAMPLE_BYTES = 1 << 13
 class Capture:
     """The output of one command."""
 
-    def __init__(self, path: Path, max_file_bytes: int) -> None:
+    def __init__(self, path: str, max_file_bytes: int) -> None:
         self._path = path
         self._most = max(max_file_bytes - END_BYTES - 256, 0)
         self._head = bytearray()
@@ -70,7 +70,7 @@ class Capture:
         if self.has_file or self._has_failed:
             return
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
             self._file = os.open(self._path, flags, 0o600)
         except OSError:

@@ -49,7 +49,7 @@ class LocalShell(Shell):
         with_snapshot: bool = False,
     ) -> None:
         """Keep output below `directory`; `on_end` hears of the end of every command let go."""
-        self._directory = directory
+        self._directory = str(directory)
         self._environment = dict(environment)
         self._confiner = confiner
         self._on_end = on_end
@@ -129,7 +129,7 @@ class LocalShell(Shell):
         return Terms(
             job_id=job_id,
             mark=mark,
-            output_path=str(self._directory / f"{job_id}.output"),
+            output_path=self._output_path(job_id),
             stays_in=stays_in and os.path.realpath(stays_in),
             runaway_bytes=self._limits.runaway_bytes,
             confined=confined,
@@ -144,7 +144,7 @@ class LocalShell(Shell):
         confined: Confined,
         inherited: Mapping[int, int],
     ) -> LocalCommand:
-        capture = Capture(Path(terms.output_path), self._limits.max_file_bytes)
+        capture = Capture(terms.output_path, self._limits.max_file_bytes)
         running = LocalCommand(command, terms, capture)
         try:
             self._hand_over(running, terms, confined, inherited)
@@ -206,8 +206,11 @@ class LocalShell(Shell):
     def _new_id(self, command: ShellCommand) -> str:
         while True:
             job_id = f"{_PREFIXES[command.kind]}_{secrets.token_hex(3)}"
-            if job_id not in self._running and not (self._directory / f"{job_id}.output").exists():
+            if job_id not in self._running and not os.path.lexists(self._output_path(job_id)):
                 return job_id
+
+    def _output_path(self, job_id: str) -> str:
+        return f"{self._directory}/{job_id}.output"
 
 
 def _refuse_unspeakable(command: ShellCommand) -> None:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import handaxe
 from handaxe.host.shell.supervisor import CONTROL_FD
 
 MAX_IDLE = 20
@@ -23,7 +22,7 @@ MAX_IDLE = 20
 
 _INLINE_BYTES = 1 << 16
 _REPLY_S = 8.0
-_ROOT = str(Path(handaxe.__file__).parent.parent)
+_ROOT = str(Path(__file__).parents[3])
 _PROGRAM = """\
 import sys
 sys.path.append(sys.argv[1])
