@@ -16,6 +16,7 @@ from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_pr
 from handaxe.agent.spawn import Seat, SpawnedAgents
 from handaxe.agent.workplace import Workplace
 from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.loading import Announcer, deferral_of
 from handaxe.app.narrowed_policy import NarrowedPolicy
 from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
@@ -26,11 +27,13 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.events import DirectoryChanged, SessionStarted
 from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
 from handaxe.contract.ports.checkpoints import Checkpoints
+from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangeHistory
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.storage.home import new_session_id
@@ -144,6 +147,8 @@ class _Place:
             agent_type=kind.name,
         )
         among.catalog.hides(lambda name: hidden_by(policy(), name))
+        deferral = deferral_of(among.catalog, offers[LoadedTools], session.settings)
+        among.deferral = offers[ToolIndex] = deferral
         self._pipeline = Pipeline(
             among,
             lanes=session.settings.max_parallel_calls,
@@ -155,7 +160,8 @@ class _Place:
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,
-            specs=ToolSpecs(among.catalog.offered),
+            specs=ToolSpecs(deferral.sent),
+            notices=Announcer(deferral),
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,
             flush=self._record.flush,

@@ -57,3 +57,9 @@ class Memory(Companion):
             InvokedSkills: self.invoked_skills,
             SessionIdentity: self.identity,
         }
+
+    def for_agent(self, around: Surroundings) -> "Memory":
+        """Lists and loaded tools of its own; tasks are shared, and whoever wakes one wakes all."""
+        own = Memory(around, History())
+        own.wakeups = self.wakeups
+        return own

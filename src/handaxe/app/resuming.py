@@ -16,13 +16,11 @@ from handaxe.storage.sessions import History
 
 
 def resume_state(
-    history: History, ledger: ReadLedger, edits: AppliedEdits, workdir: Workdir, jobs: Jobs
+    history: History, ledger: ReadLedger, edits: AppliedEdits, workdir: Workdir
 ) -> None:
     """Take over what the session knew: seen files, edits made, where it stood."""
     for seen in history.seen:
         ledger.replay(seen)
-    for job in history.jobs:
-        jobs.replay(job)
     for edit in history.edits:
         edits.replay(edit)
     directory = history.directory
@@ -30,9 +28,14 @@ def resume_state(
         workdir.current = directory
 
 
-def resume_calls(
-    history: History, session_id: str, record: Record, pipeline: Pipeline, jobs: Jobs
-) -> None:
+def resume_jobs(history: History, jobs: Jobs) -> None:
+    """Know what ran in the background; what was lost with the earlier run ends now."""
+    for job in history.jobs:
+        jobs.replay(job)
+    jobs.close_lost()
+
+
+def resume_calls(history: History, session_id: str, record: Record, pipeline: Pipeline) -> None:
     """Know the calls that were made; what was cut off gets the end it lacks."""
     if history.started is None and not history.calls:
         return
@@ -48,4 +51,3 @@ def resume_calls(
         cut_off = ToolResult.from_fault(Cancelled(started=True))
         result = msgspec.structs.replace(cut_off, id=call.call_id, tool=call.tool)
         record.emit(CallFinished(call_id=call.call_id, result=result))
-    jobs.close_lost()

@@ -20,9 +20,10 @@ from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import schema_of, shown
 from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
+from handaxe.app.loading import deferral_of
 from handaxe.app.opening import Companions
 from handaxe.app.recording import Listener, Record
-from handaxe.app.resuming import resume_calls, resume_state
+from handaxe.app.resuming import resume_calls, resume_jobs, resume_state
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import (
@@ -47,7 +48,6 @@ from handaxe.contract.tool import Tool
 from handaxe.host.media.local import LocalMedia
 from handaxe.host.search.local import LocalSearch
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.runtime.catalog.deferral import Deferral
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.modes import parse_mode
@@ -190,11 +190,8 @@ class Session:
             ports=offers.keys(),
             is_hidden=lambda name: hidden_by(policy(), name),
         )
-        self._deferral = offers[ToolIndex] = Deferral(
-            self.catalog,
-            self._companions.memory.loaded,
-            when=self.settings.tool_search.when,
-            limit_chars=self.settings.tool_search.limit_chars,
+        self.deferral = offers[ToolIndex] = deferral_of(
+            self.catalog, self._companions.memory.loaded, self.settings
         )
         self._collaborators = Collaborators(
             session_id=self.id,
@@ -206,7 +203,7 @@ class Session:
             hooks=self._hooks.hooks,
             emit=emit,
             results=results,
-            deferral=self._deferral,
+            deferral=self.deferral,
             asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
             classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
@@ -224,8 +221,9 @@ class Session:
             recall=self._record.log.result_of,
         )
         self.jobs: Jobs = offers[Jobs]
-        resume_state(history, ledger, edits, self.workdir, self.jobs)
-        resume_calls(history, self.id, self._record, self._pipeline, self.jobs)
+        resume_state(history, ledger, edits, self.workdir)
+        resume_calls(history, self.id, self._record, self._pipeline)
+        resume_jobs(history, self.jobs)
 
     @property
     def settings(self) -> Settings:
@@ -368,12 +366,12 @@ class Session:
         With `deferred` those that wait for ToolSearch are left out once all together are long;
         what was loaded is appended, so ask again for every request.
         """
-        tools = self._deferral.sent() if deferred else self.catalog.offered()
+        tools = self.deferral.sent() if deferred else self.catalog.offered()
         return [self.schema_of(tool, provider) for tool in tools]
 
     def waiting_tools(self) -> tuple[str, ...]:
         """The names of tools that ToolSearch can load."""
-        return self._deferral.waiting()
+        return self.deferral.waiting()
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
         """One tool's schema in a provider's dialect."""

@@ -18,7 +18,7 @@ def workplace_of(session: Session) -> Workplace:
     return Workplace(
         among=among,
         open_stream=session.stream,
-        specs=ToolSpecs(session.catalog.offered),
+        specs=ToolSpecs(session.deferral.sent),
         subscribe=session.subscribe,
         new_call_id=session.new_call_id,
         flush=session.flush,

@@ -46,8 +46,7 @@ class Deferral(ToolIndex):
     def sent(self) -> list[AnyTool]:
         """The tools whose schemas a model is sent now, in an order that only grows."""
         offered = self._catalog.offered()
-        self._is_on = self._is_on or self._is_worth_it(offered)
-        if not self._is_on:
+        if not self._is_used(offered):
             return offered
         steady = [tool for tool in offered if not _can_wait(tool)]
         by_name = {tool.name: tool for tool in offered if _can_wait(tool)}
@@ -55,7 +54,17 @@ class Deferral(ToolIndex):
 
     def waiting(self) -> tuple[str, ...]:
         """The names of all tools that are not loaded."""
-        return tuple(tool.name for tool in self._waiting())
+        if not self._is_on:
+            return ()
+        offered = self._catalog.offered()
+        return tuple(
+            tool.name for tool in offered if _can_wait(tool) and tool.name not in self._loaded
+        )
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """The names of tools that waited once and are loaded now."""
+        return self._loaded.names
 
     def refuse_unloaded(self, tool: AnyTool) -> None:
         """Answer a call that was made before its tool was loaded with the tool's schema."""
@@ -83,11 +92,10 @@ class Deferral(ToolIndex):
         """Sources of tools that cannot be searched now, one sentence each."""
         return self._troubles()
 
-    def _waiting(self) -> list[AnyTool]:
-        if not self._is_on:
-            return []
-        offered = self._catalog.offered()
-        return [tool for tool in offered if _can_wait(tool) and tool.name not in self._loaded]
+    def _is_used(self, offered: list[AnyTool]) -> bool:
+        """Whether tools wait; once they do they always do, so that nothing moves."""
+        self._is_on = self._is_on or self._is_worth_it(offered)
+        return self._is_on
 
     def _is_worth_it(self, offered: list[AnyTool]) -> bool:
         if self._when == "never" or not any(tool.name == SEARCH_TOOL for tool in offered):
