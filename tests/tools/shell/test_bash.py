@@ -294,6 +294,42 @@ async def test_too_much_background_work_is_refused_and_nothing_is_left_running(p
         assert result.code == "call.timed_out"
 
 
+@pytest.mark.parametrize(
+    ("command", "counts"),
+    [
+        ("cat a.txt", True),
+        ("/bin/cat ./a.txt", True),
+        ("cat 'a.txt'", True),
+        ("cat a.txt b.txt", False),
+        ("cat -n a.txt", False),
+        ("cat a.txt | head", False),
+        ("cat < a.txt", False),
+        ("X=1 cat a.txt", False),
+        ("cat a.txt; true", False),
+        ("cat $x a.txt", False),
+        ("cat a.txt &", False),
+        ("head -1 a.txt", False),
+    ],
+)
+async def test_a_file_that_was_shown_whole_may_be_edited(command, counts, project):
+    (project / "a.txt").write_text("one\ntwo\n")
+    (project / "b.txt").write_text("")
+    async with Session(project, permission_mode="acceptEdits", allow=["Bash"]) as session:
+        assert (await bash(session, command)).ok
+        edit = {"file_path": "a.txt", "old_string": "one", "new_string": "1"}
+        assert (await session.call("Edit", edit)).ok == counts
+    async with Session(project, permission_mode="acceptEdits", deny=["Read(a.txt)"]) as session:
+        assert (await bash(session, "cat a.txt")).code == "permission.denied"
+
+
+async def test_a_file_that_was_not_shown_as_it_is_does_not_count_as_read(free, project):
+    (project / "a.txt").write_bytes(b"one\r\x1b[31mtwo\n")
+    (project / "b.txt").write_text("x" * 40_000)
+    await bash(free, "cat b.txt")
+    edit = {"file_path": "b.txt", "old_string": "x", "new_string": "y", "replace_all": True}
+    assert (await free.call("Edit", edit)).code == "file.not_read"
+
+
 class Previews(CommandPreviews):
     """Tries every command with the same outcome."""
 

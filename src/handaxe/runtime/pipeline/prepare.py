@@ -71,6 +71,10 @@ class _Grants:
         path = JudgedPath(path=real, real=real, access=access, field=None)
         # Opening one file is never more than that, whatever else the tool may do.
         request = msgspec.structs.replace(_request(self._parsed, (path,)), confined=True)
+        if request.command is not None:
+            # A file that is opened beside a command is judged as any file is.
+            tool = "Read" if access == "read" else "Edit"
+            request = Request(tool=tool, read_only=access == "read", paths=(path,))
         decision = decide(request, self._among.policy())
         if isinstance(decision, Allow):
             return

@@ -15,6 +15,7 @@ from handaxe.contract.shell_faults import NoDirectory
 from handaxe.contract.subjects import CommandSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
+from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 
@@ -46,7 +47,7 @@ class Bash(Tool[BashArgs]):
 
     search_hint = "shell command terminal execute script program cli"
     uses = (Shell, Jobs, Workdir, Settings, Files)
-    may_use = (CommandPreviews, Confiner)
+    may_use = (CommandPreviews, Confiner, ReadLedger)
     max_result_chars = float("inf")
     inline_chars = 30_000
 

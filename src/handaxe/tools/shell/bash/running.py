@@ -19,6 +19,7 @@ from handaxe.settings.model import Settings
 from handaxe.shell.reach import reach_of
 from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
 from handaxe.tools.shell.bash.previewing import told_of_preview
+from handaxe.tools.shell.bash.reading import note_reading
 from handaxe.tools.shell.bash.telling import (
     Directories,
     told_of_background,
@@ -88,6 +89,8 @@ class Foreground:
     async def _ended(self) -> ToolResult:
         end = self._running.end
         assert end is not None
+        if end.exit_code == 0:
+            await note_reading(self._command, self._running, self._ctx)
         where = _moved(end.cwd, self._ctx)
         return told_of_end(self._command, self._running, end, where)
 

@@ -1,0 +1,50 @@
+"""A command that showed a whole file counts as having read it, so that Edit may follow.
+
+Only where it is certain: one `cat` of one file, and what it printed is the file as it is now.
+"""
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.shell import RunningCommand
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir, normalize
+from handaxe.shell import parse
+from handaxe.shell.syntax import Simple
+from handaxe.text.windows import split_lines
+from handaxe.tools.shell.bash.telling import INLINE_CHARS
+
+_PRINTERS = frozenset({"cat", "/bin/cat", "/usr/bin/cat"})
+
+
+async def note_reading(command: str, running: RunningCommand, ctx: ToolContext) -> None:
+    """Remember the file that the command showed, if it showed one whole."""
+    shown = shown_file(command)
+    ledger = ctx.find(ReadLedger)
+    if shown is None or ledger is None:
+        return
+    output = running.output(INLINE_CHARS)
+    if output.tail or output.is_binary:
+        return
+    path = normalize(shown if shown.startswith("/") else f"{ctx.cwd}/{shown}")
+    try:
+        loaded = await ctx[Files].load(ctx[Workdir].resolve(path), max_bytes=4 * INLINE_CHARS)
+    except ToolFault:
+        return
+    if loaded.data == output.head.encode():
+        lines = len(split_lines(output.head))
+        ledger.saw(loaded.version, content=loaded.data, total_lines=lines)
+
+
+def shown_file(command: str) -> str | None:
+    """The one file that a command prints and does nothing else; None for any other command."""
+    script = parse(command)
+    if script.problems or len(script.body.items) != 1 or script.body.background[0]:
+        return None
+    node = script.body.items[0]
+    if not isinstance(node, Simple) or node.assignments or node.redirects or len(node.words) != 2:
+        return None
+    program, file = (word.literal for word in node.words)
+    if program not in _PRINTERS or not file or file.startswith("-"):
+        return None
+    return file
