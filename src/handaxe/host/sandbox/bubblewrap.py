@@ -10,6 +10,10 @@ from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_reada
 from handaxe.host.sandbox.protection import Protection
 
 _HIDING = 4
+_KERNEL_SWITCHES = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr", "/proc/sysrq-trigger")
+"""The kernel lets root write these without any capability: by `core_pattern` one program more
+would run outside."""
+_KERNEL_SECRETS = ("/proc/kcore", "/proc/keys", "/proc/kpageflags", "/proc/kpagecount")
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 
 ISOLATION = (
@@ -54,7 +58,7 @@ def arguments(
     `masks` are missing places that can be mounted on now, `visible` what has to be seen although
     it lies where commands have a view of their own.
     """
-    given = list(ISOLATION)
+    given = [*ISOLATION]
     if policy.network != "open":
         given.append("--unshare-net")
     if policy.confines_files:
@@ -67,9 +71,21 @@ def arguments(
         given += _views(policy, protection, masks)
     else:
         given += ["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    given += kernel_views()
     for socket in policy.unix_sockets:
         given += ["--bind-try", socket, socket]
     return [*given, "--seccomp", str(seccomp_fd), "--chdir", cwd, "--"]
+
+
+@cache
+def kernel_views() -> tuple[str, ...]:
+    """Options that close the kernel's own files, over a fresh `/proc`."""
+    switches = [place for place in _KERNEL_SWITCHES if os.path.exists(place)]
+    secrets = [place for place in _KERNEL_SECRETS if os.path.exists(place)]
+    return (
+        *(option for place in switches for option in ("--ro-bind", place, place)),
+        *(option for place in secrets for option in ("--ro-bind", "/dev/null", place)),
+    )
 
 
 def _visible_system(policy: SandboxPolicy) -> list[str]:
@@ -99,12 +115,9 @@ def _views(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) 
             add(1, real, ["--bind" if inside else "--ro-bind", real, real])
     for path in protection.anchored:
         add(2, path, ["--bind", path, path])
-    for path in (*protection.fixed, *_directories(masks)):
+    for path in (*protection.fixed, *masks):
         if path not in policy.roots:
             add(3, path, ["--ro-bind", path, path])
-    for path in masks:
-        if not os.path.isdir(path):
-            add(3, path, ["--ro-bind", "/dev/null", path])
     closed: list[str] = []
     for path in policy.deny_read:
         real = os.path.realpath(path)
@@ -112,10 +125,6 @@ def _views(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) 
     steps.sort(key=lambda step: step[:3])
     flat = [option for step in steps for option in step[3]]
     return flat + [option for path in closed for option in ("--remount-ro", path)]
-
-
-def _directories(masks: Sequence[str]) -> list[str]:
-    return [path for path in masks if os.path.isdir(path)]
 
 
 def _hidden(policy: SandboxPolicy, real: str, closed: list[str]) -> list[str]:

@@ -130,7 +130,7 @@ class LocalConfiner(Confiner):
         self, policy: SandboxPolicy, means: Means, argv: list[str], env: dict[str, str], cwd: str
     ) -> Confined:
         protection = self._finder.find(policy)
-        masks = placeholders.hold(protection.missing_directories, protection.missing_files)
+        masks = placeholders.hold(protection.missing)
         guard = Guard(protection.watched, policy.temp_directory)
         filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
         descriptors = [filter_fd]
@@ -158,7 +158,7 @@ class LocalConfiner(Confiner):
 
     def _by_landlock(self, policy: SandboxPolicy, argv: list[str], env: dict[str, str]) -> Confined:
         found = self._finder.find(policy)
-        protected = (*found.fixed, *found.watched, *found.missing_directories, *found.missing_files)
+        protected = (*found.fixed, *found.watched, *found.missing)
         guard = Guard(protected, policy.temp_directory)
         plan_fd = carrying(landlock.plan(policy))
         filter_fd = carrying(

@@ -31,21 +31,26 @@ class Guard:
 
     def __init__(self, paths: Sequence[str], aside: str) -> None:
         self._aside = aside
-        self._before = {path: _look(path, [MOST_FILES]) for path in dict.fromkeys(paths)}
+        self._before = {path: _state(path) for path in dict.fromkeys(paths)}
 
     def restore(self) -> tuple[str, ...]:
         """Put back what changed; a sentence for each place."""
         told: list[str] = []
         for path, before in self._before.items():
-            if _look(path, [MOST_FILES]) == before:
+            if _state(path) == before:
                 continue
             kept = self._move_aside(path)
-            with suppress(OSError):
-                _build(path, before)
             where = f" What stood there is now in {kept}." if kept else ""
-            told.append(
-                f"{path} is protected from sandboxed commands and was put back as it was.{where}"
-            )
+            try:
+                _build(path, before)
+                told.append(
+                    f"{path} is protected from sandboxed commands and is as it was before.{where}"
+                )
+            except OSError as error:
+                told.append(
+                    f"{path} is protected from sandboxed commands, was removed by one, and could "
+                    f"not be put back: {error}.{where}"
+                )
         self._before = {}
         return tuple(told)
 
@@ -56,6 +61,12 @@ class Guard:
             place = tempfile.mkdtemp(prefix="refused-", dir=self._aside)
             return shutil.move(path, f"{place}/{os.path.basename(path)}")
         return None
+
+
+def _state(path: str) -> _State:
+    """What is there. An empty directory is nothing: it may be a placeholder that comes and goes."""
+    found = _look(path, [MOST_FILES])
+    return _State("absent") if found.kind == "directory" and not found.inside else found
 
 
 def _look(path: str, left: list[int]) -> _State:

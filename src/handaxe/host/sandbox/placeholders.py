@@ -1,7 +1,8 @@
 """Something to mount on where nothing exists: made before a command, removed after the last one.
 
-A mount needs a place. Commands that run side by side share one; whoever goes last removes it.
-What is no longer as it was made belongs to somebody else and stays.
+A mount needs a place. It is an empty directory whatever the name: git does not list it, nobody
+reads it as an empty file, and it can be removed only while nobody has put anything in. Commands
+that run side by side share one.
 """
 
 import os
@@ -10,60 +11,36 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 _lock = threading.Lock()
-_held: dict[str, tuple[int, int]] = {}
-"""Path to the inode that was made there and how many commands need it."""
+_holders: dict[str, int] = {}
+"""How many commands need each place."""
 
 
-def hold(directories: Sequence[str], files: Sequence[str]) -> list[str]:
+def hold(paths: Sequence[str]) -> list[str]:
     """Make what is missing; the places that can be mounted on, each to be let go."""
     made: list[str] = []
     with _lock:
-        for path in (*directories, *files):
-            inode, holders = _held.get(path, (0, 0))
-            if holders == 0:
-                inode = _make(path, is_directory=path in directories)
-                if inode is None:
+        for path in paths:
+            if path not in _holders:
+                try:
+                    os.mkdir(path, 0o755)  # noqa: PTH102 - text paths, and many of them
+                except OSError:
                     continue
-            _held[path] = (inode, holders + 1)
+            _holders[path] = _holders.get(path, 0) + 1
             made.append(path)
     return made
 
 
-def held(paths: Sequence[str]) -> list[str]:
-    """Those of the paths that are there only because a command needs them."""
-    with _lock:
-        return [path for path in paths if path in _held]
+def is_held(path: str) -> bool:
+    """Whether a place is there only because a command needs it."""
+    return path in _holders
 
 
 def let_go(paths: Sequence[str]) -> None:
     """A command has ended; what nobody needs any more is removed."""
     with _lock:
         for path in reversed(paths):
-            inode, holders = _held[path]
-            if holders > 1:
-                _held[path] = (inode, holders - 1)
-                continue
-            del _held[path]
-            _remove(path, inode)
-
-
-def _make(path: str, *, is_directory: bool) -> int | None:
-    try:
-        if is_directory:
-            os.mkdir(path, 0o755)
-        else:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))
-        return os.lstat(path).st_ino
-    except OSError:
-        return None
-
-
-def _remove(path: str, inode: int) -> None:
-    with suppress(OSError):
-        found = os.lstat(path)
-        if found.st_ino != inode:
-            return
-        if os.path.isdir(path):
-            os.rmdir(path)
-        elif found.st_size == 0:
-            os.unlink(path)
+            _holders[path] -= 1
+            if _holders[path] == 0:
+                del _holders[path]
+                with suppress(OSError):
+                    os.rmdir(path)  # noqa: PTH106 - text paths, and many of them

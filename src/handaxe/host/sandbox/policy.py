@@ -25,9 +25,8 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Inside what is denied: the more specific of two paths wins."""
     protected_names: frozenset[str] = frozenset()
     """Names that are read-only wherever they stand in a root; in small letters."""
-    masked_directories: tuple[str, ...] = ()
-    masked_files: tuple[str, ...] = ()
-    """Names at the top of a root that are read-only even where nothing exists yet."""
+    masked_names: tuple[str, ...] = ()
+    """Names at the top of a root that cannot be made where nothing exists yet."""
     confines_files: bool = True
     network: NetworkState = "off"
     allowed_domains: tuple[str, ...] = ()

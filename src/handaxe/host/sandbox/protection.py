@@ -9,6 +9,7 @@ import stat
 
 import msgspec
 
+from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.policy import (
     GIT_ABSENT_INSIDE,
     GIT_DIRECTORY_INSIDE,
@@ -19,7 +20,7 @@ from handaxe.host.sandbox.policy import (
 DEEPEST = 3
 MOST_DIRECTORIES = 400
 _NOT_ENTERED = frozenset(
-    "node_modules .venv venv __pycache__ target build dist .tox .nox .mypy_cache .cache".split()
+    {"node_modules", ".venv", "venv", "__pycache__", "target", "build", "dist", ".tox", ".cache"}
 )
 
 
@@ -30,8 +31,7 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
     """Exist, and are made read-only."""
     anchored: tuple[str, ...] = ()
     """Stay writable, but may not be moved aside: something in them is read-only."""
-    missing_directories: tuple[str, ...] = ()
-    missing_files: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     """Do not exist, and are masked."""
     watched: tuple[str, ...] = ()
     """Cannot be masked: links, and names that must only not appear."""
@@ -55,13 +55,12 @@ class ProtectionFinder:
             return Protection()
         fixed: dict[str, None] = {}
         anchored: dict[str, None] = {}
-        directories: dict[str, None] = {}
-        files: dict[str, None] = {}
+        missing: dict[str, None] = {}
         watched: dict[str, None] = {}
         for root in policy.roots:
             for path in self._walk(root, policy.protected_names):
-                _sort_in(path, fixed, anchored, directories, watched)
-            _add_missing(root, policy, directories, files, watched)
+                _sort_in(path, fixed, anchored, missing, watched)
+            _add_missing(root, policy, missing, watched)
         for path in policy.deny_write:
             kind = _kind(path)
             if kind is None and any(is_below(path, root) for root in policy.roots):
@@ -72,8 +71,7 @@ class ProtectionFinder:
         return Protection(
             fixed=tuple(fixed),
             anchored=tuple(anchored),
-            missing_directories=tuple(directories),
-            missing_files=tuple(files),
+            missing=tuple(missing),
             watched=tuple(watched),
         )
 
@@ -119,17 +117,20 @@ def _sort_in(
     path: str,
     fixed: dict[str, None],
     anchored: dict[str, None],
-    directories: dict[str, None],
+    missing: dict[str, None],
     watched: dict[str, None],
 ) -> None:
     kind = _kind(path)
-    if kind is None:
+    if kind is None or is_held(path):
         return
     if stat.S_ISLNK(kind):
         watched[path] = None
         fixed[os.path.realpath(path)] = None
     elif not path.lower().endswith(".git"):
         fixed[path] = None
+        # Perhaps another program's placeholder, which goes away under our mount when that ends.
+        if stat.S_ISDIR(kind) and not os.listdir(path):
+            watched[path] = None
         worktrees = f"{path}/worktrees"
         if path.endswith("/.claude") and os.path.isdir(worktrees):
             anchored[worktrees] = None
@@ -137,11 +138,11 @@ def _sort_in(
         fixed[path] = None
     else:
         anchored[path] = None
-        _inside_git(path, fixed, directories, watched)
+        _inside_git(path, fixed, missing, watched)
 
 
 def _inside_git(
-    git: str, fixed: dict[str, None], directories: dict[str, None], watched: dict[str, None]
+    git: str, fixed: dict[str, None], missing: dict[str, None], watched: dict[str, None]
 ) -> None:
     places = [git]
     for group in ("modules", "worktrees"):
@@ -153,9 +154,9 @@ def _inside_git(
         for name in GIT_DIRECTORY_INSIDE:
             path = f"{place}/{name}"
             kind = _kind(path)
-            if kind is None:
+            if kind is None or is_held(path):
                 if place == git and name == "hooks":
-                    directories[path] = None
+                    missing[path] = None
                 else:
                     watched[path] = None
             elif stat.S_ISLNK(kind):
@@ -173,8 +174,7 @@ def _inside_git(
 def _add_missing(
     root: str,
     policy: SandboxPolicy,
-    directories: dict[str, None],
-    files: dict[str, None],
+    missing: dict[str, None],
     watched: dict[str, None],
 ) -> None:
     if not os.path.isdir(root):
@@ -183,10 +183,10 @@ def _add_missing(
         present = {name.lower() for name in os.listdir(root)}
     except OSError:
         return
-    masked = set(policy.masked_directories) | set(policy.masked_files)
-    directories.update({f"{root}/{n}": None for n in policy.masked_directories if n not in present})
-    files.update({f"{root}/{n}": None for n in policy.masked_files if n not in present})
-    for name in sorted(policy.protected_names - present - masked):
+    for name in policy.masked_names:
+        if name.lower() not in present or is_held(f"{root}/{name}"):
+            missing[f"{root}/{name}"] = None
+    for name in sorted(policy.protected_names - present - set(policy.masked_names)):
         watched[f"{root}/{name}"] = None
 
 
