@@ -36,6 +36,7 @@ class Field:
         self.policy = SandboxPolicy(
             roots=(str(self.root),),
             temp_directory=str(self.temp),
+            aside_directory=str(self.top / "aside"),
             protected_names=NAMES,
             masked_names=MASKED,
             deny_read=(str(self.home / ".ssh"),),

@@ -29,7 +29,7 @@ PYTHON = "/usr/bin/python3"
         f"{PYTHON} -c 'import subprocess; subprocess.run([\"true\"], check=True)'",
         "ln -s file.txt link && cat link && ln file.txt hard && cat hard",
         "chmod +x file.txt && rm file.txt",
-        "test -z \"$(git status --short | grep -v file.txt)\"",
+        'test -z "$(git status --short | grep -v file.txt)"',
     ],
 )
 def test_ordinary_work_is_not_hindered(field, command):
@@ -85,7 +85,7 @@ SHELL_ESCAPES = {
     "a secret by a hard link": "ln $HOME/.ssh/id id && cat id",
     "a secret uncovered": "umount $HOME/.ssh; chmod 777 $HOME/.ssh; cat $HOME/.ssh/id",
     "the network by name": f"{PYTHON} -c 'import socket; socket.create_connection((\"1.1.1.1\", 53), 2)'",
-    "the network by datagram": f"{PYTHON} -c 'import socket; socket.socket(2, 2).sendto(b\"x\", (\"1.1.1.1\", 53))'",
+    "the network by datagram": f'{PYTHON} -c \'import socket; socket.socket(2, 2).sendto(b"x", ("1.1.1.1", 53))\'',
     "raw packets": f"{PYTHON} -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'",
     "the host of a virtual machine": f"{PYTHON} -c 'import socket; socket.socket(socket.AF_VSOCK)'",
     "a Unix socket": f"{PYTHON} -c 'import socket; socket.socket(socket.AF_UNIX)'",
@@ -154,7 +154,7 @@ def test_processes_outside_are_out_of_reach(field, outsider):
         f"kill -TERM {pid}",
         f"kill -KILL {pid}",
         f"{PYTHON} -c 'import os, signal; signal.pidfd_send_signal(os.pidfd_open({pid}), 9)'",
-        f"{PYTHON} -c 'f = open(\"/proc/{pid}/mem\", \"rb\"); f.seek({address}); print(f.read(80))'",
+        f'{PYTHON} -c \'f = open("/proc/{pid}/mem", "rb"); f.seek({address}); print(f.read(80))\'',
         f"cat /proc/{pid}/environ",
         f"ls /proc/{pid}/root/",
         f"{PYTHON} -c 'import ctypes; l = ctypes.CDLL(None); exit(0 if l.ptrace(16, {pid}, 0, 0) == 0 else 1)'",
@@ -237,12 +237,16 @@ def test_the_filter_refuses_what_escapes_need(field, call):
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="x32 is a personality of x86_64")
 def test_calls_of_another_personality_end_the_process(field):
-    code, _ = field.run(f"exec {PYTHON} -c 'import ctypes; ctypes.CDLL(None).syscall(0x40000000 + 39)'")
+    code, _ = field.run(
+        f"exec {PYTHON} -c 'import ctypes; ctypes.CDLL(None).syscall(0x40000000 + 39)'"
+    )
     assert code in {-signal.SIGSYS, 128 + signal.SIGSYS}
 
 
 def test_capabilities_and_new_privileges_are_gone(field, means, uid):
-    code, output = field.run("grep -E '^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status")
+    code, output = field.run(
+        "grep -E '^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status"
+    )
     assert code == 0
     facts = dict(line.split(":\t") for line in output.splitlines())
     if means == "landlock" and uid:

@@ -10,7 +10,14 @@ from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_reada
 from handaxe.host.sandbox.protection import Protection
 
 _HIDING = 4
-_KERNEL_SWITCHES = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr", "/proc/sysrq-trigger")
+_KERNEL_SWITCHES = (
+    "/proc/sys",
+    "/proc/irq",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/mtrr",
+    "/proc/sysrq-trigger",
+)
 """The kernel lets root write these without any capability: by `core_pattern` one program more
 would run outside."""
 _KERNEL_SECRETS = ("/proc/kcore", "/proc/keys", "/proc/kpageflags", "/proc/kpagecount")

@@ -15,7 +15,7 @@ from handaxe.host.sandbox.guard import Guard
 from handaxe.host.sandbox.listener import proxy_environment, through_listener
 from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
-from handaxe.host.sandbox.protection import ProtectionFinder
+from handaxe.host.sandbox.protection import Hides, Protection, ProtectionFinder
 from handaxe.host.sandbox.proxy import Door, FilteringProxy
 
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
@@ -44,12 +44,17 @@ class LocalConfiner(Confiner):
         wanted: Callable[[], Wanted],
         policy: Callable[[], SandboxPolicy],
         *,
+        hides: Callable[[], tuple[Hides | None, object]] = lambda: (None, None),
         means: Means | None = None,
         interpreter: str | None = None,
     ) -> None:
-        """`wanted` and `policy` are asked again for every command."""
+        """All are asked again for every command.
+
+        `hides` says which files in a root rules keep from being read, and what that rests on.
+        """
         self._wanted = wanted
         self._policy = policy
+        self._hides = hides
         self._given_means = means
         self._interpreter = interpreter
         self._finder = ProtectionFinder()
@@ -102,6 +107,10 @@ class LocalConfiner(Confiner):
             return outside
         policy = self._policy()
         means = self._means(policy, wanted)
+        found = self._finder.find(policy, *self._hides())
+        if found.hidden:
+            denied = (*policy.deny_read, *found.hidden)
+            policy = msgspec.structs.replace(policy, deny_read=denied)
         hidden = landlock.hides_in_roots(policy) if means.name == "landlock" else []
         if means.name == "none" or hidden:
             if not wanted.must_hold:
@@ -111,9 +120,11 @@ class LocalConfiner(Confiner):
         os.makedirs(policy.temp_directory, 0o700, exist_ok=True)
         env = {**env, **{name: policy.temp_directory for name in ("TMPDIR", "TMP", "TEMP")}}
         if means.name == "landlock":
-            confined = self._by_landlock(policy, argv, env)
+            confined = self._by_landlock(policy, found, argv, env)
         else:
-            confined = self._by_bubblewrap(policy, means, argv, env, cwd)
+            confined = self._by_bubblewrap(
+                policy, found, means.program or "bwrap", [*argv], env, cwd
+            )
         _silence(confined, wanted.ignored, command or " ".join(argv))
         return confined
 
@@ -127,11 +138,16 @@ class LocalConfiner(Confiner):
         return self._given_means or find_means(policy.roots, bwrap=wanted.bwrap)
 
     def _by_bubblewrap(
-        self, policy: SandboxPolicy, means: Means, argv: list[str], env: dict[str, str], cwd: str
+        self,
+        policy: SandboxPolicy,
+        protection: Protection,
+        program: str,
+        argv: list[str],
+        env: dict[str, str],
+        cwd: str,
     ) -> Confined:
-        protection = self._finder.find(policy)
         masks = placeholders.hold(protection.missing)
-        guard = Guard(protection.watched, policy.temp_directory)
+        guard = Guard(protection.watched, policy.aside_directory)
         filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
         descriptors = [filter_fd]
         door: Door | None = None
@@ -150,16 +166,17 @@ class LocalConfiner(Confiner):
             visible=(sys.prefix, sys.base_prefix) if door else (),
         )
         return Confined(
-            [means.program or "bwrap", *options, *argv],
+            [program, *options, *argv],
             env,
             tuple(descriptors),
             _Closing(filter_fd, door=door, masks=masks, guard=guard),
         )
 
-    def _by_landlock(self, policy: SandboxPolicy, argv: list[str], env: dict[str, str]) -> Confined:
-        found = self._finder.find(policy)
+    def _by_landlock(
+        self, policy: SandboxPolicy, found: Protection, argv: list[str], env: dict[str, str]
+    ) -> Confined:
         protected = (*found.fixed, *found.watched, *found.missing)
-        guard = Guard(protected, policy.temp_directory)
+        guard = Guard(protected, policy.aside_directory, directories=found.anchored)
         plan_fd = carrying(landlock.plan(policy))
         filter_fd = carrying(
             seccomp.build_filter(

@@ -11,9 +11,12 @@ _LOCAL_ENDINGS = frozenset({"local", "internal", "lan", "test", "intranet", "cor
 
 def normalize_host(host: str) -> str | None:
     """A host name in the one form that is compared; None if it is no proper one."""
-    name = host.strip("[]").lower() if host.startswith("[") else host.lower()
+    name = host.lower()
+    if name.startswith("[") and name.endswith("]"):
+        name = name[1:-1]
     if ":" in name:
-        return name if _address(name) else None
+        found = _address(name) if "%" not in name else None
+        return str(found) if found is not None else None
     if not name.isascii():
         try:
             name = name.encode("idna").decode("ascii")

@@ -2,20 +2,20 @@
 
 Used where a mount cannot hold: links, names that must not appear, and everything under Landlock,
 which knows no exceptions inside an allowed directory. What a command made is moved aside, never
-deleted: somebody else may have made it at the same time.
+deleted: somebody else may have made it at the same time. Nothing here follows a link, since a
+command may have put one there.
 """
 
 import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import msgspec
 
 MOST_FILES = 300
 MOST_BYTES = 1 << 20
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -26,78 +26,118 @@ class _State(msgspec.Struct, frozen=True):
     inside: tuple[tuple[str, "_State"], ...] = ()
 
 
+_ABSENT = _State("absent")
+
+
 class Guard:
     """What protected places held before a command."""
 
-    def __init__(self, paths: Sequence[str], aside: str) -> None:
+    def __init__(
+        self, paths: Sequence[str], aside: str, *, directories: Sequence[str] = ()
+    ) -> None:
+        """`directories` hold protected places, and have to stay directories."""
         self._aside = aside
+        self._directories = directories
         self._before = {path: _state(path) for path in dict.fromkeys(paths)}
 
     def restore(self) -> tuple[str, ...]:
         """Put back what changed; a sentence for each place."""
         told: list[str] = []
+        for path in self._directories:
+            if os.path.islink(path):
+                told += self._put_back(path, _ABSENT)
         for path, before in self._before.items():
-            if _state(path) == before:
-                continue
-            kept = self._move_aside(path)
-            where = f" What stood there is now in {kept}." if kept else ""
-            try:
-                _build(path, before)
-                told.append(
-                    f"{path} is protected from sandboxed commands and is as it was before.{where}"
-                )
-            except OSError as error:
-                told.append(
-                    f"{path} is protected from sandboxed commands, was removed by one, and could "
-                    f"not be put back: {error}.{where}"
-                )
-        self._before = {}
+            if _state(path) != before:
+                told += self._put_back(path, before)
+        self._before, self._directories = {}, ()
         return tuple(told)
 
-    def _move_aside(self, path: str) -> str | None:
-        if not os.path.lexists(path):
-            return None
-        with suppress(OSError):
-            place = tempfile.mkdtemp(prefix="refused-", dir=self._aside)
-            return shutil.move(path, f"{place}/{os.path.basename(path)}")
+    def _put_back(self, path: str, before: _State) -> Iterator[str]:
+        start = f"{path} is protected from sandboxed commands"
+        try:
+            with _parent(path) as parent:
+                kept = self._move_aside(path, parent)
+                _build(os.path.basename(path), before, parent)
+            where = f" What stood there is now {kept}." if kept else ""
+            yield f"{start} and is as it was before.{where}"
+        except OSError as error:
+            yield f"{start}, was changed by one, and could not be put back: {error}."
+
+    def _move_aside(self, path: str, parent: int) -> str | None:
+        name = os.path.basename(path)
+        token = os.urandom(6).hex()
+        with suppress(FileNotFoundError):
+            os.stat(name, dir_fd=parent, follow_symlinks=False)
+            try:
+                os.makedirs(self._aside, 0o700, exist_ok=True)
+                kept = f"{self._aside}/{token}-{name}"
+                os.rename(name, kept, src_dir_fd=parent)
+            except OSError:
+                # Another file system: it keeps its place under another name.
+                kept = f"{path}.refused-{token}"
+                os.rename(name, os.path.basename(kept), src_dir_fd=parent, dst_dir_fd=parent)
+            return kept
         return None
+
+
+@contextmanager
+def _parent(path: str) -> Iterator[int]:
+    """The directory of a path, opened so that no link on the way counts."""
+    place = os.path.dirname(path)
+    descriptor = os.open(place, _DIRECTORY)
+    try:
+        if os.path.realpath(f"/proc/self/fd/{descriptor}") != place:
+            raise NotADirectoryError(f"{place} leads elsewhere now")
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _state(path: str) -> _State:
     """What is there. An empty directory is nothing: it may be a placeholder that comes and goes."""
-    found = _look(path, [MOST_FILES])
-    return _State("absent") if found.kind == "directory" and not found.inside else found
-
-
-def _look(path: str, left: list[int]) -> _State:
-    left[0] -= 1
     try:
-        found = os.lstat(path)
-        mode = stat.S_IMODE(found.st_mode)
-        if stat.S_ISLNK(found.st_mode):
-            return _State("link", content=os.fsencode(os.readlink(path)))
-        if stat.S_ISDIR(found.st_mode):
-            names = sorted(os.listdir(path)) if left[0] > 0 else []
-            return _State(
-                "directory", mode, inside=tuple((n, _look(f"{path}/{n}", left)) for n in names)
-            )
-        if not stat.S_ISREG(found.st_mode):
-            return _State("other", mode)
-        with open(path, "rb") as file:
-            return _State("file", mode, file.read(MOST_BYTES))
+        with _parent(path) as parent:
+            found = _look(os.path.basename(path), parent, [MOST_FILES])
     except OSError:
-        return _State("absent")
+        return _ABSENT
+    return _ABSENT if found.kind == "directory" and not found.inside else found
 
 
-def _build(path: str, state: _State) -> None:
+def _look(name: str, parent: int, left: list[int]) -> _State:
+    left[0] -= 1
+    found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    mode = stat.S_IMODE(found.st_mode)
+    if stat.S_ISLNK(found.st_mode):
+        return _State("link", content=os.fsencode(os.readlink(name, dir_fd=parent)))
+    if stat.S_ISDIR(found.st_mode):
+        place = os.open(name, _DIRECTORY, dir_fd=parent)
+        try:
+            names = sorted(os.listdir(place)) if left[0] > 0 else []
+            return _State(
+                "directory", mode, inside=tuple((n, _look(n, place, left)) for n in names)
+            )
+        finally:
+            os.close(place)
+    if not stat.S_ISREG(found.st_mode):
+        return _State("other", mode)
+    reading = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(name, reading, dir_fd=parent), "rb") as file:
+        return _State("file", mode, file.read(MOST_BYTES))
+
+
+def _build(name: str, state: _State, parent: int) -> None:
     if state.kind == "link":
-        os.symlink(os.fsdecode(state.content), path)
+        os.symlink(os.fsdecode(state.content), name, dir_fd=parent)
     elif state.kind == "directory":
-        os.mkdir(path)
-        for name, inside in state.inside:
-            _build(f"{path}/{name}", inside)
-        os.chmod(path, state.mode)
+        os.mkdir(name, state.mode | 0o700, dir_fd=parent)
+        place = os.open(name, _DIRECTORY, dir_fd=parent)
+        try:
+            for inner, inside in state.inside:
+                _build(inner, inside, place)
+        finally:
+            os.close(place)
     elif state.kind == "file":
-        with open(path, "xb") as file:
+        making = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(name, making, state.mode, dir_fd=parent), "wb") as file:
             file.write(state.content)
-        os.chmod(path, state.mode)
+            os.fchmod(file.fileno(), state.mode)

@@ -19,6 +19,8 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Directories and files it may write to."""
     temp_directory: str
     """Its own place for temporary files, also seen as `/tmp`."""
+    aside_directory: str
+    """Where files go that a command should not have made; out of its reach."""
     deny_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()
     allow_read: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ what has appeared there after a command is taken away again.
 
 import os
 import stat
+from collections.abc import Callable
 
 import msgspec
 
@@ -35,12 +36,19 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
     """Do not exist, and are masked."""
     watched: tuple[str, ...] = ()
     """Cannot be masked: links, and names that must only not appear."""
+    hidden: tuple[str, ...] = ()
+    """Exist in a root, and may not be read."""
 
 
 class _Listing(msgspec.Struct):
     stamp: int
-    found: list[str]
-    inside: list[str]
+    found: list[str] = []
+    inside: list[str] = []
+    hidden: list[str] = []
+
+
+Hides = Callable[[str], bool]
+"""Whether a rule keeps a path from being read."""
 
 
 class ProtectionFinder:
@@ -48,17 +56,26 @@ class ProtectionFinder:
 
     def __init__(self) -> None:
         self._listings: dict[str, _Listing] = {}
+        self._key: object = None
 
-    def find(self, policy: SandboxPolicy) -> Protection:
-        """The protected places now."""
+    def find(
+        self, policy: SandboxPolicy, hides: Hides | None = None, rules: object = None
+    ) -> Protection:
+        """The protected places now; `rules` stands for what `hides` depends on."""
         if not policy.confines_files:
             return Protection()
+        if (policy.protected_names, rules) != self._key:
+            self._listings.clear()
+            self._key = (policy.protected_names, rules)
         fixed: dict[str, None] = {}
         anchored: dict[str, None] = {}
         missing: dict[str, None] = {}
         watched: dict[str, None] = {}
+        hidden: dict[str, None] = {}
         for root in policy.roots:
-            for path in self._walk(root, policy.protected_names):
+            found = self._walk(root, policy.protected_names, hides)
+            hidden.update(dict.fromkeys(found.hidden))
+            for path in found.found:
                 _sort_in(path, fixed, anchored, missing, watched)
             _add_missing(root, policy, missing, watched)
         for path in policy.deny_write:
@@ -73,10 +90,11 @@ class ProtectionFinder:
             anchored=tuple(anchored),
             missing=tuple(missing),
             watched=tuple(watched),
+            hidden=tuple(hidden),
         )
 
-    def _walk(self, root: str, names: frozenset[str]) -> list[str]:
-        found: list[str] = []
+    def _walk(self, root: str, names: frozenset[str], hides: Hides | None) -> _Listing:
+        whole = _Listing(0)
         level = [root]
         visited = 0
         for at in range(DEEPEST + 1):
@@ -85,25 +103,30 @@ class ProtectionFinder:
                 visited += 1
                 # The top of a root is always looked at, however large the rest is.
                 if visited > MOST_DIRECTORIES and at:
-                    return found
-                listing = self._listing(directory, names)
+                    return whole
+                listing = self._listing(directory, names, hides)
                 if listing is not None:
-                    found += listing.found
+                    whole.found += listing.found
+                    whole.hidden += listing.hidden
                     following += listing.inside
             level = following
-        return found
+        return whole
 
-    def _listing(self, directory: str, names: frozenset[str]) -> _Listing | None:
+    def _listing(
+        self, directory: str, names: frozenset[str], hides: Hides | None
+    ) -> _Listing | None:
         try:
-            stamp = os.stat(directory).st_mtime_ns
+            stamp = os.stat(directory).st_mtime_ns  # noqa: PTH116 - many of them, for each command
             known = self._listings.get(directory)
             if known is not None and known.stamp == stamp:
                 return known
-            listing = _Listing(stamp, [], [])
+            listing = _Listing(stamp)
             with os.scandir(directory) as entries:
                 for entry in entries:
                     name = entry.name.lower()
-                    if name in names or (name.endswith(".git") and entry.is_dir()):
+                    if hides is not None and hides(entry.path):
+                        listing.hidden.append(entry.path)
+                    elif name in names or (name.endswith(".git") and entry.is_dir()):
                         listing.found.append(entry.path)
                     elif name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False):
                         listing.inside.append(entry.path)
@@ -177,13 +200,14 @@ def _add_missing(
     missing: dict[str, None],
     watched: dict[str, None],
 ) -> None:
-    if not os.path.isdir(root):
-        return
+    root = root.rstrip("/")
     try:
-        present = {name.lower() for name in os.listdir(root)}
+        present = {name.lower() for name in os.listdir(root or "/")}
     except OSError:
         return
-    for name in policy.masked_names:
+    # Without a repository of its own, a directory with these is taken for one itself.
+    bare = ("HEAD",) if ".git" in policy.masked_names and ".git" not in present else ()
+    for name in (*policy.masked_names, *bare):
         if name.lower() not in present or is_held(f"{root}/{name}"):
             missing[f"{root}/{name}"] = None
     for name in sorted(policy.protected_names - present - set(policy.masked_names)):
