@@ -14,7 +14,9 @@ from handaxe.host.sandbox.policy import SandboxPolicy
 
 ORDINARY = 1000
 PYTHON = "/usr/bin/python3"
-NAMES = frozenset(".git .vscode .idea .claude .handaxe .mcp.json .envrc .bashrc .npmrc".split())
+NAMES = frozenset(
+    {".git", ".vscode", ".idea", ".claude", ".handaxe", ".mcp.json", ".envrc", ".bashrc", ".npmrc"}
+)
 MASKED = (".vscode", ".claude", ".mcp.json", ".git")
 
 TIMEOUT_S = 20

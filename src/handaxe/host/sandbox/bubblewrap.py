@@ -5,6 +5,7 @@ import stat
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_readable
 from handaxe.host.sandbox.protection import Protection
@@ -38,7 +39,7 @@ def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
     for place in (*SYSTEM_PLACES, *_bundled()):
         real = os.path.realpath(place)
         inside = any(is_below(real, root) for root in roots)
-        if os.access(real, os.X_OK) and os.path.isfile(real) and not inside:
+        if os.access(real, os.X_OK) and Path(real).is_file() and not inside:
             return place
     return None
 
@@ -73,7 +74,7 @@ def arguments(
         given += ["--bind", policy.temp_directory, "/tmp"]  # noqa: S108 - the sandbox's own
         given += _visible_system(policy)
         for place in visible:
-            if is_below(place, "/tmp") or is_below(place, "/run"):  # noqa: S108
+            if _is_replaced(place):
                 given += ["--ro-bind-try", place, place]
         given += _views(policy, protection, masks)
     else:
@@ -84,11 +85,16 @@ def arguments(
     return [*given, "--seccomp", str(seccomp_fd), "--chdir", cwd, "--"]
 
 
+def _is_replaced(path: str) -> bool:
+    """Whether a place lies where commands have a view of their own anyway."""
+    return is_below(path, "/tmp") or is_below(path, "/run")  # noqa: S108 - the name, not a file
+
+
 @cache
 def kernel_views() -> tuple[str, ...]:
     """Options that close the kernel's own files, over a fresh `/proc`."""
-    switches = [place for place in _KERNEL_SWITCHES if os.path.exists(place)]
-    secrets = [place for place in _KERNEL_SECRETS if os.path.exists(place)]
+    switches = [place for place in _KERNEL_SWITCHES if Path(place).exists()]
+    secrets = [place for place in _KERNEL_SECRETS if Path(place).exists()]
     return (
         *(option for place in switches for option in ("--ro-bind", place, place)),
         *(option for place in secrets for option in ("--ro-bind", "/dev/null", place)),
@@ -117,7 +123,7 @@ def _views(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) 
             add(0, path, ["--bind", path, path])
     for path in policy.allow_read:
         real = os.path.realpath(path)
-        if os.path.exists(real):
+        if os.path.lexists(real):
             inside = any(is_below(real, root) for root in policy.roots)
             add(1, real, ["--bind" if inside else "--ro-bind", real, real])
     for path in protection.anchored:
@@ -128,6 +134,8 @@ def _views(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) 
     closed: list[str] = []
     for path in policy.deny_read:
         real = os.path.realpath(path)
+        if _is_replaced(real) and not any(is_below(real, root) for root in policy.roots):
+            continue
         add(_HIDING, real, _hidden(policy, real, closed))
     steps.sort(key=lambda step: step[:3])
     flat = [option for step in steps for option in step[3]]

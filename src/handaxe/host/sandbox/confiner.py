@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -117,8 +118,8 @@ class LocalConfiner(Confiner):
                 return outside
             why = f"Landlock cannot hide {hidden[0]} inside a working directory"
             raise NoSandbox(why if hidden else means.problem)
-        os.makedirs(policy.temp_directory, 0o700, exist_ok=True)
-        env = {**env, **{name: policy.temp_directory for name in ("TMPDIR", "TMP", "TEMP")}}
+        Path(policy.temp_directory).mkdir(0o700, parents=True, exist_ok=True)
+        env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
         if means.name == "landlock":
             confined = self._by_landlock(policy, found, argv, env)
         else:

@@ -8,8 +8,9 @@ command may have put one there.
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import msgspec
 
@@ -44,7 +45,7 @@ class Guard:
         """Put back what changed; a sentence for each place."""
         told: list[str] = []
         for path in self._directories:
-            if os.path.islink(path):
+            if Path(path).is_symlink():
                 told += self._put_back(path, _ABSENT)
         for path, before in self._before.items():
             if _state(path) != before:
@@ -57,33 +58,33 @@ class Guard:
         try:
             with _parent(path) as parent:
                 kept = self._move_aside(path, parent)
-                _build(os.path.basename(path), before, parent)
+                _build(_name(path), before, parent)
             where = f" What stood there is now {kept}." if kept else ""
             yield f"{start} and is as it was before.{where}"
         except OSError as error:
             yield f"{start}, was changed by one, and could not be put back: {error}."
 
     def _move_aside(self, path: str, parent: int) -> str | None:
-        name = os.path.basename(path)
+        name = _name(path)
         token = os.urandom(6).hex()
         with suppress(FileNotFoundError):
             os.stat(name, dir_fd=parent, follow_symlinks=False)
             try:
-                os.makedirs(self._aside, 0o700, exist_ok=True)
+                Path(self._aside).mkdir(0o700, parents=True, exist_ok=True)
                 kept = f"{self._aside}/{token}-{name}"
                 os.rename(name, kept, src_dir_fd=parent)
             except OSError:
                 # Another file system: it keeps its place under another name.
                 kept = f"{path}.refused-{token}"
-                os.rename(name, os.path.basename(kept), src_dir_fd=parent, dst_dir_fd=parent)
+                os.rename(name, _name(kept), src_dir_fd=parent, dst_dir_fd=parent)
             return kept
         return None
 
 
 @contextmanager
-def _parent(path: str) -> Iterator[int]:
+def _parent(path: str) -> Generator[int]:
     """The directory of a path, opened so that no link on the way counts."""
-    place = os.path.dirname(path)
+    place = path.rpartition("/")[0] or "/"
     descriptor = os.open(place, _DIRECTORY)
     try:
         if os.path.realpath(f"/proc/self/fd/{descriptor}") != place:
@@ -93,11 +94,15 @@ def _parent(path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def _state(path: str) -> _State:
     """What is there. An empty directory is nothing: it may be a placeholder that comes and goes."""
     try:
         with _parent(path) as parent:
-            found = _look(os.path.basename(path), parent, [MOST_FILES])
+            found = _look(_name(path), parent, [MOST_FILES])
     except OSError:
         return _ABSENT
     return _ABSENT if found.kind == "directory" and not found.inside else found
@@ -121,7 +126,7 @@ def _look(name: str, parent: int, left: list[int]) -> _State:
     if not stat.S_ISREG(found.st_mode):
         return _State("other", mode)
     reading = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with open(os.open(name, reading, dir_fd=parent), "rb") as file:
+    with os.fdopen(os.open(name, reading, dir_fd=parent), "rb") as file:
         return _State("file", mode, file.read(MOST_BYTES))
 
 
@@ -138,6 +143,6 @@ def _build(name: str, state: _State, parent: int) -> None:
             os.close(place)
     elif state.kind == "file":
         making = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(name, making, state.mode, dir_fd=parent), "wb") as file:
+        with os.fdopen(os.open(name, making, state.mode, dir_fd=parent), "wb") as file:
             file.write(state.content)
             os.fchmod(file.fileno(), state.mode)

@@ -60,6 +60,6 @@ def _readable(policy: SandboxPolicy) -> list[str]:
         for name in names:
             path = f"{place.rstrip('/')}/{name}"
             # A link is followed when it is opened, and then its target is judged.
-            if not os.path.islink(path):
+            if not Path(path).is_symlink():
                 pending.append(path)
     return granted

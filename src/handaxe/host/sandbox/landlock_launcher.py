@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> None:
         item
         for item in _content(int(arguments[0])).decode("utf-8", "surrogateescape").split("\0")
         if item
-    ]  # noqa: E501
+    ]
     program = _content(int(arguments[1]))
     try:
         _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

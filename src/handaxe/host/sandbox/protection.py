@@ -79,11 +79,11 @@ class ProtectionFinder:
                 _sort_in(path, fixed, anchored, missing, watched)
             _add_missing(root, policy, missing, watched)
         for path in policy.deny_write:
-            kind = _kind(path)
+            kind, real = _kind(path), os.path.realpath(path)
             if kind is None and any(is_below(path, root) for root in policy.roots):
                 watched[path] = None
-            elif kind is not None:
-                fixed[os.path.realpath(path)] = None
+            elif kind is not None and any(is_below(real, root) for root in policy.roots):
+                fixed[real] = None
         # Where a root lies inside something protected, the root's own bind stands above it.
         return Protection(
             fixed=tuple(fixed),
@@ -116,7 +116,7 @@ class ProtectionFinder:
         self, directory: str, names: frozenset[str], hides: Hides | None
     ) -> _Listing | None:
         try:
-            stamp = os.stat(directory).st_mtime_ns  # noqa: PTH116 - many of them, for each command
+            stamp = os.stat(directory).st_mtime_ns
             known = self._listings.get(directory)
             if known is not None and known.stamp == stamp:
                 return known

@@ -8,7 +8,7 @@ and the connection goes to an address that was checked.
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 
 from handaxe.host.sandbox.domains import is_public, may_be_private, normalize_host, refusal
@@ -52,7 +52,7 @@ class Door:
         self._outer = outer
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: socket.socket | None = None
-        outer.setblocking(False)
+        outer.setblocking(False)  # noqa: FBT003 - so it is called
         asyncio.get_running_loop().add_reader(outer, self._receive)
 
     def _receive(self) -> None:
@@ -62,7 +62,7 @@ class Door:
             self._outer.close()
             if descriptors:
                 self._listener = socket.socket(fileno=descriptors[0])
-                self._listener.setblocking(False)
+                self._listener.setblocking(False)  # noqa: FBT003 - so it is called
                 self._add(self._accept(self._listener))
 
     async def _accept(self, listener: socket.socket) -> None:
@@ -80,8 +80,8 @@ class Door:
         finally:
             writer.close()
 
-    def _add(self, work: "asyncio.Future[None] | object") -> None:
-        task = asyncio.ensure_future(work)  # pyright: ignore[reportArgumentType] - a coroutine
+    def _add(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -136,10 +136,11 @@ class FilteringProxy:
         """One connection from its first byte to its last."""
         try:
             target = await asyncio.wait_for(read_request(reader, writer), CONNECT_TIMEOUT_S)
-            address = await self._checked_address(target)
         except BadRequest as bad:
             await answer_no(writer, bad.target, str(bad))
             return
+        try:
+            address = await self._checked_address(target)
         except Refused as refused:
             door.refuse(str(refused))
             await answer_no(writer, target, str(refused))
