@@ -112,12 +112,11 @@ class LocalConfiner(Confiner):
         if found.hidden:
             denied = (*policy.deny_read, *found.hidden)
             policy = msgspec.structs.replace(policy, deny_read=denied)
-        hidden = landlock.hides_in_roots(policy) if means.name == "landlock" else []
-        if means.name == "none" or hidden:
-            if not wanted.must_hold:
-                return outside
-            why = f"Landlock cannot hide {hidden[0]} inside a working directory"
-            raise NoSandbox(why if hidden else means.problem)
+        problem = _obstacle(policy, means)
+        if problem is not None:
+            if wanted.must_hold:
+                raise NoSandbox(problem)
+            return outside
         Path(policy.temp_directory).mkdir(0o700, parents=True, exist_ok=True)
         env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
         if means.name == "landlock":
@@ -247,6 +246,14 @@ def _silence(confined: Confined, ignored: Mapping[str, tuple[str, ...]], command
         confined.close = lambda: tuple(
             sentence for sentence in tell() if not any(part in sentence for part in parts)
         )
+
+
+def _obstacle(policy: SandboxPolicy, means: Means) -> str | None:
+    """Why a policy cannot be held by these means."""
+    if means.name == "none":
+        return means.problem
+    hidden = landlock.hides_in_roots(policy) if means.name == "landlock" else []
+    return f"Landlock cannot hide {hidden[0]} inside a working directory" if hidden else None
 
 
 def _shortcomings(policy: SandboxPolicy) -> tuple[str, ...]:

@@ -19,7 +19,11 @@ from handaxe.host.sandbox.policy import SandboxPolicy
 Standing = Literal["ok", "weak", "no"]
 
 _TRIALS = """
-t() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name=broken"; else echo "$name=held"; fi; }
+t() {
+    name=$1; shift
+    if "$@" >/dev/null 2>&1; then echo "$name=broken"; else echo "$name=held"; fi
+}
+has() { if grep -q "$2" /proc/self/status; then echo "$1=held"; else echo "$1=broken"; fi; }
 if echo x > inside && echo x > "$TMPDIR/inside"; then echo works=held; else echo works=broken; fi
 t write sh -c 'echo x > "$OUTSIDE/file"'
 t hidden sh -c 'cat "$OUTSIDE/secret/key"'
@@ -28,9 +32,9 @@ t namespaces unshare -Ur true
 t mounts mount -t tmpfs none /mnt
 t signals kill -0 "$OUTSIDE_PID"
 t processes test -r "/proc/$OUTSIDE_PID/environ"
-grep -q '^Seccomp:.2' /proc/self/status && echo seccomp=held || echo seccomp=broken
-grep -q '^NoNewPrivs:.1' /proc/self/status && echo privileges=held || echo privileges=broken
-grep -q '^CapEff:.0000000000000000' /proc/self/status && echo capabilities=held || echo capabilities=broken
+has seccomp '^Seccomp:.2'
+has privileges '^NoNewPrivs:.1'
+has capabilities '^CapEff:.0000000000000000'
 t network bash -c 'exec 3<>/dev/tcp/127.0.0.1/'"$OUTSIDE_PORT"
 """
 
