@@ -49,16 +49,28 @@ _GLOB_SIGNS = "*?["
 def confiner_for(around: Surroundings) -> LocalConfiner:
     """The sandbox of one session; settings and rules are looked at for every command."""
     temp, aside = (str(around.session_directory / name) for name in ("tmp", "refused"))
+    last: tuple[object, SandboxPolicy] | None = None
+
+    def policy() -> SandboxPolicy:
+        nonlocal last
+        rules = around.policy()
+        rests_on = (id(around.configuration.merged), id(rules.book), around.workdir.roots)
+        if last is None or last[0] != rests_on or _has_patterns(around.configuration):
+            made = sandbox_policy(
+                around.configuration,
+                around.workdir,
+                rules,
+                temp_directory=temp,
+                aside_directory=aside,
+            )
+            last = (rests_on, made)
+        return last[1]
+
     return LocalConfiner(
         lambda: sandbox_wanted(around.configuration, around.workdir),
-        lambda: sandbox_policy(
-            around.configuration,
-            around.workdir,
-            around.policy(),
-            temp_directory=temp,
-            aside_directory=aside,
-        ),
+        policy,
         hides=lambda: (hidden_files(around.policy()), around.policy().book),
+        ledger=str(around.data_home / "sandbox"),
     )
 
 
@@ -201,6 +213,13 @@ def _places(configuration: Configuration, key: str, home: str) -> list[str]:
         path = _absolute(entry, configuration.root, home)
         found += _matching(path) if any(sign in path for sign in _GLOB_SIGNS) else [path]
     return found
+
+
+def _has_patterns(configuration: Configuration) -> bool:
+    """Whether a list names whatever is there at the time."""
+    options = configuration.settings.sandbox.filesystem
+    lists = (options.allow_write, options.deny_write, options.deny_read, options.allow_read)
+    return any(_has_glob(text) for texts in lists for text in texts)
 
 
 def _absolute(entry: Entry, root: str, home: str) -> str:

@@ -243,3 +243,29 @@ def test_what_a_guard_puts_back_is_whole_and_nothing_is_lost(tmp_path):
     assert os.access(hooks / "one", os.X_OK)
     (kept,) = (tmp_path / "aside").iterdir()
     assert (kept / "two").read_text() == "evil"
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    from handaxe.host.sandbox import placeholders
+
+    ledger, root = tmp_path / "ledger", tmp_path / "root"
+    ledger.mkdir()
+    root.mkdir()
+    (root / ".git").mkdir()
+    os.mknod(root / ".mcp.json", 0o140644)
+    (root / ".vscode").write_text("mine now")
+    left = [str(root / name) for name in (".git", ".mcp.json", ".vscode", ".idea")]
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (ledger / f"placeholders-{ended.pid}").write_text("\0".join(left))
+    held = placeholders.hold([str(root / "new")], str(ledger))
+    assert sorted(path.name for path in root.iterdir()) == [".vscode", "new"]
+    assert [path.name for path in ledger.iterdir()] == [f"placeholders-{os.getpid()}"]
+    placeholders.let_go(held)
+    assert [path.name for path in root.iterdir()] == [".vscode"]
+
+
+def test_commands_do_not_see_masks_in_git(field):
+    code, output = field.run("git add -A && git status --short && ls -A")
+    assert code == 0, output
+    assert field.told == ()

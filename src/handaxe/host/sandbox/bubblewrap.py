@@ -2,28 +2,20 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_readable
 from handaxe.host.sandbox.protection import Protection
 
-_HIDING = 4
-_KERNEL_SWITCHES = (
-    "/proc/sys",
-    "/proc/irq",
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/mtrr",
-    "/proc/sysrq-trigger",
-)
-"""The kernel lets root write these without any capability: by `core_pattern` one program more
-would run outside."""
-_KERNEL_SECRETS = ("/proc/kcore", "/proc/keys", "/proc/kpageflags", "/proc/kpagecount")
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 
+KERNEL_FILES = ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
+"""The kernel lets root write its settings without any capability, and by `core_pattern` a program
+would run outside: so its files are read-only."""
 ISOLATION = (
     "--cap-drop", "ALL",
     "--unshare-user", "--disable-userns",
@@ -70,7 +62,7 @@ def arguments(
     if policy.network != "open":
         given.append("--unshare-net")
     if policy.confines_files:
-        given += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"]
+        given += ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run"]
         given += ["--bind", policy.temp_directory, "/tmp"]  # noqa: S108 - the sandbox's own
         given += _visible_system(policy)
         for place in visible:
@@ -78,8 +70,7 @@ def arguments(
                 given += ["--ro-bind-try", place, place]
         given += _views(policy, protection, masks)
     else:
-        given += ["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    given += kernel_views()
+        given += ["--bind", "/", "/", *KERNEL_FILES]
     for socket in policy.unix_sockets:
         given += ["--bind-try", socket, socket]
     return [*given, "--seccomp", str(seccomp_fd), "--chdir", cwd, "--"]
@@ -88,17 +79,6 @@ def arguments(
 def _is_replaced(path: str) -> bool:
     """Whether a place lies where commands have a view of their own anyway."""
     return is_below(path, "/tmp") or is_below(path, "/run")  # noqa: S108 - the name, not a file
-
-
-@cache
-def kernel_views() -> tuple[str, ...]:
-    """Options that close the kernel's own files, over a fresh `/proc`."""
-    switches = [place for place in _KERNEL_SWITCHES if Path(place).exists()]
-    secrets = [place for place in _KERNEL_SECRETS if Path(place).exists()]
-    return (
-        *(option for place in switches for option in ("--ro-bind", place, place)),
-        *(option for place in secrets for option in ("--ro-bind", "/dev/null", place)),
-    )
 
 
 def _visible_system(policy: SandboxPolicy) -> list[str]:
@@ -111,35 +91,48 @@ def _visible_system(policy: SandboxPolicy) -> list[str]:
 
 def _views(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) -> list[str]:
     """Every place with a view of its own, wider ones first, so that the more specific wins."""
-    steps: list[tuple[int, int, str, list[str]]] = []
+    closed: list[str] = []
+    # What lies in a hidden directory must not come back by a view of its own.
+    steps = [
+        step for step in _shown(policy, protection, masks) if is_readable(policy, step.path)
+    ] + _hidden_views(policy, closed)
+    steps.sort(key=lambda step: (depth(step.path), step.rank, step.path))
+    flat = [option for step in steps for option in step.options]
+    return flat + [option for path in closed for option in ("--remount-ro", path)]
 
-    def add(rank: int, path: str, options: list[str]) -> None:
-        # What lies in a hidden directory must not come back by a view of its own.
-        if rank == _HIDING or is_readable(policy, path):
-            steps.append((depth(path), rank, path, options))
 
+class _Step(NamedTuple):
+    rank: int
+    path: str
+    options: tuple[str, ...]
+
+
+def _shown(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) -> Iterator[_Step]:
     for path in dict.fromkeys((*policy.roots, policy.temp_directory)):
         if os.path.lexists(path):
-            add(0, path, ["--bind", path, path])
+            yield _Step(0, path, ("--bind", path, path))
     for path in policy.allow_read:
         real = os.path.realpath(path)
         if os.path.lexists(real):
             inside = any(is_below(real, root) for root in policy.roots)
-            add(1, real, ["--bind" if inside else "--ro-bind", real, real])
+            yield _Step(1, real, ("--bind" if inside else "--ro-bind", real, real))
     for path in protection.anchored:
-        add(2, path, ["--bind", path, path])
+        yield _Step(2, path, ("--bind", path, path))
     for path in (*protection.fixed, *masks):
         if path not in policy.roots:
-            add(3, path, ["--ro-bind", path, path])
-    closed: list[str] = []
+            yield _Step(3, path, ("--ro-bind", path, path))
+
+
+def _hidden_views(policy: SandboxPolicy, closed: list[str]) -> list[_Step]:
+    steps: list[_Step] = []
     for path in policy.deny_read:
+        if not os.path.lexists(path):
+            continue
         real = os.path.realpath(path)
         if _is_replaced(real) and not any(is_below(real, root) for root in policy.roots):
             continue
-        add(_HIDING, real, _hidden(policy, real, closed))
-    steps.sort(key=lambda step: step[:3])
-    flat = [option for step in steps for option in step[3]]
-    return flat + [option for path in closed for option in ("--remount-ro", path)]
+        steps.append(_Step(4, real, tuple(_hidden(policy, real, closed))))
+    return steps
 
 
 def _hidden(policy: SandboxPolicy, real: str, closed: list[str]) -> list[str]:

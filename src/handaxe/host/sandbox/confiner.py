@@ -46,16 +46,19 @@ class LocalConfiner(Confiner):
         policy: Callable[[], SandboxPolicy],
         *,
         hides: Callable[[], tuple[Hides | None, object]] = lambda: (None, None),
+        ledger: str | None = None,
         means: Means | None = None,
         interpreter: str | None = None,
     ) -> None:
         """All are asked again for every command.
 
         `hides` says which files in a root rules keep from being read, and what that rests on.
+        `ledger` is a directory that remembers what a killed process could not clean up.
         """
         self._wanted = wanted
         self._policy = policy
         self._hides = hides
+        self._ledger = ledger
         self._given_means = means
         self._interpreter = interpreter
         self._finder = ProtectionFinder()
@@ -146,7 +149,7 @@ class LocalConfiner(Confiner):
         env: dict[str, str],
         cwd: str,
     ) -> Confined:
-        masks = placeholders.hold(protection.missing)
+        masks = placeholders.hold(protection.missing, self._ledger)
         guard = Guard(protection.watched, policy.aside_directory)
         filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
         descriptors = [filter_fd]

@@ -39,7 +39,7 @@ class Guard:
         """`directories` hold protected places, and have to stay directories."""
         self._aside = aside
         self._directories = directories
-        self._before = {path: _state(path) for path in dict.fromkeys(paths)}
+        self._before = _states(paths)
 
     def restore(self) -> tuple[str, ...]:
         """Put back what changed; a sentence for each place."""
@@ -47,8 +47,9 @@ class Guard:
         for path in self._directories:
             if Path(path).is_symlink():
                 told += self._put_back(path, _ABSENT)
+        after = _states(list(self._before))
         for path, before in self._before.items():
-            if _state(path) != before:
+            if after[path] != before:
                 told += self._put_back(path, before)
         self._before, self._directories = {}, ()
         return tuple(told)
@@ -98,8 +99,23 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def _states(paths: Sequence[str]) -> dict[str, _State]:
+    """What is at each path; most are missing, which one look at their directory tells."""
+    listed: dict[str, frozenset[str]] = {}
+    found: dict[str, _State] = {}
+    for path in paths:
+        place, _, name = path.rpartition("/")
+        if place not in listed:
+            try:
+                listed[place] = frozenset(os.listdir(place or "/"))
+            except OSError:
+                listed[place] = frozenset()
+        found[path] = _state(path) if name in listed[place] else _ABSENT
+    return found
+
+
 def _state(path: str) -> _State:
-    """What is there. An empty directory is nothing: it may be a placeholder that comes and goes."""
+    """What is there. An empty directory or a socket is nothing: a placeholder comes and goes."""
     try:
         with _parent(path) as parent:
             found = _look(_name(path), parent, [MOST_FILES])
@@ -123,6 +139,8 @@ def _look(name: str, parent: int, left: list[int]) -> _State:
             )
         finally:
             os.close(place)
+    if stat.S_ISSOCK(found.st_mode):
+        return _ABSENT
     if not stat.S_ISREG(found.st_mode):
         return _State("other", mode)
     reading = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -53,7 +53,7 @@ def find_means(roots: Sequence[str] = (), *, bwrap: str | None = None) -> Means:
 def bubblewrap_problem(program: str) -> str | None:
     """Why bubblewrap does not work here; None if it does."""
     options = [*bubblewrap.ISOLATION, "--unshare-net", "--ro-bind", "/", "/"]
-    options += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", *bubblewrap.kernel_views()]
+    options += [*bubblewrap.KERNEL_FILES, "--tmpfs", "/run"]
     filter_fd = carrying(seccomp.build_filter())
     try:
         argv = [program, *options, "--seccomp", str(filter_fd), "--", "/bin/sh", "-c", "exit 0"]

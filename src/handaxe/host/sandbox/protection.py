@@ -79,7 +79,8 @@ class ProtectionFinder:
                 _sort_in(path, fixed, anchored, missing, watched)
             _add_missing(root, policy, missing, watched)
         for path in policy.deny_write:
-            kind, real = _kind(path), os.path.realpath(path)
+            kind = _kind(path)
+            real = path if kind is None else os.path.realpath(path)
             if kind is None and any(is_below(path, root) for root in policy.roots):
                 watched[path] = None
             elif kind is not None and any(is_below(real, root) for root in policy.roots):
@@ -152,7 +153,7 @@ def _sort_in(
     elif not path.lower().endswith(".git"):
         fixed[path] = None
         # Perhaps another program's placeholder, which goes away under our mount when that ends.
-        if stat.S_ISDIR(kind) and not os.listdir(path):
+        if stat.S_ISSOCK(kind) or (stat.S_ISDIR(kind) and not os.listdir(path)):
             watched[path] = None
         worktrees = f"{path}/worktrees"
         if path.endswith("/.claude") and os.path.isdir(worktrees):
