@@ -2,8 +2,8 @@
 
 A mount needs a place. It is a socket nobody listens on: git does not list it, nobody reads it as
 an empty file or waits for it, and it costs next to nothing to make and to remove. Only `.git` is
-an empty directory, which git walks past. Commands that run side by side share one. A ledger outside the project remembers them, so that the next
-process can remove what a killed one left.
+an empty directory, which git walks past. Commands that run side by side share one. A ledger
+outside the project remembers them, so that the next process removes what a killed one left.
 """
 
 import os

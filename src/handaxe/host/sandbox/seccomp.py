@@ -8,6 +8,7 @@ import errno
 import os
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
@@ -56,6 +57,7 @@ def is_supported(architecture: str | None = None) -> bool:
     return (architecture or machine()) in _ARCHITECTURES
 
 
+@lru_cache(maxsize=16)
 def build_filter(
     *, unix_sockets: bool = False, internet: bool = True, architecture: str | None = None
 ) -> bytes:
