@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from handaxe import Session
@@ -203,3 +204,57 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
     assert done.stdout == f"{tmp_path}/session/tmp\n"
     assert "SECRET" not in done.stdout
     assert sorted(path.name for path in project.iterdir()) == [".env", "made"]
+
+
+def git(*arguments, cwd):
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+def test_commits_in_a_linked_worktree_reach_its_repository(tmp_path):
+    if find_means().name != "bubblewrap":
+        pytest.skip("needs bubblewrap")
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    main.mkdir()
+    git("init", "-q", ".", cwd=main)
+    git("commit", "-q", "--allow-empty", "-m", "first", cwd=main)
+    git("worktree", "add", "-q", str(linked), cwd=main)
+    _, policy = settled(linked)
+    assert policy.roots == (str(linked), f"{main}/.git")
+    from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+
+    own = msgspec.structs.replace(
+        policy, temp_directory=f"{tmp_path}/t", aside_directory=f"{tmp_path}/a"
+    )
+    confiner = LocalConfiner(lambda: Wanted(enabled=True), lambda: own)
+    command = (
+        "echo x > f && git add f && git -c user.name=a -c user.email=a@b commit -qm second; "
+        "git config core.pager evil; echo evil > $(git rev-parse --git-common-dir)/hooks/pre-commit; true"
+    )
+    confined = confiner.confine(
+        ["bash", "-c", command], cwd=str(linked), env={"PATH": "/usr/bin:/bin"}
+    )
+    subprocess.run(confined.argv, env=confined.env, pass_fds=confined.pass_fds, check=True)
+    assert confined.close() == ()
+    log = subprocess.run(
+        ["git", "log", "--oneline"], cwd=linked, capture_output=True, text=True, check=True
+    )
+    assert len(log.stdout.splitlines()) == 2
+    assert "evil" not in (main / ".git/config").read_text()
+    assert not (main / ".git/hooks/pre-commit").exists()
+
+
+def test_a_project_alone_cannot_name_a_repository_outside(tmp_path, project):
+    other = tmp_path / "other"
+    other.mkdir()
+    git("init", "-q", ".", cwd=other)
+    (other / ".git/worktrees/x").mkdir(parents=True)
+    (other / ".git/worktrees/x/commondir").write_text("../..\n")
+    (other / ".git/worktrees/x/gitdir").write_text("/elsewhere/.git\n")
+    (project / ".git").write_text(f"gitdir: {other}/.git/worktrees/x\n")
+    assert settled(project)[1].roots == (str(project),)
+
+
+def test_a_session_tells_what_its_sandbox_cannot_do(project):
+    session, _ = settled(project, {"network": {"httpProxyPort": 8080}})
+    assert any("httpProxyPort" in warning for warning in session.warnings)

@@ -28,6 +28,7 @@ EXTRAS = {
     "terminal": ("prompt_toolkit", "rich"),
 }
 """The packages that each optional part of handaxe needs."""
+_STANDINGS: dict[str, Standing] = {"bubblewrap": "ok", "landlock": "weak", "none": "no"}
 _FEW_FILES = 1024
 _FEW_WATCHES = 65_536
 _FEW_PROCESSES = 1_000
@@ -94,7 +95,7 @@ def _sandbox(root: str, home: Path) -> Iterator[Finding]:
     means = find_means((root,), bwrap=options.bwrap_path)
     wanted = "commands run in it" if options.enabled else "off; `sandbox.enabled` turns it on"
     yield Finding(key="sandbox.enabled", standing="ok", value=wanted)
-    standing: Standing = {"bubblewrap": "ok", "landlock": "weak", "none": "no"}[means.name]
+    standing = _STANDINGS[means.name]
     yield Finding(
         key="sandbox.means",
         standing=standing,

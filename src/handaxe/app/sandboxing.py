@@ -10,6 +10,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
 from handaxe.host.sandbox.domains import pattern_problem
 from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.host.sandbox.worktrees import repository_of
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.protected import PROTECTED_NAMES, PROTECTED_PAIRS
@@ -102,7 +103,8 @@ def sandbox_policy(
     """The policy in force now."""
     options = configuration.settings.sandbox
     home = workdir.home.rstrip("/")
-    roots = (*workdir.roots, *_places(configuration, "allowWrite", home))
+    repositories = [found for root in workdir.roots if (found := repository_of(root)) is not None]
+    roots = (*workdir.roots, *_places(configuration, "allowWrite", home), *repositories)
     deny_read = [*_places(configuration, "denyRead", home), *_ruled(policy, "Read")]
     if options.filesystem.hide_secrets:
         deny_read += [f"{home}/{name}" for name in SECRETS]

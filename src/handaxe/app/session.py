@@ -16,7 +16,7 @@ from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
-from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
+from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts, sandbox_doubts
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.contract.call import ToolCall
@@ -212,6 +212,7 @@ class Session:
             *book.problems,
             *rule_doubts(book, lambda: [tool.name for tool in self.catalog.offered()]),
             *self._hooks.problems,
+            *sandbox_doubts(self._configuration),
             *self._repaired,
         )
 

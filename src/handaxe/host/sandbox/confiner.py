@@ -62,7 +62,7 @@ class LocalConfiner(Confiner):
         self._given_means = means
         self._interpreter = interpreter
         self._finder = ProtectionFinder()
-        self._proxy: FilteringProxy | None = None
+        self._proxies: dict[tuple[tuple[str, ...], tuple[str, ...]], FilteringProxy] = {}
 
     @property
     def level(self) -> ConfinementLevel:
@@ -132,10 +132,9 @@ class LocalConfiner(Confiner):
         return confined
 
     def close(self) -> None:
-        """End the proxy."""
-        if self._proxy is not None:
-            self._proxy.close()
-            self._proxy = None
+        """End the proxies."""
+        while self._proxies:
+            self._proxies.popitem()[1].close()
 
     def _means(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
         return self._given_means or find_means(policy.roots, bwrap=wanted.bwrap)
@@ -149,17 +148,18 @@ class LocalConfiner(Confiner):
         env: dict[str, str],
         cwd: str,
     ) -> Confined:
-        masks = placeholders.hold(protection.missing, self._ledger)
-        guard = Guard(protection.watched, policy.aside_directory)
-        filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
-        descriptors = [filter_fd]
         door: Door | None = None
+        descriptors: list[int] = []
         if policy.network == "listed":
+            python = self._python(policy)
             door = self._door(policy)
+            argv = through_listener(argv, door.descriptor, python)
             descriptors.append(door.descriptor)
-            argv = through_listener(argv, door.descriptor, self._python(policy))
             local = may_be_private("localhost", policy.allowed_domains)
             env = {**env, **proxy_environment(reaches_local=local)}
+        filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
+        guard = Guard(protection.watched, policy.aside_directory)
+        masks = placeholders.hold(protection.missing, self._ledger)
         options = bubblewrap.arguments(
             policy,
             protection,
@@ -171,7 +171,7 @@ class LocalConfiner(Confiner):
         return Confined(
             [program, *options, *argv],
             env,
-            tuple(descriptors),
+            (filter_fd, *descriptors),
             _Closing(filter_fd, door=door, masks=masks, guard=guard),
         )
 
@@ -195,11 +195,11 @@ class LocalConfiner(Confiner):
         )
 
     def _door(self, policy: SandboxPolicy) -> Door:
+        # A command keeps the lists it was started with, whatever settings say later.
         lists = (policy.allowed_domains, policy.denied_domains)
-        if self._proxy is None or (self._proxy.allowed, self._proxy.denied) != lists:
-            self.close()
-            self._proxy = FilteringProxy(*lists)
-        return self._proxy.open()
+        if lists not in self._proxies:
+            self._proxies[lists] = FilteringProxy(*lists)
+        return self._proxies[lists].open()
 
     def _python(self, policy: SandboxPolicy) -> str:
         for place in (self._interpreter, *_INTERPRETERS):

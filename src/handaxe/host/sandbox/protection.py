@@ -77,7 +77,10 @@ class ProtectionFinder:
             hidden.update(dict.fromkeys(found.hidden))
             for path in found.found:
                 _sort_in(path, fixed, anchored, missing, watched)
-            _add_missing(root, policy, missing, watched)
+            if root.endswith(".git"):
+                _inside_git(root, fixed, missing, watched)
+            else:
+                _add_missing(root, policy, missing, watched)
         for path in policy.deny_write:
             kind = _kind(path)
             real = path if kind is None else os.path.realpath(path)
