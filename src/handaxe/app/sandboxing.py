@@ -126,7 +126,10 @@ def sandbox_policy(
         network="open" if is_open else "listed" if allowed else "off",
         allowed_domains=tuple(allowed),
         denied_domains=tuple(denied),
-        unix_sockets=options.network.allow_unix_sockets,
+        unix_sockets=tuple(
+            home + path[1:] if path.startswith("~/") else path
+            for path in options.network.allow_unix_sockets
+        ),
         all_unix_sockets=options.network.allow_all_unix_sockets,
         local_binding=options.network.allow_local_binding,
     )

@@ -269,3 +269,11 @@ def test_commands_do_not_see_masks_in_git(field):
     code, output = field.run("git add -A && git status --short && ls -A")
     assert code == 0, output
     assert field.told == ()
+
+
+def test_libraries_to_be_loaded_count_only_inside(policy):
+    made = confiner(policy, means=Means(name="bubblewrap", program="/usr/bin/bwrap"))
+    confined = made.confine(["true"], cwd="/", env={"LD_PRELOAD": "/evil.so", "A": "1"})
+    confined.close()
+    assert "LD_PRELOAD" not in confined.env
+    assert confined.argv[-3:] == ["/usr/bin/env", "LD_PRELOAD=/evil.so", "true"]

@@ -122,6 +122,7 @@ class LocalConfiner(Confiner):
             return outside
         Path(policy.temp_directory).mkdir(0o700, parents=True, exist_ok=True)
         env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
+        argv = _loading_inside(argv, env)
         if means.name == "landlock":
             confined = self._by_landlock(policy, found, argv, env)
         else:
@@ -249,6 +250,14 @@ def _silence(confined: Confined, ignored: Mapping[str, tuple[str, ...]], command
         confined.close = lambda: tuple(
             sentence for sentence in tell() if not any(part in sentence for part in parts)
         )
+
+
+def _loading_inside(argv: list[str], env: dict[str, str]) -> list[str]:
+    """Take what makes programs load libraries out of `env`: it counts inside, not for our own."""
+    moved = [name for name in env if name.startswith(("LD_", "GLIBC_"))]
+    if not moved:
+        return argv
+    return ["/usr/bin/env", *(f"{name}={env.pop(name)}" for name in moved), *argv]
 
 
 def _obstacle(policy: SandboxPolicy, means: Means) -> str | None:
