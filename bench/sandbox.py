@@ -1,6 +1,7 @@
 """What confinement costs a command: `true` bare, under bubblewrap, under Landlock, with the proxy.
 
 Medians taken in turns, so that noise hits all alike. Goal: at most 8 ms on top under bubblewrap.
+"bubblewrap alone" is the program with its isolation and nothing of ours, the floor of that line.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from measure import interleaved, sync
 from handaxe import Session
 from handaxe.app.companions import Surroundings
 from handaxe.app.sandboxing import confiner_for, sandbox_policy
+from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
 from handaxe.host.sandbox.means import Means, find_means
 
@@ -70,8 +72,25 @@ async def main() -> None:
             temp_directory=f"{top}/t", aside_directory=f"{top}/a",
         )  # fmt: skip
         listed = msgspec.structs.replace(policy, network="listed", allowed_domains=("localhost",))
+        program = find_means().program
+        alone = [
+            program,
+            *ISOLATION,
+            "--unshare-net",
+            "--ro-bind",
+            "/",
+            "/",
+            *KERNEL_FILES,
+            "--",
+            *ARGV,
+        ]
         contenders = {
             "bare": contender(None, root),
+            "bubblewrap alone": sync(
+                lambda: subprocess.run(
+                    alone, capture_output=True, check=True, stdin=subprocess.DEVNULL
+                )
+            ),
             "bubblewrap": contender(confiner_for(around), root),
             "landlock": contender(
                 LocalConfiner(
@@ -86,7 +105,7 @@ async def main() -> None:
         print(find_means())
         found = await interleaved(contenders, arguments.rounds)
         for name, seconds in found.items():
-            print(f"{name:14} {seconds * 1e3:8.2f} ms   +{(seconds - found['bare']) * 1e3:6.2f} ms")
+            print(f"{name:18} {seconds * 1e3:8.2f} ms   +{(seconds - found['bare']) * 1e3:6.2f} ms")
         await session.close()
 
 
