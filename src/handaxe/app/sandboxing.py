@@ -32,8 +32,10 @@ SECRETS = (
 _WRITTEN_BY_TOOLS = {".yarn", ".pnp.cjs", ".pnp.loader.mjs", ".hg", ".svn", ".jj", ".sl", ".bzr"}
 """Protected from file tools, but ordinary work of other programs writes them."""
 _INSIDE_OTHERS = (".hg/hgrc", ".jj/repo/config.toml")
-_MASKED = (".git", ".claude", ".handaxe", ".vscode", ".idea", ".mcp.json", ".gitconfig")
-_MASKED_AT_HOME = (".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv")
+_MASKED = (".git", ".claude", ".handaxe", ".vscode", ".idea", ".mcp.json")
+_MASKED_AT_HOME = (
+    ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv",
+)  # fmt: skip
 _UNUSED = {
     ("sandbox", "credentials"): "credentials are not replaced on their way out",
     ("sandbox", "enableWeakerNestedSandbox"): "the sandbox is never weakened",
