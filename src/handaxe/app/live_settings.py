@@ -108,3 +108,12 @@ def _doubt(rule: Rule, known: frozenset[str]) -> str:
         f"{where}The {rule.behaviour} rule {rule.text!r} names a tool that nobody knows, "
         f"so it covers nothing.{hint}"
     )
+
+
+def sandbox_doubts(configuration: Configuration) -> list[str]:
+    """What settings ask of the sandbox and do not get."""
+    if not configuration.settings.sandbox.enabled:
+        return []
+    from handaxe.app.sandboxing import sandbox_problems
+
+    return sandbox_problems(configuration)

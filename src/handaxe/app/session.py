@@ -19,7 +19,7 @@ from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import schema_of, shown
-from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
+from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts, sandbox_doubts
 from handaxe.app.loading import deferral_of
 from handaxe.app.opening import Companions
 from handaxe.app.recording import Listener, Record
@@ -245,6 +245,7 @@ class Session:
             *book.problems,
             *rule_doubts(book, lambda: [tool.name for tool in self.catalog.offered()]),
             *self._hooks.problems,
+            *sandbox_doubts(self._configuration),
             *self._repaired,
         )
 

@@ -37,12 +37,11 @@ _TOP = """
 """
 _SANDBOX = """
     allowAppleEvents credentials enableWeakerNestedSandbox enableWeakerNetworkIsolation
-    ignoreViolations bwrapPath socatPath ripgrep
+    socatPath ripgrep
 """
 _SANDBOX_FILES = "allowManagedReadPathsOnly"
 _SANDBOX_NETWORK = """
-    allowAllUnixSockets allowLocalBinding allowMachLookup allowManagedDomainsOnly allowUnixSockets
-    httpProxyPort socksProxyPort tlsTerminate
+    allowMachLookup httpProxyPort socksProxyPort tlsTerminate
 """
 
 UNUSED: dict[tuple[str, ...], frozenset[str]] = {

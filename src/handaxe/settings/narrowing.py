@@ -44,6 +44,7 @@ _NARROWING_IF: dict[KeyPath, bool] = {
     ("sandbox", "autoAllowBashIfSandboxed"): False,
     ("sandbox", "allowUnsandboxedCommands"): False,
     ("sandbox", "network", "strictAllowlist"): True,
+    ("sandbox", "filesystem", "hideSecrets"): True,
 }
 """Switches that only forbid when set this way. `sandbox.enabled` is none of them: sandboxed
 commands may run without a question."""
@@ -51,6 +52,7 @@ _NEVER_IF: dict[KeyPath, bool] = {
     ("sandbox", "enabled"): False,
     ("sandbox", "failIfUnavailable"): False,
     ("sandbox", "filesystem", "disabled"): True,
+    ("sandbox", "filesystem", "hideSecrets"): False,
 }
 _NEVER: frozenset[KeyPath] = frozenset(
     {
@@ -65,6 +67,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("allowedHttpHookUrls",),
         ("httpHookAllowedEnvVars",),
         ("allowedMcpServers",),
+        ("sandbox", "bwrapPath"),
     }
 )
 _NEVER_SHARED: frozenset[KeyPath] = frozenset(
@@ -72,7 +75,11 @@ _NEVER_SHARED: frozenset[KeyPath] = frozenset(
 )
 """A repository may not approve its own servers; the local file records what its user approved."""
 _POLICY_ONLY: frozenset[KeyPath] = frozenset(
-    {("allowManagedHooksOnly",), ("allowManagedPermissionRulesOnly",)}
+    {
+        ("allowManagedHooksOnly",),
+        ("allowManagedPermissionRulesOnly",),
+        ("sandbox", "network", "allowManagedDomainsOnly"),
+    }
 )
 _STEERING_VARIABLE = (
     r"PATH|HOME|SHELL|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|TMPDIR"

@@ -22,6 +22,7 @@ COMMANDS = {
     "history": "list the calls that changed files, and what they changed",
     "gc": "remove old contents that are kept for undo",
     "du": "show how much the data directory holds",
+    "doctor": "say what works on this machine, and what to do about the rest",
     "tour": "see what handaxe does, on a throw-away project",
 }
 

@@ -37,7 +37,7 @@ _AGENTS_AND_SERVERS = """
     .opencode opencode.json .windsurf .continue .kiro .roo .cline .goose .crush.json
     .aider.conf.yml
 """
-_NAMES = frozenset(
+PROTECTED_NAMES = frozenset(
     (
         _VERSION_CONTROL
         + _EDITORS
@@ -46,17 +46,18 @@ _NAMES = frozenset(
         + _AGENTS_AND_SERVERS
     ).split()
 )
+"""In small letters."""
 _NAME_ENDINGS = (".git", ".code-workspace", ".sublime-project")
 """Bare repositories and workspace files, whatever stands before."""
 _BELOW_CONFIG = """
     git fish zsh nvim vim emacs helix zed code vscodium autostart systemd environment.d direnv
     mise pip uv nushell
 """
-_PAIRS = frozenset((".config", name) for name in _BELOW_CONFIG.split()) | {
+PROTECTED_PAIRS = frozenset((".config", name) for name in _BELOW_CONFIG.split()) | {
     ("library", "launchagents"),
     (".local", "bin"),
 }
-_FIRST_OF_PAIRS = frozenset(first for first, _ in _PAIRS)
+_FIRST_OF_PAIRS = frozenset(first for first, _ in PROTECTED_PAIRS)
 _ENV_EXAMPLES = frozenset({".env.example", ".env.sample", ".env.template"})
 
 
@@ -65,7 +66,7 @@ def protected_name(path: str) -> str | None:
     folded = (
         path.lower().split("/") if path.isascii() else [_folded(part) for part in path.split("/")]
     )
-    if _NAMES.isdisjoint(folded) and _FIRST_OF_PAIRS.isdisjoint(folded):
+    if PROTECTED_NAMES.isdisjoint(folded) and _FIRST_OF_PAIRS.isdisjoint(folded):
         for name in folded:
             if name.endswith(_NAME_ENDINGS):
                 break
@@ -76,10 +77,10 @@ def protected_name(path: str) -> str | None:
 
 def _first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | None:
     for at, name in enumerate(folded):
-        is_name = name in _NAMES or name.endswith(_NAME_ENDINGS)
+        is_name = name in PROTECTED_NAMES or name.endswith(_NAME_ENDINGS)
         if is_name and not _is_worktree(parts, at):
             return parts[at]
-        if name in _FIRST_OF_PAIRS and tuple(folded[at : at + 2]) in _PAIRS:
+        if name in _FIRST_OF_PAIRS and tuple(folded[at : at + 2]) in PROTECTED_PAIRS:
             return f"{parts[at]}/{parts[at + 1]}"
     return None
 

@@ -1,0 +1,112 @@
+"""What confinement costs a command: `true` bare, under bubblewrap, under Landlock, with the proxy.
+
+Medians taken in turns, so that noise hits all alike. Goal: at most 8 ms on top under bubblewrap.
+"bubblewrap alone" is the program with its isolation and nothing of ours, the floor of that line.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import msgspec
+from measure import interleaved, sync
+
+from handaxe import Session
+from handaxe.app.companions import Surroundings
+from handaxe.app.sandboxing import confiner_for, sandbox_policy
+from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES
+from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+from handaxe.host.sandbox.means import Means, find_means
+
+ARGV = ["/bin/bash", "-c", "true"]
+
+
+def contender(confiner: LocalConfiner | None, root: str):
+    env = dict(os.environ)
+
+    def work() -> None:
+        if confiner is None:
+            subprocess.run(
+                ARGV, capture_output=True, check=True, cwd=root, env=env, stdin=subprocess.DEVNULL
+            )
+            return
+        confined = confiner.confine(ARGV, cwd=root, env=env)
+        subprocess.run(
+            confined.argv, capture_output=True, check=True, cwd=root, env=confined.env,
+            pass_fds=confined.pass_fds, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        confined.close()
+
+    return sync(work)
+
+
+def fill(root: str, files: int) -> None:
+    for number in range(files // 100):
+        directory = f"{root}/d{number % 40}/e{number}"
+        os.makedirs(directory, exist_ok=True)
+        for name in range(100):
+            open(f"{directory}/{name}.txt", "w").close()
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--files", type=int, default=0, help="how many files the project holds")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as top:
+        root = f"{top}/project"
+        os.makedirs(root)
+        subprocess.run(["git", "init", "-q", root], check=True)
+        fill(root, arguments.files)
+        session = Session(root, home=f"{top}/home", settings={"sandbox": {"enabled": True}})
+        around = Surroundings(
+            session_id="bench", data_home=Path(top), session_directory=Path(f"{top}/s"),
+            configuration=session.configuration, workdir=session.workdir, permissions=session.permissions,
+            policy=session.policy, files=None, results=None, emit=lambda _: None,
+        )  # fmt: skip
+        policy = sandbox_policy(
+            session.configuration, session.workdir, session.policy(),
+            temp_directory=f"{top}/t", aside_directory=f"{top}/a",
+        )  # fmt: skip
+        listed = msgspec.structs.replace(policy, network="listed", allowed_domains=("localhost",))
+        program = find_means().program
+        alone = [
+            program,
+            *ISOLATION,
+            "--unshare-net",
+            "--ro-bind",
+            "/",
+            "/",
+            *KERNEL_FILES,
+            "--",
+            *ARGV,
+        ]
+        contenders = {
+            "bare": contender(None, root),
+            "bubblewrap alone": sync(
+                lambda: subprocess.run(
+                    alone, capture_output=True, check=True, stdin=subprocess.DEVNULL
+                )
+            ),
+            "bubblewrap": contender(confiner_for(around), root),
+            "landlock": contender(
+                LocalConfiner(
+                    lambda: Wanted(enabled=True), lambda: policy, means=Means(name="landlock")
+                ),
+                root,
+            ),
+            "listed hosts": contender(
+                LocalConfiner(lambda: Wanted(enabled=True), lambda: listed), root
+            ),
+        }
+        print(find_means())
+        found = await interleaved(contenders, arguments.rounds)
+        for name, seconds in found.items():
+            print(f"{name:18} {seconds * 1e3:8.2f} ms   +{(seconds - found['bare']) * 1e3:6.2f} ms")
+        await session.close()
+
+
+asyncio.run(main())

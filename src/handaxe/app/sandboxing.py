@@ -1,0 +1,265 @@
+"""The sandbox of a session: settings, rules and protected names joined into one policy."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from handaxe.app.companions import Surroundings
+from handaxe.app.configuration import Configuration
+from handaxe.app.hidden_files import hidden_files
+from handaxe.contract.faults import SetupError
+from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+from handaxe.host.sandbox.domains import pattern_problem
+from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.host.sandbox.worktrees import repository_of
+from handaxe.host.shfmt import count_commands
+from handaxe.runtime.permission.policy import Policy
+from handaxe.runtime.permission.protected import PROTECTED_NAMES, PROTECTED_PAIRS
+from handaxe.runtime.permission.scopes import scopes_of
+from handaxe.session.workdir import Workdir
+from handaxe.settings.fragment import Entry
+from handaxe.shell import PathVerdict, Rule, ShellRules, decide
+
+SECRETS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".config/gcloud", ".config/gh", ".config/hub",
+    ".config/op", ".config/git/credentials", ".git-credentials", ".netrc", ".npmrc", ".pypirc",
+    ".docker/config.json", ".cargo/credentials.toml", ".cargo/credentials", ".gem/credentials",
+    ".terraform.d/credentials.tfrc.json", ".vault-token", ".password-store",
+    ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium",
+    ".claude/.credentials.json", ".codex/auth.json",
+)  # fmt: skip
+"""Below the home directory: what opens other machines and accounts."""
+
+_WRITTEN_BY_TOOLS = {".yarn", ".pnp.cjs", ".pnp.loader.mjs", ".hg", ".svn", ".jj", ".sl", ".bzr"}
+"""Protected from file tools, but ordinary work of other programs writes them."""
+_INSIDE_OTHERS = (".hg/hgrc", ".jj/repo/config.toml")
+_MASKED = (".git", ".claude", ".handaxe", ".vscode", ".idea", ".mcp.json")
+_MASKED_AT_HOME = (
+    ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv",
+)  # fmt: skip
+_UNUSED = {
+    ("sandbox", "credentials"): "credentials are not replaced on their way out",
+    ("sandbox", "enableWeakerNestedSandbox"): "the sandbox is never weakened",
+    ("sandbox", "enableWeakerNetworkIsolation"): "the sandbox is never weakened",
+    ("sandbox", "filesystem", "allowManagedReadPathsOnly"): "every layer's allowRead counts",
+    ("sandbox", "network", "httpProxyPort"): "handaxe uses its own proxy",
+    ("sandbox", "network", "socksProxyPort"): "handaxe uses its own proxy",
+    ("sandbox", "network", "tlsTerminate"): "encrypted connections are not opened",
+}
+"""Keys of the ecosystem that ask for something handaxe does not do."""
+_GLOB_SIGNS = "*?["
+
+
+def confiner_for(around: Surroundings) -> LocalConfiner:
+    """The sandbox of one session; settings and rules are looked at for every command."""
+    temp, aside = (str(around.session_directory / name) for name in ("tmp", "refused"))
+    last: tuple[object, SandboxPolicy] | None = None
+
+    def policy() -> SandboxPolicy:
+        nonlocal last
+        rules = around.policy()
+        rests_on = (id(around.configuration.merged), id(rules.book), around.workdir.roots)
+        if last is None or last[0] != rests_on or _has_patterns(around.configuration):
+            made = sandbox_policy(
+                around.configuration,
+                around.workdir,
+                rules,
+                temp_directory=temp,
+                aside_directory=aside,
+            )
+            last = (rests_on, made)
+        return last[1]
+
+    return LocalConfiner(
+        lambda: sandbox_wanted(around.configuration, around.workdir),
+        policy,
+        hides=lambda: (hidden_files(around.policy()), around.policy().book),
+        ledger=str(around.data_home / "sandbox"),
+    )
+
+
+def sandbox_wanted(configuration: Configuration, workdir: Workdir) -> Wanted:
+    """What settings ask for besides the policy."""
+    options = configuration.settings.sandbox
+    rules = tuple(Rule(text, "sandbox.excludedCommands") for text in options.excluded_commands)
+    bwrap = options.bwrap_path
+    if bwrap is not None and not bwrap.startswith("/"):
+        raise SetupError(f"sandbox.bwrapPath has to be an absolute path, not {bwrap!r}.")
+    return Wanted(
+        enabled=options.enabled,
+        must_hold=options.fail_if_unavailable,
+        may_leave=options.allow_unsandboxed_commands,
+        is_excluded=lambda command: bool(rules) and _is_covered(command, rules, workdir),
+        ignored=options.ignore_violations,
+        bwrap=bwrap,
+    )
+
+
+def sandbox_policy(
+    configuration: Configuration,
+    workdir: Workdir,
+    policy: Policy,
+    *,
+    temp_directory: str,
+    aside_directory: str,
+) -> SandboxPolicy:
+    """The policy in force now."""
+    options = configuration.settings.sandbox
+    home = workdir.home.rstrip("/")
+    repositories = [found for root in workdir.roots if (found := repository_of(root)) is not None]
+    roots = (*workdir.roots, *_places(configuration, "allowWrite", home), *repositories)
+    deny_read = [*_places(configuration, "denyRead", home), *_ruled(policy, "Read")]
+    if options.filesystem.hide_secrets:
+        deny_read += [f"{home}/{name}" for name in SECRETS]
+    deny_write = [*_places(configuration, "denyWrite", home), *_ruled(policy, "Edit")]
+    deny_write += [f"{root}/{name}" for root in roots for name in _INSIDE_OTHERS]
+    deny_write += [f"{home}/{first}/{name}" for first, name in sorted(PROTECTED_PAIRS)]
+    allowed, denied = _domains(configuration, policy)
+    is_open = "*" in allowed and not denied
+    return SandboxPolicy(
+        roots=tuple(dict.fromkeys(roots)),
+        temp_directory=temp_directory,
+        aside_directory=aside_directory,
+        deny_write=tuple(dict.fromkeys(deny_write)),
+        deny_read=tuple(dict.fromkeys(deny_read)),
+        allow_read=tuple(_places(configuration, "allowRead", home)),
+        protected_names=PROTECTED_NAMES - _WRITTEN_BY_TOOLS,
+        masked_names=_MASKED + (_MASKED_AT_HOME if home in roots else ()),
+        confines_files=not options.filesystem.disabled,
+        network="open" if is_open else "listed" if allowed else "off",
+        allowed_domains=tuple(allowed),
+        denied_domains=tuple(denied),
+        unix_sockets=tuple(
+            home + path[1:] if path.startswith("~/") else path
+            for path in options.network.allow_unix_sockets
+        ),
+        all_unix_sockets=options.network.allow_all_unix_sockets,
+        local_binding=options.network.allow_local_binding,
+    )
+
+
+def sandbox_problems(configuration: Configuration) -> list[str]:
+    """What settings ask of the sandbox and do not get; for a person."""
+    if not configuration.settings.sandbox.enabled:
+        return []
+    told: list[str] = []
+    for path, why in _UNUSED.items():
+        told += [
+            f"{entry.origin}: `{entry.name}` does not count: {why}."
+            for entry in configuration.merged.entries.get(path, ())
+        ]
+    for key in ("allowedDomains", "deniedDomains"):
+        told += [
+            f"{entry.origin}: `{entry.name}`: {problem}."
+            for entry in _entries(configuration, ("sandbox", "network", key))
+            if (problem := pattern_problem(entry.value)) is not None
+        ]
+    for key in ("allowWrite", "denyWrite", "denyRead", "allowRead"):
+        told += [
+            f"{entry.origin}: `{entry.name}`: {entry.value!r} does not count: a pattern may only "
+            "stand in the last part of a path. A Read or Edit rule can say it."
+            for entry in _entries(configuration, ("sandbox", "filesystem", key))
+            if not _can_be_found(entry.value)
+        ]
+    return told
+
+
+def _is_covered(command: str, rules: tuple[Rule, ...], workdir: Workdir) -> bool:
+    """Whether every part of a command is excluded, or harmless beside one that is."""
+    found = decide(
+        command,
+        rules=ShellRules(allow=rules),
+        path_verdict=lambda _path, _access: PathVerdict("allow", "", None, None),
+        cwd=workdir.current,
+        home=workdir.home,
+        working_dirs=workdir.roots,
+        second_opinion=count_commands,
+    )
+    return found.verdict == "allow" and any(part.rule is not None for part in found.parts)
+
+
+def _domains(configuration: Configuration, policy: Policy) -> tuple[list[str], list[str]]:
+    only_managed = configuration.settings.sandbox.network.allow_managed_domains_only
+    listed = _entries(configuration, ("sandbox", "network", "allowedDomains"))
+    allowed = [
+        entry.value for entry in listed if not only_managed or entry.origin.source == "policy"
+    ]
+    denied = [
+        entry.value for entry in _entries(configuration, ("sandbox", "network", "deniedDomains"))
+    ]
+    for rule in policy.rules:
+        domain = (rule.specifier or "").removeprefix("domain:")
+        if rule.tool != "WebFetch" or domain == rule.specifier or not domain:
+            continue
+        if rule.behaviour == "deny":
+            denied += [domain, f"*.{domain.removeprefix('*.')}"]
+        elif rule.behaviour == "allow" and (not only_managed or rule.source == "policy"):
+            allowed.append(domain)
+    return (
+        [pattern for pattern in dict.fromkeys(allowed) if pattern_problem(pattern) is None],
+        [pattern for pattern in dict.fromkeys(denied) if pattern_problem(pattern) is None],
+    )
+
+
+def _ruled(policy: Policy, tool: str) -> Iterable[str]:
+    """The places that deny rules spell out in full."""
+    for rule in policy.rules:
+        if rule.behaviour != "deny" or rule.tool != tool or not rule.specifier:
+            continue
+        for scope in scopes_of(rule, policy.book.anchors)[0]:
+            names = [segment.literal for segment in scope.segments if segment is not None]
+            if None not in names and len(names) == len(scope.segments):
+                yield "/".join([scope.anchor.rstrip("/"), *(name or "" for name in names)]) or "/"
+
+
+def _places(configuration: Configuration, key: str, home: str) -> list[str]:
+    """The paths of one list: absolute, from home, or relative to where they were written."""
+    found: list[str] = []
+    for entry in _entries(configuration, ("sandbox", "filesystem", key)):
+        if not _can_be_found(entry.value):
+            continue
+        path = _absolute(entry, configuration.root, home)
+        found += _matching(path) if any(sign in path for sign in _GLOB_SIGNS) else [path]
+    return found
+
+
+def _has_patterns(configuration: Configuration) -> bool:
+    """Whether a list names whatever is there at the time."""
+    options = configuration.settings.sandbox.filesystem
+    lists = (options.allow_write, options.deny_write, options.deny_read, options.allow_read)
+    return any(_has_glob(text) for texts in lists for text in texts)
+
+
+def _absolute(entry: Entry, root: str, home: str) -> str:
+    text = entry.value.removesuffix("/**").removesuffix("/*") or "/"
+    if text == "~" or text.startswith("~/"):
+        return os.path.normpath(home + text[1:])
+    if text.startswith("/"):
+        return os.path.normpath("/" + text.lstrip("/"))
+    file = entry.origin.file
+    base = file.rpartition("/")[0] if entry.origin.source in {"user", "policy"} and file else root
+    return os.path.normpath(f"{base}/{text}")
+
+
+def _can_be_found(text: str) -> bool:
+    """Whether only the last part of a path is a pattern."""
+    start = text.removesuffix("/**").removesuffix("/*").rpartition("/")[0]
+    return bool(text) and "**" not in text.removesuffix("/**") and not _has_glob(start)
+
+
+def _has_glob(text: str) -> bool:
+    return any(sign in text for sign in _GLOB_SIGNS)
+
+
+def _matching(path: str) -> Sequence[str]:
+    from fnmatch import fnmatchcase
+
+    directory, _, pattern = path.rpartition("/")
+    try:
+        names = os.listdir(directory or "/")
+    except OSError:
+        return []
+    return sorted(f"{directory}/{name}" for name in names if fnmatchcase(name, pattern))
+
+
+def _entries(configuration: Configuration, path: tuple[str, ...]) -> list[Entry]:
+    return [entry for entry in configuration.merged.entries.get(path, ()) if entry.kind == "item"]

@@ -1,0 +1,280 @@
+"""The sandbox of a session: picks the means, and dresses each command for it."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner
+from handaxe.contract.sandbox_faults import NoSandbox
+from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
+from handaxe.host.sandbox.descriptors import carrying
+from handaxe.host.sandbox.domains import may_be_private
+from handaxe.host.sandbox.guard import Guard
+from handaxe.host.sandbox.listener import proxy_environment, through_listener
+from handaxe.host.sandbox.means import Means, find_means
+from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
+from handaxe.host.sandbox.protection import Hides, Protection, ProtectionFinder
+from handaxe.host.sandbox.proxy import Door, FilteringProxy
+
+_INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What settings ask for besides the policy."""
+
+    enabled: bool = False
+    must_hold: bool = True
+    """Whether a command is refused where it cannot be confined."""
+    may_leave: bool = True
+    """Whether a command may ask to run outside."""
+    is_excluded: Callable[[str], bool] = lambda _: False
+    """Whether settings let this command run outside."""
+    ignored: Mapping[str, tuple[str, ...]] = {}
+    """Refusals not worth telling: a part of the command (`*`: any) to parts of the sentence."""
+    bwrap: str | None = None
+
+
+class LocalConfiner(Confiner):
+    """Confines commands by what this machine has."""
+
+    def __init__(
+        self,
+        wanted: Callable[[], Wanted],
+        policy: Callable[[], SandboxPolicy],
+        *,
+        hides: Callable[[], tuple[Hides | None, object]] = lambda: (None, None),
+        ledger: str | None = None,
+        means: Means | None = None,
+        interpreter: str | None = None,
+    ) -> None:
+        """All are asked again for every command.
+
+        `hides` says which files in a root rules keep from being read, and what that rests on.
+        `ledger` is a directory that remembers what a killed process could not clean up.
+        """
+        self._wanted = wanted
+        self._policy = policy
+        self._hides = hides
+        self._ledger = ledger
+        self._given_means = means
+        self._interpreter = interpreter
+        self._finder = ProtectionFinder()
+        self._proxies: dict[tuple[tuple[str, ...], tuple[str, ...]], FilteringProxy] = {}
+
+    @property
+    def level(self) -> ConfinementLevel:
+        """What holds for confined programs."""
+        wanted = self._wanted()
+        if not wanted.enabled:
+            return ConfinementLevel(means="none", network="open", files="open")
+        policy = self._policy()
+        means = self._means(policy, wanted)
+        if means.name == "none":
+            notes = (f"Commands are not confined: {means.problem}.",)
+            return ConfinementLevel(means="none", network="open", files="open", notes=notes)
+        return ConfinementLevel(
+            means=means.name,
+            network="off"
+            if means.name == "landlock" and policy.network == "listed"
+            else policy.network,
+            files="roots" if policy.confines_files else "open",
+            notes=_shortcomings(policy) if means.name == "landlock" else (),
+        )
+
+    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+        """Whether this command would run inside."""
+        wanted = self._wanted()
+        if not wanted.enabled or (unconfined and wanted.may_leave):
+            return False
+        if self._means(self._policy(), wanted).name == "none":
+            return False
+        return not wanted.is_excluded(command)
+
+    def confine(
+        self,
+        argv: list[str],
+        *,
+        cwd: str,
+        env: dict[str, str],
+        unconfined: bool = False,
+        command: str | None = None,
+    ) -> Confined:
+        """How to start `argv`."""
+        wanted = self._wanted()
+        outside = Confined(list(argv), dict(env), is_confined=False)
+        if not wanted.enabled or (unconfined and wanted.may_leave):
+            return outside
+        if command is not None and wanted.is_excluded(command):
+            return outside
+        policy = self._policy()
+        means = self._means(policy, wanted)
+        found = self._finder.find(policy, *self._hides())
+        if found.hidden:
+            denied = (*policy.deny_read, *found.hidden)
+            policy = msgspec.structs.replace(policy, deny_read=denied)
+        problem = _obstacle(policy, means)
+        if problem is not None:
+            if wanted.must_hold:
+                raise NoSandbox(problem)
+            return outside
+        Path(policy.temp_directory).mkdir(0o700, parents=True, exist_ok=True)
+        env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
+        argv = _loading_inside(argv, env)
+        if means.name == "landlock":
+            confined = self._by_landlock(policy, found, argv, env)
+        else:
+            confined = self._by_bubblewrap(
+                policy, found, means.program or "bwrap", [*argv], env, cwd
+            )
+        _silence(confined, wanted.ignored, command or " ".join(argv))
+        return confined
+
+    def close(self) -> None:
+        """End the proxies."""
+        while self._proxies:
+            self._proxies.popitem()[1].close()
+
+    def _means(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
+        return self._given_means or find_means(policy.roots, bwrap=wanted.bwrap)
+
+    def _by_bubblewrap(
+        self,
+        policy: SandboxPolicy,
+        protection: Protection,
+        program: str,
+        argv: list[str],
+        env: dict[str, str],
+        cwd: str,
+    ) -> Confined:
+        door: Door | None = None
+        descriptors: list[int] = []
+        if policy.network == "listed":
+            python = self._python(policy)
+            door = self._door(policy)
+            argv = through_listener(argv, door.descriptor, python)
+            descriptors.append(door.descriptor)
+            local = may_be_private("localhost", policy.allowed_domains)
+            env = {**env, **proxy_environment(reaches_local=local)}
+        filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
+        guard = Guard(protection.watched, policy.aside_directory)
+        masks = placeholders.hold(protection.missing, self._ledger)
+        options = bubblewrap.arguments(
+            policy,
+            protection,
+            masks=masks,
+            cwd=cwd,
+            seccomp_fd=filter_fd,
+            visible=(sys.prefix, sys.base_prefix) if door else (),
+        )
+        return Confined(
+            [program, *options, *argv],
+            env,
+            (filter_fd, *descriptors),
+            _Closing(filter_fd, door=door, masks=masks, guard=guard),
+        )
+
+    def _by_landlock(
+        self, policy: SandboxPolicy, found: Protection, argv: list[str], env: dict[str, str]
+    ) -> Confined:
+        protected = (*found.fixed, *found.watched, *found.missing)
+        guard = Guard(protected, policy.aside_directory, directories=found.anchored)
+        plan_fd = carrying(landlock.plan(policy))
+        filter_fd = carrying(
+            seccomp.build_filter(
+                unix_sockets=policy.has_unix_sockets, internet=policy.network == "open"
+            )
+        )
+        start = [self._interpreter or sys.executable, "-I", "-S", landlock.LAUNCHER]
+        return Confined(
+            [*start, str(plan_fd), str(filter_fd), *argv],
+            env,
+            (plan_fd, filter_fd),
+            _Closing(plan_fd, filter_fd, guard=guard),
+        )
+
+    def _door(self, policy: SandboxPolicy) -> Door:
+        # A command keeps the lists it was started with, whatever settings say later.
+        lists = (policy.allowed_domains, policy.denied_domains)
+        if lists not in self._proxies:
+            self._proxies[lists] = FilteringProxy(*lists)
+        return self._proxies[lists].open()
+
+    def _python(self, policy: SandboxPolicy) -> str:
+        for place in (self._interpreter, *_INTERPRETERS):
+            if place and os.access(place, os.X_OK) and is_readable(policy, os.path.realpath(place)):
+                return place
+        raise NoSandbox("no Python can be read inside it, which listed hosts need")
+
+
+class _Closing:
+    """What is left to do after a command's end."""
+
+    def __init__(
+        self,
+        *descriptors: int,
+        guard: Guard,
+        door: Door | None = None,
+        masks: Sequence[str] = (),
+    ) -> None:
+        self._descriptors = descriptors
+        self._guard = guard
+        self._door = door
+        self._masks = masks
+        self._told: tuple[str, ...] | None = None
+
+    def __call__(self) -> tuple[str, ...]:
+        if self._told is None:
+            for descriptor in self._descriptors:
+                os.close(descriptor)
+            placeholders.let_go(self._masks)
+            told = self._guard.restore()
+            if self._door is not None:
+                self._door.close()
+                told = (*self._door.refusals, *told)
+            self._told = told
+        return self._told
+
+
+def _silence(confined: Confined, ignored: Mapping[str, tuple[str, ...]], command: str) -> None:
+    parts = [
+        part
+        for place, texts in ignored.items()
+        if place == "*" or place in command
+        for part in texts
+    ]
+    if parts:
+        tell = confined.close
+        confined.close = lambda: tuple(
+            sentence for sentence in tell() if not any(part in sentence for part in parts)
+        )
+
+
+def _loading_inside(argv: list[str], env: dict[str, str]) -> list[str]:
+    """Take what makes programs load libraries out of `env`: it counts inside, not for our own."""
+    moved = [name for name in env if name.startswith(("LD_", "GLIBC_"))]
+    if not moved:
+        return argv
+    return ["/usr/bin/env", *(f"{name}={env.pop(name)}" for name in moved), *argv]
+
+
+def _obstacle(policy: SandboxPolicy, means: Means) -> str | None:
+    """Why a policy cannot be held by these means."""
+    if means.name == "none":
+        return means.problem
+    hidden = landlock.hides_in_roots(policy) if means.name == "landlock" else []
+    return f"Landlock cannot hide {hidden[0]} inside a working directory" if hidden else None
+
+
+def _shortcomings(policy: SandboxPolicy) -> tuple[str, ...]:
+    """What Landlock cannot do of a policy."""
+    notes: list[str] = []
+    if policy.network == "listed":
+        notes.append("Landlock cannot tell hosts apart, so commands have no network at all.")
+    if policy.local_binding and policy.network != "open":
+        notes.append("Landlock gives no network of its own, so commands cannot listen.")
+    if policy.confines_files:
+        notes.append("Protected files in working directories are put back after a command.")
+    return tuple(notes)

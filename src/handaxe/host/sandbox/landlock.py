@@ -1,0 +1,65 @@
+"""Confine by Landlock, where namespaces are not to be had: a plan for the launcher.
+
+Landlock only grants, and what it grants holds for everything below. So a hidden place is left
+out by granting all its neighbours, and protected files in a root are put back after the command.
+"""
+
+import os
+from pathlib import Path
+
+from handaxe.host.sandbox.policy import SandboxPolicy, is_below, is_readable
+
+LAUNCHER = str(Path(__file__).with_name("landlock_launcher.py"))
+_DEVICES = (
+    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
+    "/dev/pts",
+)  # fmt: skip
+MOST_NEIGHBOURS = 20_000
+
+
+def plan(policy: SandboxPolicy) -> bytes:
+    """What is granted, for the launcher."""
+    items = ["n"] if policy.network == "open" else []
+    if not policy.confines_files:
+        items.append("-")
+    else:
+        items.append("l/")
+        items += [f"r{path}" for path in _readable(policy)]
+        items += [f"w{path}" for path in (*policy.roots, policy.temp_directory)]
+        items += [f"d{path}" for path in _DEVICES]
+    return "\0".join(items).encode("utf-8", "surrogateescape")
+
+
+def hides_in_roots(policy: SandboxPolicy) -> list[str]:
+    """Denied places inside a root: a grant for the root covers them, so they cannot be hidden."""
+    writable = (*policy.roots, policy.temp_directory)
+    return [
+        path
+        for path in policy.deny_read
+        if any(is_below(path, root) for root in writable) and not is_readable(policy, path)
+    ]
+
+
+def _readable(policy: SandboxPolicy) -> list[str]:
+    denied = {os.path.realpath(path) for path in policy.deny_read}
+    if not denied:
+        return ["/"]
+    granted = [os.path.realpath(path) for path in policy.allow_read]
+    pending = ["/"]
+    while pending and len(granted) < MOST_NEIGHBOURS:
+        place = pending.pop()
+        if place in denied:
+            continue
+        if not any(is_below(path, place) for path in denied):
+            granted.append(place)
+            continue
+        try:
+            names = os.listdir(place)
+        except OSError:
+            continue
+        for name in names:
+            path = f"{place.rstrip('/')}/{name}"
+            # A link is followed when it is opened, and then its target is judged.
+            if not Path(path).is_symlink():
+                pending.append(path)
+    return granted

@@ -1,0 +1,96 @@
+"""Which means of confinement works on this machine: tried once, for real."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from handaxe.host.sandbox import bubblewrap, seccomp
+from handaxe.host.sandbox.descriptors import carrying
+from handaxe.host.sandbox.landlock import LAUNCHER
+
+TRIAL_TIMEOUT_S = 10.0
+Name = Literal["bubblewrap", "landlock", "none"]
+
+
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """The strongest means that works here, and why those before it do not."""
+
+    name: Name
+    program: str | None = None
+    """Bubblewrap's path."""
+    bubblewrap_problem: str | None = None
+    landlock_problem: str | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be confined."""
+        return f"{self.bubblewrap_problem}; {self.landlock_problem}"
+
+
+def find_means(roots: Sequence[str] = (), *, bwrap: str | None = None) -> Means:
+    """The means for these roots; tried once per process and program."""
+    if not sys.platform.startswith("linux"):
+        why = f"there is no sandbox for {sys.platform} yet"
+        return Means(name="none", bubblewrap_problem=why, landlock_problem=why)
+    if not seccomp.is_supported():
+        why = f"there is no system call filter for {seccomp.machine()}"
+        return Means(name="none", bubblewrap_problem=why, landlock_problem=why)
+    program = bwrap or bubblewrap.find_bubblewrap(roots)
+    problem = "bubblewrap is not installed" if program is None else bubblewrap_problem(program)
+    if problem is None:
+        return Means(name="bubblewrap", program=program)
+    second = landlock_problem(sys.executable)
+    name: Name = "landlock" if second is None else "none"
+    return Means(name=name, bubblewrap_problem=problem, landlock_problem=second)
+
+
+@lru_cache(maxsize=8)
+def bubblewrap_problem(program: str) -> str | None:
+    """Why bubblewrap does not work here; None if it does."""
+    options = [*bubblewrap.ISOLATION, "--unshare-net", "--ro-bind", "/", "/"]
+    options += [*bubblewrap.KERNEL_FILES, "--tmpfs", "/run"]
+    filter_fd = carrying(seccomp.build_filter())
+    try:
+        argv = [program, *options, "--seccomp", str(filter_fd), "--", "/bin/sh", "-c", "exit 0"]
+        return _trial(argv, (filter_fd,), "bubblewrap does not work here")
+    finally:
+        os.close(filter_fd)
+
+
+@lru_cache(maxsize=8)
+def landlock_problem(interpreter: str) -> str | None:
+    """Why Landlock does not work here; None if it does."""
+    plan_fd = carrying(b"r/\0d/dev/null")
+    filter_fd = carrying(seccomp.build_filter(internet=False))
+    try:
+        argv = [interpreter, "-I", "-S", LAUNCHER, str(plan_fd), str(filter_fd)]
+        argv += ["/bin/sh", "-c", "exit 0"]
+        return _trial(argv, (plan_fd, filter_fd), "Landlock does not work here")
+    finally:
+        os.close(plan_fd)
+        os.close(filter_fd)
+
+
+def _trial(argv: list[str], descriptors: tuple[int, ...], failure: str) -> str | None:
+    try:
+        done = subprocess.run(  # noqa: S603 - a program of the system or of ours, fixed options
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TRIAL_TIMEOUT_S,
+            check=False,
+            env={},
+            cwd="/",
+            pass_fds=descriptors,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{failure}: {error}"
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return f"{failure}: {said[-1] if said else f'it ended with {done.returncode}'}"

@@ -1,0 +1,225 @@
+"""Which places inside the roots stay read-only: what exists, found by a short cached walk.
+
+A place that exists can be made read-only. One that does not exist is either masked, or watched:
+what has appeared there after a command is taken away again.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+
+import msgspec
+
+from handaxe.host.sandbox.placeholders import is_held
+from handaxe.host.sandbox.policy import (
+    GIT_ABSENT_INSIDE,
+    GIT_DIRECTORY_INSIDE,
+    SandboxPolicy,
+    is_below,
+)
+
+DEEPEST = 3
+MOST_DIRECTORIES = 400
+_NOT_ENTERED = frozenset(
+    {"node_modules", ".venv", "venv", "__pycache__", "target", "build", "dist", ".tox", ".cache"}
+)
+
+
+class Protection(msgspec.Struct, frozen=True, kw_only=True):
+    """The protected places of one policy, as they are now."""
+
+    fixed: tuple[str, ...] = ()
+    """Exist, and are made read-only."""
+    anchored: tuple[str, ...] = ()
+    """Stay writable, but may not be moved aside: something in them is read-only."""
+    missing: tuple[str, ...] = ()
+    """Do not exist, and are masked."""
+    watched: tuple[str, ...] = ()
+    """Cannot be masked: links, and names that must only not appear."""
+    hidden: tuple[str, ...] = ()
+    """Exist in a root, and may not be read."""
+
+
+class _Listing(msgspec.Struct):
+    stamp: int
+    found: list[str] = []
+    inside: list[str] = []
+    hidden: list[str] = []
+
+
+Hides = Callable[[str], bool]
+"""Whether a rule keeps a path from being read."""
+
+
+class ProtectionFinder:
+    """Finds protected places; directories that did not change are not read again."""
+
+    def __init__(self) -> None:
+        self._listings: dict[str, _Listing] = {}
+        self._key: object = None
+
+    def find(
+        self, policy: SandboxPolicy, hides: Hides | None = None, rules: object = None
+    ) -> Protection:
+        """The protected places now; `rules` stands for what `hides` depends on."""
+        if not policy.confines_files:
+            return Protection()
+        if (policy.protected_names, rules) != self._key:
+            self._listings.clear()
+            self._key = (policy.protected_names, rules)
+        fixed: dict[str, None] = {}
+        anchored: dict[str, None] = {}
+        missing: dict[str, None] = {}
+        watched: dict[str, None] = {}
+        hidden: dict[str, None] = {}
+        for root in policy.roots:
+            found = self._walk(root, policy.protected_names, hides)
+            hidden.update(dict.fromkeys(found.hidden))
+            for path in found.found:
+                _sort_in(path, fixed, anchored, missing, watched)
+            if root.endswith(".git"):
+                _inside_git(root, fixed, missing, watched)
+            else:
+                _add_missing(root, policy, missing, watched)
+        for path in policy.deny_write:
+            kind = _kind(path)
+            real = path if kind is None else os.path.realpath(path)
+            if kind is None and any(is_below(path, root) for root in policy.roots):
+                watched[path] = None
+            elif kind is not None and any(is_below(real, root) for root in policy.roots):
+                fixed[real] = None
+        # Where a root lies inside something protected, the root's own bind stands above it.
+        return Protection(
+            fixed=tuple(fixed),
+            anchored=tuple(anchored),
+            missing=tuple(missing),
+            watched=tuple(watched),
+            hidden=tuple(hidden),
+        )
+
+    def _walk(self, root: str, names: frozenset[str], hides: Hides | None) -> _Listing:
+        whole = _Listing(0)
+        level = [root]
+        visited = 0
+        for at in range(DEEPEST + 1):
+            following: list[str] = []
+            for directory in level:
+                visited += 1
+                # The top of a root is always looked at, however large the rest is.
+                if visited > MOST_DIRECTORIES and at:
+                    return whole
+                listing = self._listing(directory, names, hides)
+                if listing is not None:
+                    whole.found += listing.found
+                    whole.hidden += listing.hidden
+                    following += listing.inside
+            level = following
+        return whole
+
+    def _listing(
+        self, directory: str, names: frozenset[str], hides: Hides | None
+    ) -> _Listing | None:
+        try:
+            stamp = os.stat(directory).st_mtime_ns
+            known = self._listings.get(directory)
+            if known is not None and known.stamp == stamp:
+                return known
+            listing = _Listing(stamp)
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    name = entry.name.lower()
+                    if hides is not None and hides(entry.path):
+                        listing.hidden.append(entry.path)
+                    elif name in names or (name.endswith(".git") and entry.is_dir()):
+                        listing.found.append(entry.path)
+                    elif name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False):
+                        listing.inside.append(entry.path)
+        except OSError:
+            return None
+        self._listings[directory] = listing
+        return listing
+
+
+def _sort_in(
+    path: str,
+    fixed: dict[str, None],
+    anchored: dict[str, None],
+    missing: dict[str, None],
+    watched: dict[str, None],
+) -> None:
+    kind = _kind(path)
+    if kind is None or is_held(path):
+        return
+    if stat.S_ISLNK(kind):
+        watched[path] = None
+        fixed[os.path.realpath(path)] = None
+    elif not path.lower().endswith(".git"):
+        fixed[path] = None
+        # Perhaps another program's placeholder, which goes away under our mount when that ends.
+        if stat.S_ISSOCK(kind) or (stat.S_ISDIR(kind) and not os.listdir(path)):
+            watched[path] = None
+        worktrees = f"{path}/worktrees"
+        if path.endswith("/.claude") and os.path.isdir(worktrees):
+            anchored[worktrees] = None
+    elif not stat.S_ISDIR(kind):
+        fixed[path] = None
+    else:
+        anchored[path] = None
+        _inside_git(path, fixed, missing, watched)
+
+
+def _inside_git(
+    git: str, fixed: dict[str, None], missing: dict[str, None], watched: dict[str, None]
+) -> None:
+    places = [git]
+    for group in ("modules", "worktrees"):
+        try:
+            places += [entry.path for entry in os.scandir(f"{git}/{group}") if entry.is_dir()]
+        except OSError:
+            continue
+    for place in places:
+        for name in GIT_DIRECTORY_INSIDE:
+            path = f"{place}/{name}"
+            kind = _kind(path)
+            if kind is None or is_held(path):
+                if place == git and name == "hooks":
+                    missing[path] = None
+                else:
+                    watched[path] = None
+            elif stat.S_ISLNK(kind):
+                watched[path] = None
+            else:
+                fixed[path] = None
+    for name in GIT_ABSENT_INSIDE:
+        path = f"{git}/{name}"
+        if _kind(path) is None:
+            watched[path] = None
+        else:
+            fixed[path] = None
+
+
+def _add_missing(
+    root: str,
+    policy: SandboxPolicy,
+    missing: dict[str, None],
+    watched: dict[str, None],
+) -> None:
+    root = root.rstrip("/")
+    try:
+        present = {name.lower() for name in os.listdir(root or "/")}
+    except OSError:
+        return
+    # Without a repository of its own, a directory with these is taken for one itself.
+    bare = ("HEAD",) if ".git" in policy.masked_names and ".git" not in present else ()
+    for name in (*policy.masked_names, *bare):
+        if name.lower() not in present or is_held(f"{root}/{name}"):
+            missing[f"{root}/{name}"] = None
+    for name in sorted(policy.protected_names - present - set(policy.masked_names)):
+        watched[f"{root}/{name}"] = None
+
+
+def _kind(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return None

@@ -1,0 +1,260 @@
+"""Settings and rules become the sandbox's policy."""
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from handaxe import Session
+from handaxe.app.companions import Surroundings
+from handaxe.app.configuration import Configuration
+from handaxe.app.sandboxing import (
+    confiner_for,
+    sandbox_policy,
+    sandbox_problems,
+    sandbox_wanted,
+)
+from handaxe.contract.faults import SetupError
+from handaxe.host.sandbox.means import find_means
+
+
+def settled(project: Path, sandbox: dict | None = None, **more):
+    """The policy of a session with these settings."""
+    settings = {"sandbox": {"enabled": True, **(sandbox or {})}}
+    session = Session(project, settings=settings, **more)
+    policy = sandbox_policy(
+        session.configuration,
+        session.workdir,
+        session.policy(),
+        temp_directory="/t",
+        aside_directory="/a",
+    )
+    return session, policy
+
+
+def test_the_default_writes_in_the_project_and_has_no_network(project):
+    session, policy = settled(project)
+    home = session.workdir.home
+    assert policy.roots == (str(project),)
+    assert policy.network == "off"
+    assert f"{home}/.ssh" in policy.deny_read
+    assert ".vscode" in policy.protected_names
+    assert ".git" in policy.masked_names
+    assert ".yarn" not in policy.protected_names
+
+
+def test_secrets_can_be_shown(project):
+    assert settled(project, {"filesystem": {"hideSecrets": False}})[1].deny_read == ()
+
+
+def test_paths_are_absolute_from_home_or_from_the_project(project):
+    session, policy = settled(
+        project,
+        {
+            "filesystem": {
+                "allowWrite": ["/opt/x", "~/cache", "./build", "//srv/y"],
+                "denyWrite": ["locked/**", "../beside"],
+                "allowRead": ["~/.ssh/known_hosts"],
+            }
+        },
+    )
+    home = session.workdir.home
+    assert policy.roots[1:] == ("/opt/x", f"{home}/cache", f"{project}/build", "/srv/y")
+    assert policy.deny_write[:2] == (f"{project}/locked", f"{project.parent}/beside")
+    assert policy.allow_read == (f"{home}/.ssh/known_hosts",)
+
+
+def test_a_pattern_in_the_last_part_names_what_is_there(project):
+    for name in ("a.pem", "b.pem", "c.txt"):
+        (project / name).write_text("x")
+    _, policy = settled(project, {"filesystem": {"denyRead": ["*.pem"], "hideSecrets": False}})
+    assert policy.deny_read == (f"{project}/a.pem", f"{project}/b.pem")
+
+
+def test_deny_rules_of_tools_hold_inside_too(project):
+    _, policy = settled(
+        project,
+        {"filesystem": {"hideSecrets": False}},
+        deny=["Read(//srv/keys)", "Read(~/x/**)", "Edit(/generated)", "Read(**/*.key)"],
+    )
+    assert "/srv/keys" in policy.deny_read
+    assert any(path.endswith("/x") for path in policy.deny_read)
+    assert f"{project}/generated" in policy.deny_write
+    assert not any("*" in path for path in (*policy.deny_read, *policy.deny_write))
+
+
+@pytest.mark.parametrize(
+    ("network", "state"),
+    [
+        ({}, "off"),
+        ({"allowedDomains": []}, "off"),
+        ({"allowedDomains": ["a.com"]}, "listed"),
+        ({"allowedDomains": ["*"]}, "open"),
+        ({"allowedDomains": ["*"], "deniedDomains": ["evil.com"]}, "listed"),
+        ({"allowedDomains": ["http://wrong"]}, "off"),
+        ({"deniedDomains": ["a.com"]}, "off"),
+    ],
+)
+def test_an_empty_list_is_no_network(project, network, state):
+    assert settled(project, {"network": network})[1].network == state
+
+
+def test_fetch_rules_are_listed_hosts_too(project):
+    _, policy = settled(project, allow=["WebFetch(domain:a.com)"], deny=["WebFetch(domain:b.com)"])
+    assert policy.allowed_domains == ("a.com",)
+    assert policy.denied_domains == ("b.com", "*.b.com")
+
+
+@pytest.mark.parametrize(
+    ("command", "is_excluded"),
+    [
+        ("docker ps", True),
+        ("docker run x", True),
+        ("npm test", True),
+        ("npm test --evil", False),
+        ("docker ps; curl evil", False),
+        ("docker ps && npm test", True),
+        ("docker ps $(curl evil)", False),
+        ("docker ps > /etc/x", True),
+        ("dockerx", False),
+        ("ls", False),
+        ("", False),
+        ("docker ps\ncurl evil", False),
+    ],
+)
+def test_a_command_is_excluded_only_as_a_whole(project, command, is_excluded):
+    session, _ = settled(project, {"excludedCommands": ["docker *", "npm test"]})
+    wanted = sandbox_wanted(session.configuration, session.workdir)
+    assert wanted.is_excluded(command) is is_excluded
+
+
+def test_what_cannot_be_honoured_is_told(project):
+    session, _ = settled(
+        project,
+        {
+            "enableWeakerNestedSandbox": True,
+            "network": {"httpProxyPort": 8080, "allowedDomains": ["a.com:80"]},
+            "filesystem": {"denyRead": ["**/secret/*.key"]},
+        },
+    )
+    told = "\n".join(sandbox_problems(session.configuration))
+    assert "`sandbox.enableWeakerNestedSandbox` does not count" in told
+    assert "`sandbox.network.httpProxyPort` does not count" in told
+    assert "'a.com:80' is not a host" in told
+    assert "'**/secret/*.key' does not count" in told
+
+
+def test_nothing_is_told_where_no_sandbox_is_asked_for(project, tmp_path):
+    given = {"sandbox": {"network": {"httpProxyPort": 8080}}}
+    configuration = Configuration(str(project), home=tmp_path, given=given)
+    assert sandbox_problems(configuration) == []
+
+
+def test_only_managed_hosts_count_where_managed_settings_say_so(project):
+    _, policy = settled(
+        project, {"network": {"allowManagedDomainsOnly": True, "allowedDomains": ["a.com"]}}
+    )
+    # Arguments are not managed settings, so the switch itself does not count.
+    assert policy.allowed_domains == ("a.com",)
+
+
+def test_a_relative_program_is_refused(project):
+    session, _ = settled(project, {"bwrapPath": "bin/bwrap"})
+    with pytest.raises(SetupError, match="absolute"):
+        sandbox_wanted(session.configuration, session.workdir)
+
+
+@pytest.mark.proves("SH-7")
+async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
+    if find_means().name != "bubblewrap":
+        pytest.skip("needs bubblewrap")
+    session, _ = settled(project, deny=["Read(.env)"])
+    (project / ".env").write_text("SECRET")
+    around = Surroundings(
+        session_id="x",
+        data_home=tmp_path,
+        session_directory=tmp_path / "session",
+        configuration=session.configuration,
+        workdir=session.workdir,
+        permissions=session.permissions,
+        policy=session.policy,
+        files=None,
+        results=None,
+        emit=lambda _: None,
+    )
+    confiner = confiner_for(around)
+    assert confiner.level.means == "bubblewrap"
+    assert confiner.will_confine("echo hi")
+    command = "cat .env; echo x > made; echo y > ../beside; echo $TMPDIR; echo z > .mcp.json"
+    confined = confiner.confine(
+        ["bash", "-c", command], cwd=str(project), env={"PATH": "/usr/bin:/bin"}
+    )
+    done = subprocess.run(
+        confined.argv,
+        env=confined.env,
+        pass_fds=confined.pass_fds,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert confined.close() == ()
+    confiner.close()
+    await session.close()
+    assert done.stdout == f"{tmp_path}/session/tmp\n"
+    assert "SECRET" not in done.stdout
+    assert sorted(path.name for path in project.iterdir()) == [".env", "made"]
+
+
+def git(*arguments, cwd):
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+def test_commits_in_a_linked_worktree_reach_its_repository(tmp_path):
+    if find_means().name != "bubblewrap":
+        pytest.skip("needs bubblewrap")
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    main.mkdir()
+    git("init", "-q", ".", cwd=main)
+    git("commit", "-q", "--allow-empty", "-m", "first", cwd=main)
+    git("worktree", "add", "-q", str(linked), cwd=main)
+    _, policy = settled(linked)
+    assert policy.roots == (str(linked), f"{main}/.git")
+    from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+
+    own = msgspec.structs.replace(
+        policy, temp_directory=f"{tmp_path}/t", aside_directory=f"{tmp_path}/a"
+    )
+    confiner = LocalConfiner(lambda: Wanted(enabled=True), lambda: own)
+    command = (
+        "echo x > f && git add f && git -c user.name=a -c user.email=a@b commit -qm second; "
+        "git config core.pager evil; echo evil > $(git rev-parse --git-common-dir)/hooks/pre-commit; true"
+    )
+    confined = confiner.confine(
+        ["bash", "-c", command], cwd=str(linked), env={"PATH": "/usr/bin:/bin"}
+    )
+    subprocess.run(confined.argv, env=confined.env, pass_fds=confined.pass_fds, check=True)
+    assert confined.close() == ()
+    log = subprocess.run(
+        ["git", "log", "--oneline"], cwd=linked, capture_output=True, text=True, check=True
+    )
+    assert len(log.stdout.splitlines()) == 2
+    assert "evil" not in (main / ".git/config").read_text()
+    assert not (main / ".git/hooks/pre-commit").exists()
+
+
+def test_a_project_alone_cannot_name_a_repository_outside(tmp_path, project):
+    other = tmp_path / "other"
+    other.mkdir()
+    git("init", "-q", ".", cwd=other)
+    (other / ".git/worktrees/x").mkdir(parents=True)
+    (other / ".git/worktrees/x/commondir").write_text("../..\n")
+    (other / ".git/worktrees/x/gitdir").write_text("/elsewhere/.git\n")
+    (project / ".git").write_text(f"gitdir: {other}/.git/worktrees/x\n")
+    assert settled(project)[1].roots == (str(project),)
+
+
+def test_a_session_tells_what_its_sandbox_cannot_do(project):
+    session, _ = settled(project, {"network": {"httpProxyPort": 8080}})
+    assert any("httpProxyPort" in warning for warning in session.warnings)

@@ -1,0 +1,74 @@
+"""`handaxe doctor` says what works here, for people and for programs."""
+
+import json
+
+import pytest
+
+from handaxe.app.examining import EXTRAS
+from handaxe.frontends.cli.main import run
+from handaxe.host.machine import find_program, overlay_problem
+from handaxe.host.sandbox.probe import DIMENSIONS
+
+KEYS = {
+    "handaxe.version", "python.version", "shell.bash", "shell.zsh", "shell.shfmt", "git.version",
+    "search.rg", "sandbox.enabled", "sandbox.means", "sandbox.bubblewrap", "sandbox.landlock",
+    "sandbox.user_namespaces", "sandbox.overlay", "limits.cgroup", "limits.files", "limits.processes",
+    "limits.inotify_watches", "disk.home", "disk.undo", "disk.free", "disk.writable",
+}  # fmt: skip
+
+
+@pytest.mark.proves("SH-7")
+def test_the_keys_are_stable(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    assert run(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == (
+        KEYS | {f"sandbox.{name}" for name in DIMENSIONS} | {f"extra.{name}" for name in EXTRAS}
+    )
+    for facts in found.values():
+        assert set(facts) == {"standing", "value", "advice"}
+        assert facts["standing"] in {"ok", "weak", "no"}
+        assert facts["value"]
+
+
+def test_people_get_an_aligned_list(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    assert run(["doctor"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert any(line.startswith("ok    handaxe.version") for line in lines)
+    assert (
+        len(
+            {
+                line.index("  ", 6)
+                for line in lines
+                if line.startswith("ok    sandbox.protected_files")
+            }
+        )
+        == 1
+    )
+
+
+def test_settings_that_cannot_be_honoured_are_listed(project, monkeypatch, capsys, tmp_path):
+    home = tmp_path / "settings"
+    home.mkdir()
+    (home / "settings.json").write_text(
+        json.dumps({"sandbox": {"enabled": True, "network": {"httpProxyPort": 1}}})
+    )
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
+    monkeypatch.chdir(project)
+    assert run(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "httpProxyPort" in found["sandbox.setting.1"]["value"]
+    assert found["sandbox.enabled"]["value"] == "commands run in it"
+
+
+def test_a_program_that_does_not_run_is_not_found(tmp_path):
+    broken = tmp_path / "broken"
+    broken.write_text("not a program")
+    assert find_program("broken", path=str(broken)) is None
+    assert find_program("surely-not-there-1234") is None
+
+
+def test_no_bubblewrap_means_no_layers(tmp_path):
+    assert overlay_problem(None) == "bubblewrap is not installed"
+    assert overlay_problem(str(tmp_path / "missing")) is not None

@@ -1,0 +1,124 @@
+"""A project, its surroundings, and commands run inside the sandbox by root and by a user."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+from handaxe.host.sandbox.means import Means, find_means
+from handaxe.host.sandbox.policy import SandboxPolicy
+
+ORDINARY = 1000
+PYTHON = "/usr/bin/python3"
+NAMES = frozenset(
+    {".git", ".vscode", ".idea", ".claude", ".handaxe", ".mcp.json", ".envrc", ".bashrc", ".npmrc"}
+)
+MASKED = (".vscode", ".claude", ".mcp.json", ".git")
+
+TIMEOUT_S = 20
+
+
+class Field:
+    """A project at `root`, a home beside it with secrets, and a way to run commands inside."""
+
+    def __init__(self, top: Path, means: str, uid: int) -> None:
+        self.top, self.uid = top, uid
+        self.root, self.home, self.temp = top / "project", top / "home", top / "temp"
+        for place in (self.root, self.home / ".ssh", self.temp):
+            place.mkdir(parents=True)
+        (self.root / "file.txt").write_text("plain\n")
+        (self.home / ".bashrc").write_text("# mine\n")
+        (self.home / ".ssh" / "id").write_text("SECRET\n")
+        (self.home / "note").write_text("readable\n")
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+        self.policy = SandboxPolicy(
+            roots=(str(self.root),),
+            temp_directory=str(self.temp),
+            aside_directory=str(self.top / "aside"),
+            protected_names=NAMES,
+            masked_names=MASKED,
+            deny_read=(str(self.home / ".ssh"),),
+        )
+        self.wanted = Wanted(enabled=True)
+        chosen = find_means() if means == "bubblewrap" else Means(name="landlock")
+        self.confiner = LocalConfiner(
+            lambda: self.wanted, lambda: self.policy, means=chosen, interpreter=PYTHON
+        )
+        self.told: tuple[str, ...] = ()
+        self.own()
+
+    def own(self) -> None:
+        """Give everything to whoever runs the commands."""
+        for place in (self.top, *self.top.rglob("*")):
+            os.chown(place, self.uid, self.uid, follow_symlinks=False)
+
+    def start(self, command: str, **more) -> tuple[subprocess.Popen, object]:
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.home)}
+        env["OUTSIDE"] = str(self.top)
+        confined = self.confiner.confine(["bash", "-c", command], cwd=str(self.root), env=env)
+        process = subprocess.Popen(
+            confined.argv,
+            env=confined.env,
+            cwd=self.root,
+            pass_fds=confined.pass_fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            user=self.uid,
+            group=self.uid,
+            extra_groups=[],
+            **more,
+        )
+        return process, confined
+
+    def run(self, command: str) -> tuple[int, str]:
+        """The exit code and all output."""
+        process, confined = self.start(command)
+        try:
+            output, _ = process.communicate(timeout=TIMEOUT_S)
+        finally:
+            process.kill()
+            process.wait()
+            self.told = confined.close()
+        return process.returncode, output.decode(errors="replace")
+
+
+def _problem(means: str) -> str | None:
+    if os.getuid() != 0:
+        return "needs root, to run as root and as a user"
+    if not os.access(PYTHON, os.X_OK):
+        return f"needs {PYTHON}"
+    from handaxe.host.sandbox.means import landlock_problem
+
+    found = find_means()
+    return found.bubblewrap_problem if means == "bubblewrap" else landlock_problem(PYTHON)
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def means(request):
+    return request.param
+
+
+@pytest.fixture(params=[0, ORDINARY], ids=["root", "user"])
+def uid(request):
+    return request.param
+
+
+@pytest.fixture
+def field(means, uid):
+    """Not below `tmp_path`, which other users cannot enter."""
+    problem = _problem(means)
+    if problem is not None:
+        pytest.skip(problem)
+    top = Path(tempfile.mkdtemp(prefix="handaxe-sandbox-", dir="/var/tmp"))
+    top.chmod(0o755)
+    made = Field(top, means, uid)
+    try:
+        yield made
+    finally:
+        made.confiner.close()
+        shutil.rmtree(top, ignore_errors=True)

@@ -1,0 +1,279 @@
+"""When commands are confined, when not, and when nothing runs at all."""
+
+import os
+import subprocess
+
+import msgspec
+import pytest
+
+from handaxe.contract.sandbox_faults import NoSandbox
+from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+from handaxe.host.sandbox.guard import Guard
+from handaxe.host.sandbox.means import Means, bubblewrap_problem, find_means
+from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
+from handaxe.host.sandbox.probe import DIMENSIONS, probe
+
+NOWHERE = Means(name="none", bubblewrap_problem="no bwrap", landlock_problem="no Landlock")
+
+
+@pytest.fixture
+def policy(tmp_path):
+    (tmp_path / "root").mkdir()
+    return SandboxPolicy(
+        roots=(f"{tmp_path}/root",),
+        temp_directory=f"{tmp_path}/temp",
+        aside_directory=f"{tmp_path}/aside",
+    )
+
+
+def confiner(policy, *, means=NOWHERE, **wanted):
+    return LocalConfiner(lambda: Wanted(**{"enabled": True, **wanted}), lambda: policy, means=means)
+
+
+def confine(made, **more):
+    return made.confine(["true"], cwd="/", env={"A": "1"}, **more)
+
+
+@pytest.mark.proves("SH-7")
+def test_asked_for_and_impossible_means_nothing_runs(policy):
+    made = confiner(policy)
+    with pytest.raises(NoSandbox, match="no bwrap; no Landlock") as raised:
+        confine(made)
+    assert raised.value.code == "shell.no_sandbox"
+    assert not made.will_confine("true")
+    assert made.level.means == "none"
+    assert made.level.notes == ("Commands are not confined: no bwrap; no Landlock.",)
+
+
+def test_unless_settings_say_that_it_need_not_hold(policy):
+    made = confiner(policy, must_hold=False)
+    confined = confine(made)
+    assert (confined.argv, confined.env, confined.is_confined) == (["true"], {"A": "1"}, False)
+    assert not made.will_confine("true")
+
+
+def test_not_asked_for_means_outside(policy):
+    made = confiner(policy, enabled=False)
+    assert confine(made).argv == ["true"]
+    assert made.level.network == "open"
+
+
+def test_leaving_the_sandbox_can_be_asked_for_and_forbidden(policy):
+    means = Means(name="bubblewrap", program="/usr/bin/bwrap")
+    free = confiner(policy, means=means)
+    assert not confine(free, unconfined=True).is_confined
+    assert not free.will_confine("true", unconfined=True)
+    bound = confiner(policy, means=means, may_leave=False)
+    inside = confine(bound, unconfined=True)
+    assert inside.argv[0] == "/usr/bin/bwrap"
+    inside.close()
+    assert bound.will_confine("true", unconfined=True)
+
+
+def test_excluded_commands_run_outside_even_where_leaving_is_forbidden(policy):
+    made = confiner(policy, may_leave=False, is_excluded=lambda command: command == "docker ps")
+    assert not confine(made, command="docker ps").is_confined
+    with pytest.raises(NoSandbox):
+        confine(made, command="docker ps; evil")
+
+
+def test_landlock_refuses_what_it_cannot_hide(policy, tmp_path):
+    secret = tmp_path / "root/.env"
+    secret.write_text("x")
+    hiding = msgspec.structs.replace(policy, deny_read=(str(secret),))
+    with pytest.raises(NoSandbox, match="Landlock cannot hide"):
+        confine(confiner(hiding, means=Means(name="landlock")))
+
+
+def test_landlock_gives_no_network_where_hosts_are_listed(policy):
+    listed = msgspec.structs.replace(policy, network="listed", allowed_domains=("a.com",))
+    level = confiner(listed, means=Means(name="landlock")).level
+    assert level.network == "off"
+    assert "no network at all" in level.notes[0]
+
+
+def test_closing_twice_is_fine_and_leaves_no_descriptor(policy):
+    before = os.listdir("/proc/self/fd")
+    for means in (Means(name="bubblewrap", program="/usr/bin/bwrap"), Means(name="landlock")):
+        confined = confine(confiner(policy, means=means))
+        assert confined.close() == confined.close() == ()
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_program_in_a_root_is_never_used(tmp_path, monkeypatch):
+    from handaxe.host.sandbox import bubblewrap
+
+    (tmp_path / "bwrap").write_text("#!/bin/sh\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "SYSTEM_PLACES", (f"{tmp_path}/bwrap",))
+    assert bubblewrap.find_bubblewrap((str(tmp_path),)) != f"{tmp_path}/bwrap"
+    assert bubblewrap.find_bubblewrap(("/elsewhere",)) == f"{tmp_path}/bwrap"
+
+
+def test_why_bubblewrap_fails_is_said(tmp_path):
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    problem = bubblewrap_problem(str(broken))
+    assert problem == "bubblewrap does not work here: No permissions to create new namespace"
+    found = find_means(bwrap=str(broken))
+    assert found.name in {"landlock", "none"}
+    assert found.bubblewrap_problem == problem
+
+
+@pytest.mark.proves("SH-7")
+def test_the_probe_says_for_every_dimension_what_holds():
+    found = probe()
+    assert [one.name for one in found] == list(DIMENSIONS)
+    if find_means().name == "bubblewrap":
+        assert {one.standing for one in found} == {"ok"}
+    nothing = probe(NOWHERE)
+    assert {(one.standing, one.reason) for one in nothing} == {("no", "no bwrap; no Landlock")}
+
+
+def test_the_more_specific_of_two_words_wins(policy):
+    denied = msgspec.structs.replace(
+        policy, deny_read=("/home/a", "/home/a/b/c"), allow_read=("/home/a/b",)
+    )
+    assert not is_readable(denied, "/home/a/x")
+    assert is_readable(denied, "/home/a/b/x")
+    assert not is_readable(denied, "/home/a/b/c/x")
+    assert is_readable(denied, "/home/ab")
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_allowed_place_inside_a_hidden_one_is_read(field, allowed):
+    (field.home / ".ssh/known").mkdir()
+    (field.home / ".ssh/known/hosts").write_text("KNOWN\n")
+    field.own()
+    place = (str(field.home / ".ssh/known"),) if allowed else ()
+    field.policy = msgspec.structs.replace(field.policy, allow_read=place)
+    _, output = field.run("cat $HOME/.ssh/known/hosts; cat $HOME/.ssh/id")
+    assert ("KNOWN" in output) is allowed
+    assert "SECRET" not in output
+
+
+def test_files_that_rules_hide_are_hidden_in_roots_too(field, means):
+    if means != "bubblewrap":
+        pytest.skip("Landlock refuses instead")
+    (field.root / "app").mkdir()
+    (field.root / "app/.env").write_text("SECRET\n")
+    field.own()
+    field.confiner = LocalConfiner(
+        lambda: field.wanted,
+        lambda: field.policy,
+        hides=lambda: (lambda path: path.endswith("/.env"), "rules"),
+        means=find_means(),
+    )
+    code, output = field.run("cat app/.env || cat */.env; ln app/.env x && cat x")
+    assert code != 0
+    assert "SECRET" not in output
+
+
+def test_a_switched_off_file_sandbox_leaves_the_rest(field):
+    field.policy = msgspec.structs.replace(field.policy, confines_files=False)
+    code, output = field.run("echo x > $OUTSIDE/free && unshare -Ur true")
+    assert code != 0, output
+    assert (field.top / "free").exists()
+
+
+def test_a_root_inside_a_repository_is_no_repository_of_its_own(field, means):
+    sub = field.root / "sub"
+    sub.mkdir()
+    (sub / "file").write_text("x")
+    field.own()
+    field.policy = msgspec.structs.replace(field.policy, roots=(str(sub),))
+    code, output = field.run("cd sub && git rev-parse --show-toplevel && git status --short .")
+    assert code == 0, output
+    assert str(field.root) in output
+    assert sorted(os.listdir(sub)) == ["file"]
+
+
+def test_unix_sockets_can_be_allowed(field):
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(f"{field.root}/door")
+        os.chmod(f"{field.root}/door", 0o777)
+        door.listen()
+        field.policy = msgspec.structs.replace(field.policy, all_unix_sockets=True)
+        code, output = field.run(
+            "/usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"door\")'"
+        )
+        assert code == 0, output
+
+
+def test_refusals_can_be_left_untold(field):
+    field.wanted = Wanted(enabled=True, ignored={"touch": (".envrc",)})
+    field.run("touch .envrc")
+    assert field.told == ()
+    assert not (field.root / ".envrc").exists()
+
+
+def test_putting_back_never_follows_a_link(tmp_path):
+    """A command may leave a link where a directory was; what it leads to is not ours."""
+    root, other = tmp_path / "root", tmp_path / "other"
+    (root / ".git").mkdir(parents=True)
+    (root / ".git/config").write_text("old")
+    other.mkdir()
+    (other / "config").write_text("precious")
+    guard = Guard([f"{root}/.git/config"], f"{tmp_path}/aside", directories=[f"{root}/.git"])
+    subprocess.run(["rm", "-r", root / ".git"], check=True)
+    (root / ".git").symlink_to(other)
+    told = guard.restore()
+    assert (other / "config").read_text() == "precious"
+    assert not (root / ".git").is_symlink()
+    assert len(told) == 2
+
+
+def test_what_a_guard_puts_back_is_whole_and_nothing_is_lost(tmp_path):
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "one").write_text("1")
+    (hooks / "one").chmod(0o755)
+    (hooks / "link").symlink_to("one")
+    guard = Guard([str(hooks)], f"{tmp_path}/aside")
+    assert guard.restore() == ()
+    guard = Guard([str(hooks)], f"{tmp_path}/aside")
+    (hooks / "one").write_text("evil")
+    (hooks / "two").write_text("evil")
+    assert len(guard.restore()) == 1
+    assert sorted(os.listdir(hooks)) == ["link", "one"]
+    assert (hooks / "one").read_text() == "1"
+    assert os.access(hooks / "one", os.X_OK)
+    (kept,) = (tmp_path / "aside").iterdir()
+    assert (kept / "two").read_text() == "evil"
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    from handaxe.host.sandbox import placeholders
+
+    ledger, root = tmp_path / "ledger", tmp_path / "root"
+    ledger.mkdir()
+    root.mkdir()
+    (root / ".git").mkdir()
+    os.mknod(root / ".mcp.json", 0o140644)
+    (root / ".vscode").write_text("mine now")
+    left = [str(root / name) for name in (".git", ".mcp.json", ".vscode", ".idea")]
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (ledger / f"placeholders-{ended.pid}").write_text("\0".join(left))
+    held = placeholders.hold([str(root / "new")], str(ledger))
+    assert sorted(path.name for path in root.iterdir()) == [".vscode", "new"]
+    assert [path.name for path in ledger.iterdir()] == [f"placeholders-{os.getpid()}"]
+    placeholders.let_go(held)
+    assert [path.name for path in root.iterdir()] == [".vscode"]
+
+
+def test_commands_do_not_see_masks_in_git(field):
+    code, output = field.run("git add -A && git status --short && ls -A")
+    assert code == 0, output
+    assert field.told == ()
+
+
+def test_libraries_to_be_loaded_count_only_inside(policy):
+    made = confiner(policy, means=Means(name="bubblewrap", program="/usr/bin/bwrap"))
+    confined = made.confine(["true"], cwd="/", env={"LD_PRELOAD": "/evil.so", "A": "1"})
+    confined.close()
+    assert "LD_PRELOAD" not in confined.env
+    assert confined.argv[-3:] == ["/usr/bin/env", "LD_PRELOAD=/evil.so", "true"]

@@ -1,0 +1,85 @@
+"""The call filter, run step by step as the kernel would."""
+
+import errno
+import struct
+
+import pytest
+
+from handaxe.host.sandbox.seccomp import build_filter, is_supported
+
+X86, ARM, I386 = 0xC000003E, 0xC00000B7, 0x40000003
+ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+
+
+def answer(program: bytes, nr: int, *arguments: int, arch: int = X86) -> int:
+    """Run the program over one call."""
+    padded = (*arguments, *[0] * 6)[:6]
+    data = struct.pack("=iIQ6Q", nr if nr < 1 << 31 else nr - (1 << 32), arch, 0, *padded)
+    steps = list(struct.iter_unpack("=HBBI", program))
+    at, value = 0, 0
+    while True:
+        code, yes, no, k = steps[at]
+        at += 1
+        if code == 0x20:
+            (value,) = struct.unpack_from("=I", data, k)
+        elif code == 0x06:
+            return k
+        else:
+            holds = {0x15: value == k, 0x35: value >= k, 0x45: bool(value & k)}[code]
+            at += yes if holds else no
+
+
+def refused(program: bytes, *call: int, arch: int = X86) -> bool:
+    return answer(program, *call, arch=arch) & 0xFFFF0000 == ERRNO
+
+
+@pytest.mark.parametrize(("name", "arch", "calls"), [
+    ("x86_64", X86, {"read": 0, "mount": 165, "clone": 56, "unshare": 272, "socket": 41, "ioctl": 16}),
+    ("aarch64", ARM, {"read": 63, "mount": 40, "clone": 220, "unshare": 97, "socket": 198, "ioctl": 29}),
+])  # fmt: skip
+def test_calls_are_judged_by_number_and_argument(name, arch, calls):
+    program = build_filter(architecture=name)
+    assert answer(program, calls["read"], arch=arch) == ALLOW
+    assert refused(program, calls["mount"], arch=arch)
+    assert answer(program, calls["clone"], 17, arch=arch) == ALLOW
+    assert answer(program, calls["clone"], 0x3D0F00, arch=arch) == ALLOW
+    for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+        assert refused(program, calls["clone"], flag | 17, arch=arch)
+        assert refused(program, calls["unshare"], flag, arch=arch)
+    assert answer(program, calls["unshare"], 0x400, arch=arch) == ALLOW
+    assert refused(program, calls["ioctl"], 0, 0x5412, arch=arch)
+    assert refused(program, calls["ioctl"], 0, 0x5412 | 1 << 32, arch=arch)
+    assert answer(program, calls["ioctl"], 0, 0x5401, arch=arch) == ALLOW
+    assert answer(program, 435, arch=arch) == ERRNO | errno.ENOSYS
+    for family in (2, 10, 16):
+        assert answer(program, calls["socket"], family, 1, arch=arch) == ALLOW
+    for family in (0, 1, 17, 38, 40, 44):
+        assert refused(program, calls["socket"], family, 1, arch=arch)
+
+
+def test_sockets_follow_what_was_asked_for():
+    assert answer(build_filter(unix_sockets=True, architecture="x86_64"), 41, 1) == ALLOW
+    without = build_filter(internet=False, architecture="x86_64")
+    assert refused(without, 41, 2)
+    assert refused(without, 41, 10)
+    assert refused(without, 41, 1)
+
+
+def test_other_architectures_and_x32_end_the_process():
+    program = build_filter(architecture="x86_64")
+    assert answer(program, 0, arch=I386) == KILL
+    assert answer(program, 0, arch=ARM) == KILL
+    assert answer(program, 0x40000000) == KILL
+    assert answer(build_filter(architecture="aarch64"), 0, arch=X86) == KILL
+
+
+@pytest.mark.parametrize("name", ["x86_64", "aarch64"])
+def test_a_filter_fits_what_the_kernel_takes(name):
+    program = build_filter(architecture=name)
+    assert len(program) % 8 == 0
+    assert len(program) // 8 < 4096
+
+
+def test_machines_without_a_table_are_said():
+    assert is_supported("x86_64")
+    assert not is_supported("riscv64")
