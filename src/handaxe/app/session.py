@@ -102,6 +102,7 @@ class Session:
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days
         )
+        self._add_dirs = tuple(add_dirs)
         roots, spellings = working_directories(root, (*add_dirs, *more))
         self.workdir = Workdir(
             roots,
@@ -155,7 +156,7 @@ class Session:
             self._configuration,
             self.permissions,
             self.workdir,
-            roots=lambda more: working_directories(root, (*add_dirs, *more))[0],
+            roots=lambda more: working_directories(root, (*self._add_dirs, *more)),
             offers=offers,
             emit=emit,
         )
@@ -258,8 +259,7 @@ class Session:
         """One call under an id of the caller's; the same id again gives the same result."""
         if self._is_closed:
             return self._refused(call)
-        self._live.follow()
-        self._hooks.follow()
+        self.follow_settings()
         result = await self._pipeline.call(call)
         self._configuration.pause()
         return self._record.noted(result)
@@ -270,8 +270,7 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         if self._is_closed:
             return [self._refused(call) for call in calls]
-        self._live.follow()
-        self._hooks.follow()
+        self.follow_settings()
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         self._configuration.pause()
         return [self._record.noted(result) for result in results]
@@ -317,6 +316,16 @@ class Session:
         refuse_mode(self.settings, parsed)
         self.permissions.set_mode(parsed)
         self._record.emit(ModeChanged(mode=parsed))
+
+    def follow_settings(self) -> None:
+        """Take in what was changed on disk; every call does so before it runs."""
+        self._live.follow()
+        self._hooks.follow()
+
+    def set_directories(self, add_dirs: Sequence[PathLike]) -> None:
+        """Exchange the working directories beside the root; those of settings stay."""
+        self._add_dirs = tuple(add_dirs)
+        self._live.place()
 
     def tools(self, provider: str = "json-schema") -> list[dict[str, Any]]:
         """The schemas of the tools on offer, in a provider's dialect."""
