@@ -49,9 +49,9 @@ class Conversation:
         """Whether the client wants to hear of changed tools."""
         return self._revision is not None or self._modern.is_listening
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End what waits for the client."""
-        await self._modern.close()
+        self._modern.close()
 
     def _on_request(self, request: Request) -> Result | Awaitable[Result]:
         if request.method == "initialize":

@@ -23,6 +23,7 @@ from handaxe.frontends.mcp_server.protocol import (
     RequestId,
     RpcError,
 )
+
 _LISTABLE = "toolsListChanged"
 
 
@@ -60,7 +61,7 @@ class Modern:
         for number in self._subscribed:
             self._peer.notify("notifications/tools/list_changed", {"_meta": _mark(number)})
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End subscriptions and whatever waits for an answer."""
         for ended in self._subscribed.values():
             ended.set()

@@ -8,7 +8,7 @@ call that waited.
 import asyncio
 from collections.abc import Callable, Coroutine
 from secrets import token_urlsafe
-from typing import Any
+from typing import Any, cast
 
 from handaxe.frontends.mcp_server.desk import Line
 from handaxe.frontends.mcp_server.protocol import INTERNAL_ERROR, INVALID_PARAMS, RpcError
@@ -56,7 +56,9 @@ class PausingLine(Line):
 
 
 class _Paused:
-    def __init__(self, params: dict[str, Any], line: PausingLine, task: asyncio.Task[Result]) -> None:
+    def __init__(
+        self, params: dict[str, Any], line: PausingLine, task: asyncio.Task[Result]
+    ) -> None:
         self.fingerprint = (params.get("name"), params.get("arguments"))
         self.line = line
         self.task = task
@@ -122,8 +124,9 @@ class Pauses:
             raise RpcError(INVALID_PARAMS, "`requestState` belongs to no call that waits here.")
         if paused.fingerprint != (params.get("name"), params.get("arguments")):
             raise RpcError(INVALID_PARAMS, "`requestState` belongs to another call.")
-        given = params.get("inputResponses")
-        if not isinstance(given, dict) or _QUESTION not in given:
+        responses = params.get("inputResponses")
+        given = cast("Result", responses) if isinstance(responses, dict) else {}
+        if _QUESTION not in given:
             raise RpcError(INVALID_PARAMS, f"`inputResponses` has no {_QUESTION!r}.")
         assert isinstance(state, str)
         del self._paused[state]

@@ -73,9 +73,8 @@ class Peer:
     def receive(self, line: bytes | None) -> None:
         """Take in a line; None stands for one that was too long."""
         if line is None:
-            self._tell(
-                _error(None, RpcError(INVALID_REQUEST, f"A line has at most {MAX_LINE_BYTES} bytes."))
-            )
+            told = f"A line has at most {MAX_LINE_BYTES:,} bytes."
+            self._tell(_error(None, RpcError(INVALID_REQUEST, told)))
             return
         if not line.strip():
             return

@@ -12,7 +12,7 @@ def directories_of(answer: object) -> list[str]:
     """The directories a client's `roots/list` names, those that are there, in its order."""
     found = cast("dict[str, Any]", answer).get("roots") if isinstance(answer, dict) else None
     roots = cast("list[Any]", found) if isinstance(found, list) else []
-    paths = (_path_of(cast("Any", root)) for root in roots)
+    paths = (_path_of(root) for root in roots)
     kept = dict.fromkeys(path for path in paths if path is not None)
     return [path for path in kept if _is_directory(path)]
 

@@ -1,7 +1,6 @@
 """The server on standard input and output: one client, one session, until the input ends."""
 
 import asyncio
-import os
 import signal
 
 from handaxe.frontends.mcp_server.conversation import Conversation
@@ -15,18 +14,18 @@ LOOK_EVERY_S = 2.0
 """How often changed settings are noticed while nobody calls."""
 
 
-async def serve(blueprint: Blueprint, source: int, sink: int) -> bool:
-    """Answer until the client goes or a signal comes; whether it was the client."""
+async def serve(blueprint: Blueprint, source: int, sink: int) -> int | None:
+    """Answer until the client goes or a signal comes; which signal it was."""
     ended = asyncio.Event()
-    terminated = asyncio.Event()
+    caught: list[int] = []
 
-    def terminate() -> None:
-        terminated.set()
+    def end_by(number: int) -> None:
+        caught.append(number)
         ended.set()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, terminate)
+        loop.add_signal_handler(number, end_by, number)
     pipes = LinePipes(source, sink)
     peer = Peer(pipes.send)
     desk = Desk(blueprint)
@@ -36,20 +35,21 @@ async def serve(blueprint: Blueprint, source: int, sink: int) -> bool:
     await ended.wait()
     looking.cancel()
     peer.leave()
-    await conversation.close()
-    gone = pipes.is_broken or terminated.is_set()
-    await peer.finish(0 if gone else GRACE_S)
+    conversation.close()
+    is_heard = not pipes.is_broken and not caught
+    await peer.finish(GRACE_S if is_heard else 0)
     await desk.close()
-    if not gone:
+    if is_heard:
         await asyncio.wait([asyncio.ensure_future(pipes.drain())], timeout=GRACE_S)
     pipes.close()
-    return not terminated.is_set()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.remove_signal_handler(number)
+    return caught[0] if caught else None
 
 
 async def _look(desk: Desk, conversation: Conversation) -> None:
     """Notice settings that change while nobody calls, so that the client hears of it."""
-    parent = os.getppid()
-    while os.getppid() == parent:
+    while True:
         await asyncio.sleep(LOOK_EVERY_S)
         if conversation.is_listening:
             desk.look()

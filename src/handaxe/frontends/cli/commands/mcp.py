@@ -2,31 +2,96 @@
 
 import argparse
 import asyncio
+import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from handaxe.app.asking import OnAsk
 from handaxe.app.session import Session
-from handaxe.frontends.cli.exits import DONE, TERMINATED
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.mcp_server.desk import Blueprint
 from handaxe.frontends.mcp_server.offer import default_tools
 from handaxe.tools import BUILTIN
 
+TOKEN_VARIABLE = "HANDAXE_MCP_TOKEN"  # noqa: S105 - the name of a variable
+_MIN_TOKEN_CHARS = 16
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.add_argument(
+        "action", nargs="?", choices=["install"], help="write the entry for a client's settings"
+    )
+    parser.add_argument("client", nargs="?", metavar="CLIENT", help="the client to install for")
+    parser.add_argument(
+        "--http", type=int, metavar="PORT", help="streamable HTTP on loopback; 0 is any free port"
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help=f"the token HTTP clients must send (default: ${TOKEN_VARIABLE}, or a new one)",
+    )
+    parser.add_argument("--write", action="store_true", help="install: change the client's file")
+    parser.add_argument("--name", default="handaxe", help="install: the entry's name")
     add_session_options(parser)
     parser.set_defaults(root=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the client goes."""
+    """Serve until the client goes, or install."""
+    if arguments.action == "install":
+        return _install(arguments)
+    if arguments.http is not None:
+        return _serve_http(arguments)
     from handaxe.frontends.mcp_server.lines import take_standard_pipes
     from handaxe.frontends.mcp_server.stdio import serve
 
     source, sink = take_standard_pipes()
-    is_done = asyncio.run(serve(_blueprint(arguments), source, sink))
-    return DONE if is_done else TERMINATED
+    signal_number = asyncio.run(serve(_blueprint(arguments), source, sink))
+    return DONE if signal_number is None else 128 + signal_number
+
+
+def _serve_http(arguments: argparse.Namespace) -> int:
+    try:
+        from handaxe.frontends.mcp_server.http import PATH, bind, serve
+    except ImportError as error:
+        raise SetupError(
+            f"MCP over HTTP needs the extra `mcp` ({error.name} is missing): "
+            "pip install 'handaxe[mcp]'."
+        ) from None
+    token, is_new = _token(arguments.token_file)
+    blueprint = _blueprint(arguments)
+    listening = bind(arguments.http)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}"
+    print(f"handaxe: MCP server on {address}", file=sys.stderr)
+    if is_new:
+        print(f"handaxe: token {token}", file=sys.stderr, flush=True)
+    asyncio.run(serve(blueprint, listening, token))
+    return DONE
+
+
+def _token(file: str | None) -> tuple[str, bool]:
+    """The token, and whether it was made up just now."""
+    given = os.environ.pop(TOKEN_VARIABLE, None)
+    where = f"${TOKEN_VARIABLE}"
+    if file is not None:
+        where = file
+        try:
+            given = Path(file).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SetupError(f"--token-file: {file} cannot be read ({error}).") from None
+    if given is None:
+        from secrets import token_urlsafe
+
+        return token_urlsafe(32), True
+    if len(given) < _MIN_TOKEN_CHARS or not given.isascii() or not given.isprintable():
+        raise SetupError(
+            f"The token in {where} needs at least {_MIN_TOKEN_CHARS} plain characters."
+        )
+    return given, False
 
 
 def _blueprint(arguments: argparse.Namespace) -> Blueprint:
@@ -37,3 +102,7 @@ def _blueprint(arguments: argparse.Namespace) -> Blueprint:
         return open_session(argparse.Namespace(**chosen), on_ask=on_ask)
 
     return Blueprint(open_one, arguments.root, tuple(arguments.add_dir))
+
+
+def _install(arguments: argparse.Namespace) -> int:
+    return DONE
