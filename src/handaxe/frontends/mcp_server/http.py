@@ -20,6 +20,7 @@ from mcp.shared.message import ServerMessageMetadata
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.mcp_server.desk import Blueprint, Desk, Line
 from handaxe.frontends.mcp_server.guard import LOOPBACK_NAMES, App, Guard, Receive, Scope, Send
+from handaxe.frontends.mcp_server.modern import cacheable, completed
 from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor
 from handaxe.frontends.mcp_server.pauses import Pauses, PausingLine
 from handaxe.frontends.mcp_server.protocol import (
@@ -119,9 +120,11 @@ class Hall:
     ) -> dict[str, Any]:
         try:
             check_cursor({"cursor": params.cursor if params is not None else None})
-            return {"tools": await self._counter(ctx).desk.tools()}
+            listed = {"tools": await self._counter(ctx).desk.tools()}
         except RpcError as error:
             raise MCPError(error.code, error.message, error.data) from None
+        is_modern = ctx.protocol_version in ENVELOPE_REVISIONS
+        return completed(cacheable(listed)) if is_modern else listed
 
     async def _call_tool(
         self,
@@ -156,7 +159,7 @@ class Hall:
             return await at.desk.call(given, line, line.stop_with)
 
         try:
-            return await self._pauses.run(given, line, work)
+            return completed(await self._pauses.run(given, line, work))
         finally:
             await told.finish()
 
@@ -291,11 +294,16 @@ async def serve(blueprint: Blueprint, listening: socket.socket, token: str | Non
         timeout_graceful_shutdown=2,
         ws="none",
     )
+    server = uvicorn.Server(config)
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     looking = asyncio.ensure_future(hall.look())
     try:
-        await uvicorn.Server(config).serve(sockets=[listening])
+        await asyncio.shield(serving)
     finally:
+        server.should_exit = True
+        await serving
         looking.cancel()
+        listening.close()
         await hall.close()
 
 
