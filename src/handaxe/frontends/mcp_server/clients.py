@@ -1,12 +1,11 @@
 """The entry that makes a client start the server: where each client looks, and in which shape."""
 
-import json
 import os
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from handaxe.contract.faults import SetupError
 from handaxe.disk import atomic
@@ -69,7 +68,10 @@ CLIENTS: dict[str, Client] = {
         "Windsurf", _below_home(".codeium", "windsurf", "mcp_config.json"), knows_projects=False
     ),
     "zed": Client(
-        "Zed", _below_home(".config", "zed", "settings.json"), "context_servers", (("source", "custom"),)
+        "Zed",
+        _below_home(".config", "zed", "settings.json"),
+        "context_servers",
+        (("source", "custom"),),
     ),
 }
 
@@ -123,29 +125,20 @@ def _read(file: Path) -> tuple[str, atomic.Version | atomic.Absent]:
 
 
 def _edited(text: str, client: Client, name: str, entry: dict[str, Any], file: Path) -> str:
-    if _held(text, client, name, file) == entry:
-        return text
+    path = (client.section, name)
     try:
-        if file.suffix == ".toml":
-            edited = put_toml(text, (client.section, name), entry)
-        else:
-            edited = put_json(text, (client.section, name), entry)
-    except BadText as bad:
-        raise _not_edited(file, str(bad), client, name, entry) from None
-    if _held(edited, client, name, file) != entry:
-        raise _not_edited(file, "its entry is written in another way", client, name, entry)
+        if file.suffix != ".toml":
+            return put_json(text, path, entry)
+        before = tomllib.loads(text)
+        edited = put_toml(text, path, entry)
+        after = tomllib.loads(edited)
+    except (BadText, tomllib.TOMLDecodeError) as bad:
+        raise SetupError(f"{file} could not be changed ({bad}). Add the entry by hand.") from None
+    wanted = before.setdefault(client.section, {})
+    wanted[name] = {**wanted.get(name, {}), **entry}
+    if after != before:
+        raise SetupError(
+            f"{file} says [{client.section}.{name}] in a way that is not understood here. "
+            "Add the entry by hand."
+        )
     return edited
-
-
-def _held(text: str, client: Client, name: str, file: Path) -> object:
-    """The entry that stands in a text."""
-    if file.suffix == ".toml":
-        try:
-            document: object = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise SetupError(f"{file} is not TOML: {error}.") from None
-    else:
-        document = _without_comments(text)
-    for key in (client.section, name):
-        document = cast("dict[str, Any]", document).get(key) if isinstance(document, dict) else None
-    return document

@@ -45,8 +45,17 @@ def put_json(text: str, path: Sequence[str], value: object) -> str:
             return _insert(text, found, path[depth:], value, depth, step)
         at = member.start
         if depth == len(path) - 1:
+            if _is_written(text[at : member.end], value):
+                return text
             return text[:at] + _dumped(value, depth + 1, step) + text[member.end :]
     raise BadText("no place was named")
+
+
+def _is_written(text: str, value: object) -> bool:
+    try:
+        return json.loads(text) == value
+    except ValueError:
+        return False
 
 
 def _insert(

@@ -105,4 +105,49 @@ def _blueprint(arguments: argparse.Namespace) -> Blueprint:
 
 
 def _install(arguments: argparse.Namespace) -> int:
+    from handaxe.frontends.mcp_server.clients import entry_for, find_client, install, shown
+
+    client = find_client(arguments.client)
+    project = Path(os.path.abspath(arguments.root or "."))
+    root = project if arguments.root is not None or not client.knows_projects else None
+    program = _program(is_shared=client.is_shared)
+    entry = entry_for(client, program, _words(arguments, root))
+    file = client.file(project)
+    if not arguments.write:
+        print(f"handaxe: for {client.title}, in {file} (--write puts it there):", file=sys.stderr)
+        sys.stdout.write(shown(client, arguments.name, entry, file))
+        return DONE
+    is_new = install(client, arguments.name, entry, file)
+    print(f"{file}: {'written' if is_new else 'is as it should be'}")
     return DONE
+
+
+def _program(*, is_shared: bool) -> list[str]:
+    """How the server is started: by name in files that travel, else by where it is."""
+    from shutil import which
+
+    found = which("handaxe")
+    if found is None:
+        return [sys.executable, "-m", "handaxe"]
+    return ["handaxe"] if is_shared else [found]
+
+
+def _words(arguments: argparse.Namespace, root: Path | None) -> list[str]:
+    """The session options of this command line, for the one that will be run."""
+    words: list[str] = [] if root is None else ["--root", str(root)]
+    for option, values in (
+        ("--add-dir", arguments.add_dir),
+        ("--allowed-tools", arguments.allow),
+        ("--disallowed-tools", arguments.deny),
+    ):
+        for value in values:
+            words += [option, value]
+    for option, value in (
+        ("--permission-mode", arguments.permission_mode),
+        ("--settings", arguments.settings),
+        ("--setting-sources", arguments.setting_sources),
+        ("--tools", arguments.tools),
+    ):
+        if value is not None:
+            words += [option, value]
+    return words
