@@ -81,7 +81,8 @@ JSONC = """// Zed settings
 def test_comments_and_commas_of_editors_stay():
     once = put_json(JSONC, ("context_servers", "handaxe"), {"command": "h"})
     assert once == JSONC.replace(
-        '["a, b", "}"] },', '["a, b", "}"] },\n        "handaxe": {\n            "command": "h"\n        }'
+        '["a, b", "}"] },',
+        '["a, b", "}"] },\n        "handaxe": {\n            "command": "h"\n        }',
     )
     assert put_json(once, ("context_servers", "handaxe"), {"command": "h"}) == once
     changed = put_json(once, ("context_servers", "handaxe"), {"command": "i"})

@@ -198,11 +198,22 @@ async def test_only_this_machines_programs_with_the_token_get_in(project, header
 
     raw = [(b"host", f"127.0.0.1:{port}".encode())] if "host" not in headers else []
     raw += [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    scope = {"type": "http", "method": method, "path": "/elsewhere", "headers": raw, "query_string": b""}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": "/elsewhere",
+        "headers": raw,
+        "query_string": b"",
+    }
     if status == 400:
         # Past the guard the SDK answers; here nothing lives at the path.
         status = 404
-        scope |= {"http_version": "1.1", "scheme": "http", "root_path": "", "raw_path": b"/elsewhere"}
+        scope |= {
+            "http_version": "1.1",
+            "scheme": "http",
+            "root_path": "",
+            "raw_path": b"/elsewhere",
+        }
     await app(scope, receive, send)
     assert sent[0]["status"] == status
 

@@ -47,6 +47,10 @@ class Line(ABC):
         """Say how far the call is."""
 
 
+class NotYet(Exception):
+    """The client puts the question to its user and then calls again."""
+
+
 class _Running(NamedTuple):
     session: Session
     line: Line
@@ -165,6 +169,8 @@ class Desk:
             return Deny("Nobody is here to ask.", by="user")
         try:
             given = await running.line.ask(form_for(request))
+        except NotYet:
+            return Deny("The client asks its user first, and then calls again.", by="callback")
         except RpcError as error:
             return Deny(f"The client could not ask its user ({error.message}).", by="user")
         return read_answer(given, request)

@@ -22,7 +22,6 @@ from handaxe.frontends.mcp_server.desk import Blueprint, Desk, Line
 from handaxe.frontends.mcp_server.guard import LOOPBACK_NAMES, App, Guard, Receive, Scope, Send
 from handaxe.frontends.mcp_server.modern import cacheable, completed
 from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor
-from handaxe.frontends.mcp_server.pauses import Pauses, PausingLine
 from handaxe.frontends.mcp_server.protocol import (
     ENVELOPE_REVISIONS,
     INSTRUCTIONS,
@@ -32,6 +31,7 @@ from handaxe.frontends.mcp_server.protocol import (
     RpcError,
 )
 from handaxe.frontends.mcp_server.roots import directories_of
+from handaxe.frontends.mcp_server.rounds import RoundLine
 
 PATH = "/mcp"
 IDLE_S = 30 * 60
@@ -57,7 +57,6 @@ class Hall:
     def __init__(self, blueprint: Blueprint) -> None:
         self._blueprint = blueprint
         self._counters: dict[str, Counter] = {}
-        self._pauses = Pauses()
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus)
         self._telling: set[asyncio.Future[Any]] = set()
@@ -96,7 +95,6 @@ class Hall:
 
     async def close(self) -> None:
         """End every session."""
-        self._pauses.close()
         self._listening.close()
         for name in list(self._counters):
             await self.leave(name)
@@ -135,7 +133,7 @@ class Hall:
         given = params.model_dump(by_alias=True, mode="json", exclude_none=True)
         try:
             if ctx.protocol_version in ENVELOPE_REVISIONS:
-                return await self._call_pausing(ctx, counter, given)
+                return await self._call_in_rounds(ctx, counter, given)
             return await self._call_asking(ctx, counter, given)
         except RpcError as error:
             raise MCPError(error.code, error.message, error.data) from None
@@ -151,17 +149,14 @@ class Hall:
         finally:
             await line.finish()
 
-    async def _call_pausing(self, ctx: Context, at: Counter, given: dict[str, Any]) -> Any:  # noqa: ANN401
+    async def _call_in_rounds(self, ctx: Context, at: Counter, given: dict[str, Any]) -> Any:  # noqa: ANN401
         told = SdkLine(ctx)
-        line = PausingLine(can_ask=_can_ask(ctx), progress=told.progress)
-
-        async def work(line: PausingLine) -> dict[str, Any]:
-            return await at.desk.call(given, line, line.stop_with)
-
+        line = RoundLine(given, can_ask=_can_ask(ctx), progress=told.progress)
         try:
-            return completed(await self._pauses.run(given, line, work))
+            result = await at.desk.call(given, line, lambda _: None)
         finally:
             await told.finish()
+        return completed(line.outcome(result))
 
     async def _roots_changed(self, ctx: Context, _: types.NotificationParams) -> None:
         # Asked with the next call, whose answer is a stream the question can travel on.

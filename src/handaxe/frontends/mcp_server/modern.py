@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from handaxe.frontends.mcp_server.desk import Desk
 from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, progress_teller
-from handaxe.frontends.mcp_server.pauses import Pauses, PausingLine
 from handaxe.frontends.mcp_server.peer import Peer, Request, Result
 from handaxe.frontends.mcp_server.protocol import (
     CAPABILITIES_KEY,
@@ -23,6 +22,7 @@ from handaxe.frontends.mcp_server.protocol import (
     RequestId,
     RpcError,
 )
+from handaxe.frontends.mcp_server.rounds import RoundLine
 
 _LISTABLE = "toolsListChanged"
 
@@ -33,7 +33,6 @@ class Modern:
     def __init__(self, peer: Peer, desk: Desk) -> None:
         self._peer = peer
         self._desk = desk
-        self._pauses = Pauses()
         self._subscribed: dict[RequestId, asyncio.Event] = {}
 
     @property
@@ -62,26 +61,22 @@ class Modern:
             self._peer.notify("notifications/tools/list_changed", {"_meta": _mark(number)})
 
     def close(self) -> None:
-        """End subscriptions and whatever waits for an answer."""
+        """End subscriptions."""
         for ended in self._subscribed.values():
             ended.set()
-        self._pauses.close()
 
     async def _list_tools(self, request: Request) -> Result:
         check_cursor(request.params)
         return completed(cacheable({"tools": await self._desk.tools()}))
 
     async def _call_tool(self, request: Request) -> Result:
-        line = PausingLine(
+        line = RoundLine(
+            request.params,
             can_ask=can_show_forms(request.meta[CAPABILITIES_KEY]),
             progress=progress_teller(self._peer, request),
         )
-
-        async def work(line: PausingLine) -> Result:
-            return await self._desk.call(request.params, line, line.stop_with)
-
-        found = await self._pauses.run(request.params, line, work, request.stop_with)
-        return completed(found)
+        result = await self._desk.call(request.params, line, request.stop_with)
+        return completed(line.outcome(result))
 
     async def _listen(self, request: Request) -> Result:
         """A request that stays open while the client wants to hear of changes."""
