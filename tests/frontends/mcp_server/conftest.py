@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.frontends.mcp_server.raw_client import RawClient, blueprint_of, stopped
 
 

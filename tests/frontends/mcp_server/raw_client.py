@@ -140,7 +140,7 @@ async def count_up(to: int, ctx: ToolContext) -> str:
 @tool(effects=Effects.none())
 async def print_loudly(text: str) -> str:
     """Prints where nobody should."""
-    print(text, flush=True)
+    print(text, flush=True)  # noqa: T201 - that is the point
     os.system(f"echo {text} from a child")
     return "printed"
 

@@ -11,9 +11,9 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from tests.frontends.mcp_server.raw_client import blueprint_of, stopped
 
 from handaxe.frontends.mcp_server.http import Hall, application, bind, serve
-from tests.frontends.mcp_server.raw_client import blueprint_of, stopped
 
 TOKEN = "a-token-that-is-long-enough"
 MODES = ["auto", "legacy"]

@@ -9,10 +9,10 @@ import subprocess
 import sys
 
 import pytest
+from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, stopped
 
 from handaxe.frontends.mcp_server.lines import MAX_LINE_BYTES, LineSplitter
 from handaxe.frontends.mcp_server.protocol import HANDSHAKE_REVISIONS
-from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, stopped
 
 HANDSHAKE = {
     "jsonrpc": "2.0",
@@ -440,7 +440,19 @@ class TestQuestions:
         }
         other = {**again, "arguments": {"file_path": "b", "content": "x"}}
         assert code_of(await client.ask("tools/call", **other)) == -32602
-        assert code_of(await client.ask("tools/call", **{**again, "requestState": "x"})) == -32602
+        state = paused["requestState"]
+        for forged in (
+            "x",
+            7,
+            "é",
+            state + "x",
+            state + "=",
+            state[:-8],
+            "A" + state[1:],
+            state[4:],
+        ):
+            wrong = {**again, "requestState": forged}
+            assert code_of(await client.ask("tools/call", **wrong)) == -32602
         asked = (await client.ask("tools/call", **{**again, "inputResponses": {}}))["result"]
         assert asked["resultType"] == "input_required"
         again["requestState"] = asked["requestState"]

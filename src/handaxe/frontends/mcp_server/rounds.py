@@ -82,9 +82,11 @@ class RoundLine(Line):
         try:
             signed = urlsafe_b64decode(text)
             mac, raw = signed[:_MAC_BYTES], signed[_MAC_BYTES:]
+            # The decoder forgives what does not belong there.
+            is_whole = urlsafe_b64encode(signed).decode() == text
         except (TypeError, ValueError):
-            mac, raw = b"", b""
-        if not compare_digest(mac, digest(_key, raw + self._call, "sha256")):
+            mac, raw, is_whole = b"", b"", False
+        if not is_whole or not compare_digest(mac, digest(_key, raw + self._call, "sha256")):
             raise RpcError(INVALID_PARAMS, "`requestState` does not belong to this call.")
         state = msgspec.json.decode(raw, type=_State)
         responses = params.get("inputResponses")
