@@ -605,6 +605,13 @@ def test_messages_may_come_from_a_plain_file_and_go_to_one(project):
     assert json.loads(heard.read_text())["id"] == 0
 
 
+def test_no_input_at_all_is_a_quiet_end(project):
+    out = subprocess.run(
+        command(), stdin=subprocess.DEVNULL, capture_output=True, cwd=project, timeout=60, check=False
+    )
+    assert (out.returncode, out.stdout, out.stderr) == (0, b"", b"")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_server(project, number, code):
     with subprocess.Popen(

@@ -1,6 +1,7 @@
 """Which command was asked for, and how it ended."""
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -32,7 +33,10 @@ def run(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         arguments = _parse(argv)
-        return import_module(f"handaxe.frontends.cli.commands.{arguments.command}").run(arguments)
+        command = import_module(f"handaxe.frontends.cli.commands.{arguments.command}")
+        gc.freeze()
+        gc.enable()
+        return command.run(arguments)
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE

@@ -1,10 +1,9 @@
 """What each method of the protocol means on a stdio connection, in every revision."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from handaxe.frontends.mcp_server.desk import Desk, Line
-from handaxe.frontends.mcp_server.modern import Modern
 from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, progress_teller
 from handaxe.frontends.mcp_server.peer import Peer, Request, Result
 from handaxe.frontends.mcp_server.protocol import (
@@ -20,7 +19,9 @@ from handaxe.frontends.mcp_server.protocol import (
     Params,
     RpcError,
 )
-from handaxe.frontends.mcp_server.roots import directories_of
+
+if TYPE_CHECKING:
+    from handaxe.frontends.mcp_server.modern import Modern
 
 
 class Conversation:
@@ -29,7 +30,7 @@ class Conversation:
     def __init__(self, peer: Peer, desk: Desk) -> None:
         self._peer = peer
         self._desk = desk
-        self._modern = Modern(peer, desk)
+        self._modern: Modern | None = None
         self._revision: str | None = None
         self._capabilities: Params = {}
         self._level = LOG_LEVELS.index("warning")
@@ -47,17 +48,20 @@ class Conversation:
     @property
     def is_listening(self) -> bool:
         """Whether the client wants to hear of changed tools."""
-        return self._revision is not None or self._modern.is_listening
+        return self._revision is not None or (
+            self._modern is not None and self._modern.is_listening
+        )
 
     def close(self) -> None:
         """End what waits for the client."""
-        self._modern.close()
+        if self._modern is not None:
+            self._modern.close()
 
     def _on_request(self, request: Request) -> Result | Awaitable[Result]:
         if request.method == "initialize":
             return self._initialize(request.params)
         if REVISION_KEY in request.meta:
-            return self._modern.answer(request)
+            return self._in_envelope().answer(request)
         if self._revision is None and request.method != "ping":
             if request.method not in self._methods:
                 raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method!r}.")
@@ -69,6 +73,14 @@ class Conversation:
         if method is None:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method!r}.")
         return method(request)
+
+    def _in_envelope(self) -> "Modern":
+        """The part for revisions without a handshake, loaded when the first client speaks one."""
+        if self._modern is None:
+            from handaxe.frontends.mcp_server.modern import Modern
+
+            self._modern = Modern(self._peer, self._desk)
+        return self._modern
 
     def _initialize(self, params: Params) -> Result:
         wanted = params.get("protocolVersion")
@@ -97,6 +109,8 @@ class Conversation:
             self._desk.expect_roots(self._ask_roots())
 
     async def _ask_roots(self) -> list[str] | None:
+        from handaxe.frontends.mcp_server.roots import directories_of
+
         try:
             return directories_of(await self._peer.request("roots/list", {}))
         except RpcError as error:
@@ -121,7 +135,8 @@ class Conversation:
     def _on_offer(self) -> None:
         if self._revision is not None:
             self._peer.notify("notifications/tools/list_changed")
-        self._modern.tell_offer()
+        if self._modern is not None:
+            self._modern.tell_offer()
 
     def _on_warning(self, sentence: str) -> None:
         if self._revision is not None and self._level <= LOG_LEVELS.index("warning"):

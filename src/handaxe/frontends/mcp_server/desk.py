@@ -12,9 +12,7 @@ from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.events import CallProgress, Event, ModeChanged, SettingsChanged
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.mcp_server.answers import answer
-from handaxe.frontends.mcp_server.offer import definitions
 from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
-from handaxe.frontends.mcp_server.questions import form_for, read_answer
 
 ROOTS_WAIT_S = 5.0
 """How long a first call waits for a client that wants to say where it works."""
@@ -76,6 +74,8 @@ class Desk:
 
     async def tools(self) -> list[dict[str, Any]]:
         """The definitions of the tools on offer."""
+        from handaxe.frontends.mcp_server.offer import definitions
+
         session = await self._ready()
         session.follow_settings()
         offered = session.catalog.offered()
@@ -164,6 +164,8 @@ class Desk:
             await session.close()
 
     async def _on_ask(self, request: PermissionRequest) -> Allow | Deny:
+        from handaxe.frontends.mcp_server.questions import form_for, read_answer
+
         running = self._running.get(request.call_id) or next(iter(self._running.values()), None)
         if running is None or not running.line.can_ask:
             return Deny("Nobody is here to ask.", by="user")

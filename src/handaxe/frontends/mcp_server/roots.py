@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import unquote_to_bytes
 
 _FILE_URI = re.compile(rb"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
 
@@ -19,6 +18,8 @@ def directories_of(answer: object) -> list[str]:
 
 def path_of(uri: str) -> str | None:
     """The path that a `file:` address stands for; None for any other address."""
+    from urllib.parse import unquote_to_bytes
+
     try:
         raw = uri.encode()
     except UnicodeEncodeError:

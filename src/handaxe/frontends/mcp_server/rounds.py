@@ -5,11 +5,11 @@ waits. The client repeats the request with the state and what its user said, and
 from the start with the answer at hand. The state is signed, so that it fits this call only.
 """
 
+import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from hmac import compare_digest, digest
-from secrets import token_bytes
 from typing import Any, cast
 
 import msgspec
@@ -19,7 +19,7 @@ from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
 
 _QUESTION = "permission"
 _MAC_BYTES = 32
-_key = token_bytes(32)
+_key = os.urandom(32)
 
 
 class _State(msgspec.Struct):
