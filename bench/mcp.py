@@ -17,7 +17,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import msgspec
-
 from tests.wire import npm
 
 LINE = "def compute_{0}(value, factor={0}):  # a line of ordinary length\n"
@@ -116,6 +115,38 @@ def contenders(root: Path) -> list[Server]:
     return servers
 
 
+Found = dict[str, dict[str, list[float]]]
+
+
+async def starts(servers: list[Server], found: Found, rounds: int, tiny: Path) -> None:
+    for _ in range(rounds):
+        for server in servers:
+            begin = time.perf_counter()
+            await server.start()
+            await server.read(tiny)
+            note(found, server, "spawn to first answered call, ms", begin)
+            await server.stop()
+
+
+async def calls(servers: list[Server], found: Found, rounds: int, tiny: Path, long: Path) -> None:
+    for _ in range(rounds * 20):
+        for server in servers:
+            for line, path in (("Read a tiny file, ms", tiny), ("Read 2,000 lines, ms", long)):
+                begin = time.perf_counter()
+                await server.read(path)
+                note(found, server, line, begin)
+    for _ in range(rounds):
+        for server in servers:
+            begin = time.perf_counter()
+            answers = await asyncio.gather(*(server.read(tiny) for _ in range(100)))
+            assert len(answers) == 100
+            note(found, server, "100 tiny Reads at once, ms", begin)
+
+
+def note(found: Found, server: Server, line: str, begin: float) -> None:
+    found[server.name].setdefault(line, []).append((time.perf_counter() - begin) * 1e3)
+
+
 async def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
@@ -124,42 +155,26 @@ async def main(rounds: int) -> None:
         tiny.write_text("hello\n")
         long.write_text("".join(LINE.format(number) for number in range(2000)))
         servers = contenders(root)
-        found: dict[str, dict[str, list[float]]] = {server.name: {} for server in servers}
-
-        def note(server: Server, line: str, value: float) -> None:
-            found[server.name].setdefault(line, []).append(value)
-
-        for _ in range(rounds):
-            for server in servers:
-                begin = time.perf_counter()
-                await server.start()
-                await server.read(tiny)
-                note(server, "spawn to first answered call, ms", (time.perf_counter() - begin) * 1e3)
-                await server.stop()
+        found: Found = {server.name: {} for server in servers}
+        await starts(servers, found, rounds, tiny)
         for server in servers:
             await server.start()
             listed = await server.ask("tools/list", {})
-            note(server, "tool list, characters", len(json.dumps(listed["tools"], ensure_ascii=False)))
+            chars = len(json.dumps(listed["tools"], ensure_ascii=False))
+            found[server.name]["tool list, characters"] = [chars]
             await asyncio.sleep(1)
-            note(server, "idle memory, MB", server.resident_mb())
-        for _ in range(rounds * 20):
-            for server in servers:
-                for line, path in (("Read a tiny file, ms", tiny), ("Read 2,000 lines, ms", long)):
-                    begin = time.perf_counter()
-                    await server.read(path)
-                    note(server, line, (time.perf_counter() - begin) * 1e3)
-        for _ in range(rounds):
-            for server in servers:
-                begin = time.perf_counter()
-                answers = await asyncio.gather(*(server.read(tiny) for _ in range(100)))
-                assert len(answers) == 100
-                note(server, "100 tiny Reads at once, ms", (time.perf_counter() - begin) * 1e3)
+            found[server.name]["idle memory, MB"] = [server.resident_mb()]
+        await calls(servers, found, rounds, tiny, long)
         for server in servers:
-            note(server, "memory after it all, MB", server.resident_mb())
+            found[server.name]["memory after it all, MB"] = [server.resident_mb()]
             await server.stop()
-    lines = list(found["handaxe"])
+    show(servers, found)
+
+
+def show(servers: list[Server], found: Found) -> None:
+    """Medians, and how many times as much handaxe takes."""
     print(f"{'':36}" + "".join(f"{server.name:>24}" for server in servers))
-    for line in lines:
+    for line in found["handaxe"]:
         ours = statistics.median(found["handaxe"][line])
         cells = ""
         for server in servers:

@@ -607,7 +607,12 @@ def test_messages_may_come_from_a_plain_file_and_go_to_one(project):
 
 def test_no_input_at_all_is_a_quiet_end(project):
     out = subprocess.run(
-        command(), stdin=subprocess.DEVNULL, capture_output=True, cwd=project, timeout=60, check=False
+        command(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=project,
+        timeout=60,
+        check=False,
     )
     assert (out.returncode, out.stdout, out.stderr) == (0, b"", b"")
 

@@ -157,10 +157,16 @@ class AskingLine(Line):
         """Whether the client said that it can show forms."""
         return self._can_ask
 
+    @property
+    def wants_progress(self) -> bool:
+        """Whether the client gave a token for it."""
+        return self._progress is not None
+
     async def ask(self, form: dict[str, Any]) -> object:
         """Show a form in the client."""
         return await self._peer.request("elicitation/create", form)
 
     def progress(self, text: str) -> None:
         """Say how far the call is."""
-        self._progress(text)
+        if self._progress is not None:
+            self._progress(text)

@@ -36,6 +36,11 @@ class Line(ABC):
     def can_ask(self) -> bool:
         """Whether somebody sits there who can answer a form."""
 
+    @property
+    @abstractmethod
+    def wants_progress(self) -> bool:
+        """Whether somebody wants to know how far the call is."""
+
     @abstractmethod
     async def ask(self, form: dict[str, Any]) -> object:
         """Show a form and wait for what `elicitation/create` gives; raises if there is no way."""
@@ -97,8 +102,9 @@ class Desk:
         try:
             call = ToolCall(call_id, name, {} if arguments is None else arguments)
             result = await session.run(call)
-            # What the call told on its way is delivered by the loop, and belongs before its end.
-            await asyncio.sleep(0)
+            if line.wants_progress:
+                # What the call told is delivered by the loop, and belongs before its end.
+                await asyncio.sleep(0)
         finally:
             del self._running[call_id]
             await self._retire(session)

@@ -188,6 +188,11 @@ class SdkLine(Line):
         """Whether the client said that it can show forms."""
         return _can_ask(self._ctx)
 
+    @property
+    def wants_progress(self) -> bool:
+        """Whether it might; the SDK knows."""
+        return True
+
     async def ask(self, form: dict[str, Any]) -> object:
         """Show a form in the client."""
         request = types.ElicitRequest(params=types.ElicitRequestFormParams.model_validate(form))

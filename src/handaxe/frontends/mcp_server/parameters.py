@@ -24,11 +24,11 @@ def can_show_forms(capabilities: object) -> bool:
     return not modes or modes.get("form") is not None or "url" not in modes
 
 
-def progress_teller(peer: Peer, request: Request) -> Callable[[str], None]:
-    """Says how far a request is, if the client wants to know."""
+def progress_teller(peer: Peer, request: Request) -> Callable[[str], None] | None:
+    """Says how far a request is; None if the client does not want to know."""
     token = request.meta.get("progressToken")
     if not isinstance(token, str | int):
-        return lambda _: None
+        return None
     steps = 0
 
     def tell(text: str) -> None:

@@ -33,7 +33,7 @@ class RoundLine(Line):
     """The way back for a call that may have to come again."""
 
     def __init__(
-        self, params: dict[str, Any], *, can_ask: bool, progress: Callable[[str], None]
+        self, params: dict[str, Any], *, can_ask: bool, progress: Callable[[str], None] | None
     ) -> None:
         self._can_ask = can_ask
         self._progress = progress
@@ -48,6 +48,11 @@ class RoundLine(Line):
         """Whether the client said that it can show forms."""
         return self._can_ask
 
+    @property
+    def wants_progress(self) -> bool:
+        """Whether the client gave a token for it."""
+        return self._progress is not None
+
     async def ask(self, form: dict[str, Any]) -> object:
         """What was said in this or an earlier round; otherwise the call ends here."""
         fingerprint = _fingerprint(form)
@@ -58,7 +63,8 @@ class RoundLine(Line):
 
     def progress(self, text: str) -> None:
         """Say how far the call is."""
-        self._progress(text)
+        if self._progress is not None:
+            self._progress(text)
 
     def outcome(self, result: dict[str, Any]) -> dict[str, Any]:
         """The call's result, or the question that has to be answered first."""
