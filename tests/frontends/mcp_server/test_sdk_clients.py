@@ -3,7 +3,9 @@
 import asyncio
 import os
 import socket
+import subprocess
 import sys
+import time
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -231,3 +233,46 @@ def test_a_taken_port_is_told():
 def test_it_listens_on_loopback_only():
     with bind(0) as listening:
         assert listening.getsockname()[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("given", [None, TOKEN, "short"])
+def test_the_command_serves_http_until_it_is_ended(project, given):
+    words = [sys.executable, "-m", "handaxe", "mcp", "--http", "0"]
+    env = dict(os.environ) if given is None else {**os.environ, "HANDAXE_MCP_TOKEN": given}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=project, env=env) as server:
+        first = server.stderr.readline()
+        if given == "short":
+            assert "plain characters" in first
+            assert server.wait(20) == 2
+            return
+        address = first.partition(" on ")[2].strip()
+        token = given or server.stderr.readline().rpartition(" ")[2].strip()
+        body = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        }
+        accept = {"accept": "application/json, text/event-stream"}
+        with httpx2.Client(timeout=20) as web:
+            assert post(web, address, body, accept).status_code == 401
+            good = {**accept, "authorization": f"Bearer {token}"}
+            answer = post(web, address, body, good)
+            assert answer.status_code == 200
+            assert "handaxe" in answer.text
+        server.terminate()
+        assert server.wait(20) == 143
+
+
+def post(web, address, body, headers):
+    """A request, as soon as the server listens."""
+    for _ in range(200):
+        try:
+            return web.post(address, json=body, headers=headers)
+        except httpx2.ConnectError:
+            time.sleep(0.05)
+    raise AssertionError("nobody listens")

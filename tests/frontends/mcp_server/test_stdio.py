@@ -11,8 +11,12 @@ import sys
 import pytest
 from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, stopped
 
+from handaxe import Session
 from handaxe.frontends.mcp_server.lines import MAX_LINE_BYTES, LineSplitter
+from handaxe.frontends.mcp_server.offer import MAX_LIST_CHARS, default_tools, definitions
 from handaxe.frontends.mcp_server.protocol import HANDSHAKE_REVISIONS
+from handaxe.frontends.mcp_server.roots import directories_of, path_of
+from handaxe.tools import BUILTIN
 
 HANDSHAKE = {
     "jsonrpc": "2.0",
@@ -539,6 +543,45 @@ class TestRoots:
         assert (await client.call("Read", file_path="a.txt"))["isError"] is False
 
 
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///a/b", "/a/b"),
+        ("file:///a/b/", "/a/b/"),
+        ("file://localhost/a", "/a"),
+        ("file:/a/b", "/a/b"),
+        ("FILE:///a", "/a"),
+        ("file:///with%20space", "/with space"),
+        ("file:///with space", "/with space"),
+        ("file:///%C3%A9", "/é"),
+        ("file:///é", "/é"),
+        ("file:///%23%3F%25", "/#?%"),
+        ("file:///a?b#c", "/a"),
+        ("file:///a%2Fb", "/a/b"),
+        ("file:///%FF", "/\udcff"),
+        ("file:///%zz", "/%zz"),
+        ("file:///C:/Users/me", "/C:/Users/me"),
+        ("file:///..%2f..%2fetc", "/../../etc"),
+        ("file:///%00", None),
+        ("file://host/a", None),
+        ("file:a/b", None),
+        ("https://example.org/a", None),
+        ("/a/b", None),
+        ("", None),
+        ("\ud800", None),
+    ],
+)
+def test_an_address_of_a_root_is_read_as_a_path(uri, path):
+    assert path_of(uri) == path
+
+
+@pytest.mark.parametrize(
+    "answer", [None, 7, {}, {"roots": None}, {"roots": [None, 7, {}, {"uri": 7}, {"uri": "x:"}]}]
+)
+def test_an_answer_that_names_no_directory_names_none(answer):
+    assert directories_of(answer) == []
+
+
 class TestChanges:
     """Tools that come and go."""
 
@@ -640,6 +683,35 @@ def test_wrong_usage_is_told_on_stderr_and_ends_with_two(project, words):
     assert out.stderr.startswith(b"handaxe: ") or b"usage" in out.stderr
 
 
+def test_the_default_tool_list_stays_small(project):
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    out = subprocess.run(
+        command(),
+        input=spoken(HANDSHAKE, listing),
+        capture_output=True,
+        cwd=project,
+        timeout=60,
+        check=False,
+    )
+    tools = json.loads(out.stdout.splitlines()[1])["result"]["tools"]
+    assert len(json.dumps(tools, ensure_ascii=False)) <= MAX_LIST_CHARS
+    assert {tool["name"] for tool in tools} == set(default_tools(BUILTIN))
+    assert {"Edit", "Glob", "Grep", "Read", "Undo", "Write"} <= {tool["name"] for tool in tools}
+
+
+def test_every_listed_schema_is_a_schema(project):
+    import jsonschema
+
+    for definition in definitions_in(project):
+        jsonschema.Draft202012Validator.check_schema(definition["inputSchema"])
+        assert definition["inputSchema"]["type"] == "object"
+
+
+def definitions_in(project):
+    session = Session(project)
+    return definitions(session, session.catalog.offered())
+
+
 def test_the_read_only_preset_offers_nothing_that_changes(project):
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     out = subprocess.run(
@@ -656,11 +728,13 @@ def test_the_read_only_preset_offers_nothing_that_changes(project):
 
 
 PRINTING = """
-import asyncio, sys
+import asyncio, os
 from handaxe.frontends.mcp_server.lines import take_standard_pipes
 from handaxe.frontends.mcp_server.stdio import serve
 from tests.frontends.mcp_server.raw_client import blueprint_of
 source, sink = take_standard_pipes()
+assert not os.get_inheritable(source) and not os.get_inheritable(sink)
+assert os.read(0, 1) == b""
 print("a stray print")
 asyncio.run(serve(blueprint_of("."), source, sink))
 """

@@ -113,8 +113,10 @@ class Desk:
     def look(self) -> None:
         """Take in changed settings; whoever listens hears if the offer is another one."""
         self._session.follow_settings()
+        if self._offered is None:
+            return
         offered = tuple(tool.name for tool in self._session.catalog.offered())
-        if self._offered is not None and offered != self._offered:
+        if offered != self._offered:
             self._offered = offered
             self.on_offer()
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
-_FILE_URI = re.compile(rb"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
+_FILE_URI = re.compile(rb"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))", re.IGNORECASE)
 
 
 def directories_of(answer: object) -> list[str]:
