@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, stopped
@@ -767,9 +768,20 @@ async def test_the_server_ends_soon_after_its_input_although_a_tool_still_runs(c
     assert stopped == ["wait_long"]
 
 
-async def test_a_client_that_does_not_read_blocks_nobody(connect, project):
+def test_a_client_that_does_not_read_gets_everything_when_it_does(project):
     (project / "big.txt").write_text("a line of ordinary length, more or less\n" * 2000)
-    client = connect()
-    await client.open()
-    results = await asyncio.gather(*(client.call("Read", file_path="big.txt") for _ in range(40)))
-    assert all(not result["isError"] for result in results)
+    call = {"name": "Read", "arguments": {"file_path": "big.txt"}}
+    with subprocess.Popen(
+        command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=project
+    ) as server:
+        server.stdin.write(spoken(HANDSHAKE))
+        for number in range(1, 151):
+            message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
+            server.stdin.write(spoken(message))
+        server.stdin.flush()
+        time.sleep(1)
+        answers = [json.loads(server.stdout.readline()) for _ in range(151)]
+        server.stdin.close()
+        assert server.wait(20) == 0
+    assert {answer["id"] for answer in answers} == set(range(151))
+    assert not any(answer["result"].get("isError") for answer in answers)

@@ -125,6 +125,7 @@ class LinePipes:
         self._sent = asyncio.Event()
         self._sent.set()
         self._is_reading = False
+        self._is_ended = False
         self._in_thread = False
         self.is_broken = False
         """Whether nobody reads any more."""
@@ -148,14 +149,15 @@ class LinePipes:
             return
         if self._unsent:
             self._unsent += line
-            return
-        written = self._write(line)
-        if written < len(line) and not self.is_broken:
+        else:
+            written = self._write(line)
+            if written == len(line) or self.is_broken:
+                return
             self._unsent += memoryview(line)[written:]
             self._sent.clear()
             self._loop.add_writer(self._sink, self._flush)
-            if len(self._unsent) > _FULL_BYTES:
-                self._pause()
+        if len(self._unsent) > _FULL_BYTES:
+            self._pause()
 
     async def drain(self) -> None:
         """Wait until everything is written or nobody reads."""
@@ -172,7 +174,7 @@ class LinePipes:
             os.close(self._source)
 
     def _resume(self) -> None:
-        if not self._is_reading and not self._in_thread:
+        if not self._is_reading and not self._in_thread and not self._is_ended:
             self._is_reading = True
             self._loop.add_reader(self._source, self._read)
 
@@ -200,6 +202,7 @@ class LinePipes:
             for line in self._splitter.feed(piece):
                 self._on_line(line)
             return
+        self._is_ended = True
         self._pause()
         last = self._splitter.end()
         if last != b"":
