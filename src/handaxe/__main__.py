@@ -1,5 +1,6 @@
 """The `handaxe` command and `python -m handaxe`; answers `--version` before anything loads."""
 
+import gc
 import sys
 
 
@@ -10,6 +11,8 @@ def main() -> int:
 
         sys.stdout.write(f"{__version__} (handaxe)\n")
         return 0
+    # Nothing that is loaded at the start is garbage; `run` looks for some again.
+    gc.disable()
     # msgspec prefers typing_extensions where that happens to be installed, and needs nothing of
     # it on the Pythons we run on; loading it is a tenth of the time a small command takes.
     modules: dict[str, object] = sys.modules  # pyright: ignore[reportAssignmentType]

@@ -15,8 +15,8 @@ from handaxe.settings.ecosystem import TOOL_NAMES
 from handaxe.settings.model import Settings
 from handaxe.text.near_names import nearest
 
-Roots = Callable[[Sequence[str]], tuple[str, ...]]
-"""The working directories, given those that settings add."""
+Roots = Callable[[Sequence[str]], tuple[tuple[str, ...], dict[str, str]]]
+"""The working directories and their other spellings, given those that settings add."""
 
 
 class LiveSettings:
@@ -55,7 +55,7 @@ class LiveSettings:
                 self._permissions.replace_rules(source, rules)
         with suppress(SetupError):
             # A directory that has just gone is no reason to stop: the others stay as they were.
-            self._workdir.roots = self._roots(configuration.directories()[0])
+            self.place()
         self._offers[Settings] = configuration.settings
         if mode_problem(configuration.settings, self._permissions.mode):
             self._permissions.set_mode("default")
@@ -63,6 +63,10 @@ class LiveSettings:
         self._told = configuration.warnings
         self._emit(SettingsChanged(files=configuration.changed_files, warnings=new))
         return True
+
+    def place(self) -> None:
+        """Work in the directories that arguments and settings name now."""
+        self._workdir.place(*self._roots(self._configuration.directories()[0]))
 
 
 def mode_problem(settings: Settings, mode: Mode) -> str | None:

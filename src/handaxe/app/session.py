@@ -116,6 +116,7 @@ class Session:
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days
         )
+        self._add_dirs = tuple(add_dirs)
         roots, spellings = working_directories(root, (*add_dirs, *more))
         self.workdir = Workdir(
             roots,
@@ -177,7 +178,7 @@ class Session:
             self._configuration,
             self.permissions,
             self.workdir,
-            roots=lambda more: working_directories(root, (*add_dirs, *more))[0],
+            roots=lambda more: working_directories(root, (*self._add_dirs, *more)),
             offers=offers,
             emit=emit,
         )
@@ -373,6 +374,11 @@ class Session:
     def waiting_tools(self) -> tuple[str, ...]:
         """The names of tools that ToolSearch can load."""
         return self.deferral.waiting()
+
+    def set_directories(self, add_dirs: Sequence[PathLike]) -> None:
+        """Exchange the working directories beside the root; those of settings stay."""
+        self._add_dirs = tuple(add_dirs)
+        self._live.place()
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
         """One tool's schema in a provider's dialect."""

@@ -38,6 +38,11 @@ class Workdir:
         """The directory the session was opened for."""
         return self.roots[0]
 
+    def place(self, roots: Sequence[str], spellings: Mapping[str, str]) -> None:
+        """Exchange the working directories; the current one stays."""
+        self.roots = tuple(roots)
+        self._spellings = tuple(spellings.items())
+
     def move(self, path: str) -> None:
         """Make `path` the current directory."""
         if path != self.current:

@@ -1,6 +1,7 @@
 """Which command was asked for, and how it ended."""
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ COMMANDS = {
     "run": "run many calls in one session, JSON lines in and out",
     "tools": "list the tools on offer, or show one tool's schema and prompt",
     "explain": "say whether a command or call would be allowed, and why",
+    "mcp": "serve the tools to other agents, on stdio or loopback HTTP",
     "config": "show, get or set settings, and where each comes from",
     "trust": "let a project's own settings files also allow",
     "sessions": "list, show, export, fork or delete sessions",
@@ -32,7 +34,10 @@ def run(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         arguments = _parse(argv)
-        return import_module(f"handaxe.frontends.cli.commands.{arguments.command}").run(arguments)
+        command = import_module(f"handaxe.frontends.cli.commands.{arguments.command}")
+        gc.freeze()
+        gc.enable()
+        return command.run(arguments)
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE

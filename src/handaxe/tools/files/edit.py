@@ -44,6 +44,7 @@ class Edit(Tool[EditArgs]):
     """One replacement in one file."""
 
     search_hint = "replace text, modify code, patch, change lines"
+    effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
 
     def effects_of(self, args: EditArgs) -> Effects:

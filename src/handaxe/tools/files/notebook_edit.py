@@ -51,6 +51,7 @@ class NotebookEdit(Tool[NotebookEditArgs]):
     """One cell of one notebook."""
 
     search_hint = "jupyter notebook cell, ipynb, insert, replace, delete"
+    effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger)
 
     def effects_of(self, args: NotebookEditArgs) -> Effects:

@@ -35,6 +35,7 @@ class Write(Tool[WriteArgs]):
     """A whole file at once."""
 
     search_hint = "create a new file, overwrite, save"
+    effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger)
 
     def effects_of(self, args: WriteArgs) -> Effects:

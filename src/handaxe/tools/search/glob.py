@@ -31,6 +31,7 @@ class Glob(Tool[GlobArgs]):
     """Paths that fit a pattern."""
 
     search_hint = "find files by name or extension, list directory, fd, ls"
+    effects = Effects.none()
     uses = (Search, Files, Workdir, Settings)
     max_files = 100
 

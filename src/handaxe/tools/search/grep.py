@@ -65,6 +65,7 @@ class Grep(Tool[GrepArgs]):
     """Text that fits a regular expression."""
 
     search_hint = "search file contents, regex, ripgrep, find text usages"
+    effects = Effects.none()
     uses = (Search, Files, Workdir, Settings)
     default_limit = 250
 

@@ -37,6 +37,7 @@ class Read(Tool[ReadArgs]):
     """What is in a file."""
 
     search_hint = "show file contents, view image, PDF, notebook, cat"
+    effects = Effects.none()
     uses = (Files, Workdir, ReadLedger, Settings)
     may_use = (Media,)
     max_result_chars = inf

@@ -1,0 +1,153 @@
+"""`handaxe mcp`: the tools of a session for other agents, on stdio or on loopback HTTP."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from handaxe.app.asking import OnAsk
+from handaxe.app.session import Session
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.mcp_server.desk import Blueprint
+from handaxe.frontends.mcp_server.offer import default_tools
+from handaxe.tools import BUILTIN
+
+TOKEN_VARIABLE = "HANDAXE_MCP_TOKEN"  # noqa: S105 - the name of a variable
+_MIN_TOKEN_CHARS = 16
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "action", nargs="?", choices=["install"], help="write the entry for a client's settings"
+    )
+    parser.add_argument("client", nargs="?", metavar="CLIENT", help="the client to install for")
+    parser.add_argument(
+        "--http", type=int, metavar="PORT", help="streamable HTTP on loopback; 0 is any free port"
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help=f"the token HTTP clients must send (default: ${TOKEN_VARIABLE}, or a new one)",
+    )
+    parser.add_argument("--write", action="store_true", help="install: change the client's file")
+    parser.add_argument("--name", default="handaxe", help="install: the entry's name")
+    add_session_options(parser)
+    parser.set_defaults(root=None)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the client goes, or install."""
+    if arguments.action == "install":
+        return _install(arguments)
+    if arguments.http is not None:
+        return _serve_http(arguments)
+    from handaxe.frontends.mcp_server.lines import take_standard_pipes
+    from handaxe.frontends.mcp_server.stdio import serve
+
+    source, sink = take_standard_pipes()
+    signal_number = asyncio.run(serve(_blueprint(arguments), source, sink))
+    return DONE if signal_number is None else 128 + signal_number
+
+
+def _serve_http(arguments: argparse.Namespace) -> int:
+    try:
+        from handaxe.frontends.mcp_server.http import PATH, bind, serve
+    except ImportError as error:
+        raise SetupError(
+            f"MCP over HTTP needs the extra `mcp` ({error.name} is missing): "
+            "pip install 'handaxe[mcp]'."
+        ) from None
+    token, is_new = _token(arguments.token_file)
+    blueprint = _blueprint(arguments)
+    listening = bind(arguments.http)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}"
+    print(f"handaxe: MCP server on {address}", file=sys.stderr)
+    if is_new:
+        print(f"handaxe: token {token}", file=sys.stderr, flush=True)
+    asyncio.run(serve(blueprint, listening, token))
+    return DONE
+
+
+def _token(file: str | None) -> tuple[str, bool]:
+    """The token, and whether it was made up just now."""
+    given = os.environ.pop(TOKEN_VARIABLE, None)
+    where = f"${TOKEN_VARIABLE}"
+    if file is not None:
+        where = file
+        try:
+            given = Path(file).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SetupError(f"--token-file: {file} cannot be read ({error}).") from None
+    if given is None:
+        from secrets import token_urlsafe
+
+        return token_urlsafe(32), True
+    if len(given) < _MIN_TOKEN_CHARS or not given.isascii() or not given.isprintable():
+        raise SetupError(
+            f"The token in {where} needs at least {_MIN_TOKEN_CHARS} plain characters."
+        )
+    return given, False
+
+
+def _blueprint(arguments: argparse.Namespace) -> Blueprint:
+    tools = arguments.tools if arguments.tools is not None else ",".join(default_tools(BUILTIN))
+
+    def open_one(root: str, add_dirs: Sequence[str], on_ask: OnAsk) -> Session:
+        chosen = {**vars(arguments), "root": root, "add_dir": list(add_dirs), "tools": tools}
+        return open_session(argparse.Namespace(**chosen), on_ask=on_ask)
+
+    return Blueprint(open_one, arguments.root, tuple(arguments.add_dir))
+
+
+def _install(arguments: argparse.Namespace) -> int:
+    from handaxe.frontends.mcp_server.clients import entry_for, find_client, install, shown
+
+    client = find_client(arguments.client)
+    project = Path(os.path.abspath(arguments.root or "."))
+    root = project if arguments.root is not None or not client.knows_projects else None
+    program = _program(is_shared=client.is_shared)
+    entry = entry_for(client, program, _words(arguments, root))
+    file = client.file(project)
+    if not arguments.write:
+        print(f"handaxe: for {client.title}, in {file} (--write puts it there):", file=sys.stderr)
+        sys.stdout.write(shown(client, arguments.name, entry, file))
+        return DONE
+    is_new = install(client, arguments.name, entry, file)
+    print(f"{file}: {'written' if is_new else 'is as it should be'}")
+    return DONE
+
+
+def _program(*, is_shared: bool) -> list[str]:
+    """How the server is started: by name in files that travel, else by where it is."""
+    from shutil import which
+
+    found = which("handaxe")
+    if found is None:
+        return [sys.executable, "-m", "handaxe"]
+    return ["handaxe"] if is_shared else [found]
+
+
+def _words(arguments: argparse.Namespace, root: Path | None) -> list[str]:
+    """The session options of this command line, for the one that will be run."""
+    words: list[str] = [] if root is None else ["--root", str(root)]
+    for option, values in (
+        ("--add-dir", arguments.add_dir),
+        ("--allowed-tools", arguments.allow),
+        ("--disallowed-tools", arguments.deny),
+    ):
+        for value in values:
+            words += [option, value]
+    for option, value in (
+        ("--permission-mode", arguments.permission_mode),
+        ("--settings", arguments.settings),
+        ("--setting-sources", arguments.setting_sources),
+        ("--tools", arguments.tools),
+    ):
+        if value is not None:
+            words += [option, value]
+    return words

@@ -1,0 +1,144 @@
+"""The entry that makes a client start the server: where each client looks, and in which shape."""
+
+import os
+import sys
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from handaxe.contract.faults import SetupError
+from handaxe.disk import atomic
+from handaxe.frontends.mcp_server.splices import BadText, put_json, put_toml
+from handaxe.text.near_names import nearest
+
+_MAX_BYTES = 8 << 20
+
+
+class Client(NamedTuple):
+    """A program that starts MCP servers."""
+
+    title: str
+    file: Callable[[Path], Path]
+    """Its settings file, given the project."""
+    section: str = "mcpServers"
+    """The key below which it keeps its servers."""
+    extras: tuple[tuple[str, str], ...] = ()
+    """What else it wants in an entry."""
+    knows_projects: bool = True
+    """Whether it says, by roots or by where it starts the server, what it works on."""
+    is_shared: bool = False
+    """Whether the file lies in the project, for everybody who works on it."""
+
+
+def _below_home(*parts: str) -> Callable[[Path], Path]:
+    return lambda _project: Path.home().joinpath(*parts)
+
+
+def _below_project(*parts: str) -> Callable[[Path], Path]:
+    return lambda project: project.joinpath(*parts)
+
+
+def _application(*parts: str) -> Callable[[Path], Path]:
+    """A file of a desktop application."""
+    if sys.platform == "darwin":
+        return _below_home("Library", "Application Support", *parts)
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return lambda _project: config.joinpath(*parts)
+
+
+CLIENTS: dict[str, Client] = {
+    "claude-code": Client("Claude Code", _below_project(".mcp.json"), is_shared=True),
+    "claude-desktop": Client(
+        "Claude Desktop",
+        _application("Claude", "claude_desktop_config.json"),
+        knows_projects=False,
+    ),
+    "codex": Client("Codex", _below_home(".codex", "config.toml"), "mcp_servers"),
+    "cursor": Client("Cursor", _below_project(".cursor", "mcp.json"), is_shared=True),
+    "gemini": Client("Gemini CLI", _below_project(".gemini", "settings.json"), is_shared=True),
+    "vscode": Client(
+        "VS Code",
+        _below_project(".vscode", "mcp.json"),
+        "servers",
+        (("type", "stdio"),),
+        is_shared=True,
+    ),
+    "windsurf": Client(
+        "Windsurf", _below_home(".codeium", "windsurf", "mcp_config.json"), knows_projects=False
+    ),
+    "zed": Client(
+        "Zed",
+        _below_home(".config", "zed", "settings.json"),
+        "context_servers",
+        (("source", "custom"),),
+    ),
+}
+
+
+def find_client(name: str | None) -> Client:
+    """The client of that name."""
+    names = ", ".join(CLIENTS)
+    if name is None:
+        raise SetupError(f"Name the client to install for: {names}.")
+    client = CLIENTS.get(name)
+    if client is None:
+        near = nearest(name, list(CLIENTS))
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise SetupError(f"{name!r} is not a client that is known here.{hint} Known: {names}.")
+    return client
+
+
+def entry_for(client: Client, program: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+    """The entry that starts the server with these words."""
+    command, *first = program
+    return {**dict(client.extras), "command": command, "args": [*first, "mcp", *words]}
+
+
+def shown(client: Client, name: str, entry: dict[str, Any], file: Path) -> str:
+    """The entry as it would stand in an empty file."""
+    return _edited("", client, name, entry, file)
+
+
+def install(client: Client, name: str, entry: dict[str, Any], file: Path) -> bool:
+    """Put the entry into the client's file; whether the file had to be changed."""
+    real = Path(os.path.realpath(file))
+    before, version = _read(real)
+    after = _edited(before, client, name, entry, real)
+    if after == before:
+        return False
+    try:
+        atomic.replace(real, [after.encode()], expect=version, make_parents=True)
+    except (atomic.DiskFault, OSError) as error:
+        raise SetupError(f"{file} could not be written: {error}.") from None
+    return True
+
+
+def _read(file: Path) -> tuple[str, atomic.Version | atomic.Absent]:
+    try:
+        data, version = atomic.read_regular(file, max_bytes=_MAX_BYTES)
+        return data.decode(), version
+    except FileNotFoundError:
+        return "", atomic.ABSENT
+    except (atomic.DiskFault, OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"{file} cannot be read: {error}.") from None
+
+
+def _edited(text: str, client: Client, name: str, entry: dict[str, Any], file: Path) -> str:
+    path = (client.section, name)
+    try:
+        if file.suffix != ".toml":
+            return put_json(text, path, entry)
+        before = tomllib.loads(text)
+        edited = put_toml(text, path, entry)
+        after = tomllib.loads(edited)
+    except (BadText, tomllib.TOMLDecodeError) as bad:
+        raise SetupError(f"{file} could not be changed ({bad}). Add the entry by hand.") from None
+    wanted = before.setdefault(client.section, {})
+    wanted[name] = {**wanted.get(name, {}), **entry}
+    if after != before:
+        raise SetupError(
+            f"{file} says [{client.section}.{name}] in a way that is not understood here. "
+            "Add the entry by hand."
+        )
+    return edited

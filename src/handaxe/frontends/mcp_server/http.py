@@ -1,0 +1,333 @@
+"""The server over streamable HTTP on loopback, on the official SDK: one session per client's.
+
+Clients of revisions without sessions share one, or two: one for those that can be asked, one for
+those that cannot.
+"""
+
+import asyncio
+import socket
+import time
+from typing import Any, TypeAlias, cast
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.mcp_server.desk import Blueprint, Desk, Line
+from handaxe.frontends.mcp_server.guard import LOOPBACK_NAMES, App, Guard, Receive, Scope, Send
+from handaxe.frontends.mcp_server.modern import cacheable, completed
+from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor
+from handaxe.frontends.mcp_server.protocol import (
+    ENVELOPE_REVISIONS,
+    INSTRUCTIONS,
+    INTERNAL_ERROR,
+    LOG_LEVELS,
+    SERVER_INFO,
+    RpcError,
+)
+from handaxe.frontends.mcp_server.roots import directories_of
+from handaxe.frontends.mcp_server.rounds import RoundLine
+
+PATH = "/mcp"
+IDLE_S = 30 * 60
+"""A client's session that nobody used for so long is closed."""
+LOOK_EVERY_S = 2.0
+MAX_BODY_BYTES = 32 << 20
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+
+
+class Counter:
+    """A desk at which one MCP session is served."""
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self.desk = Desk(blueprint)
+        self.used_at = time.monotonic()
+        self.wants_roots = True
+
+
+class Hall:
+    """All clients of one HTTP server."""
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self._blueprint = blueprint
+        self._counters: dict[str, Counter] = {}
+        self._bus = InMemorySubscriptionBus()
+        self._listening = ListenHandler(self._bus)
+        self._telling: set[asyncio.Future[Any]] = set()
+
+    def server(self) -> Server[Any]:
+        """The SDK's server with our methods."""
+        server: Server[Any] = _ListChanging(
+            SERVER_INFO["name"],
+            version=SERVER_INFO["version"],
+            title=SERVER_INFO["title"],
+            instructions=INSTRUCTIONS,
+            on_list_tools=cast("Any", self._list_tools),
+            on_call_tool=cast("Any", self._call_tool),
+            on_subscriptions_listen=self._listening,
+        )
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
+        server.add_notification_handler(
+            "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
+        )
+        return server
+
+    async def look(self) -> None:
+        """Notice changed settings and forgotten sessions, again and again."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            for name, counter in list(self._counters.items()):
+                counter.desk.look()
+                if time.monotonic() - counter.used_at > IDLE_S:
+                    await self.leave(name)
+
+    async def leave(self, name: str) -> None:
+        """A client has ended its session."""
+        counter = self._counters.pop(name, None)
+        if counter is not None:
+            await counter.desk.close()
+
+    async def close(self) -> None:
+        """End every session."""
+        self._listening.close()
+        for name in list(self._counters):
+            await self.leave(name)
+
+    def _counter(self, ctx: Context) -> Counter:
+        name = ctx.request.headers.get("mcp-session-id", "") if ctx.request is not None else ""
+        if ctx.protocol_version in ENVELOPE_REVISIONS:
+            name = f"shared, {'asking' if _can_ask(ctx) else 'silent'}"
+        counter = self._counters.get(name)
+        if counter is None:
+            counter = self._counters[name] = Counter(self._blueprint)
+        counter.used_at = time.monotonic()
+        if ctx.protocol_version in ENVELOPE_REVISIONS:
+            counter.desk.on_offer = lambda: self._tell(self._bus.publish(ToolsListChanged()))
+        else:
+            counter.desk.on_offer = lambda: self._tell(ctx.session.send_tool_list_changed())
+        return counter
+
+    async def _list_tools(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> dict[str, Any]:
+        try:
+            check_cursor({"cursor": params.cursor if params is not None else None})
+            listed = {"tools": await self._counter(ctx).desk.tools()}
+        except RpcError as error:
+            raise MCPError(error.code, error.message, error.data) from None
+        is_modern = ctx.protocol_version in ENVELOPE_REVISIONS
+        return completed(cacheable(listed)) if is_modern else listed
+
+    async def _call_tool(
+        self,
+        ctx: Context,
+        params: types.CallToolRequestParams,
+    ) -> dict[str, Any]:
+        counter = self._counter(ctx)
+        given = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        try:
+            if ctx.protocol_version in ENVELOPE_REVISIONS:
+                return await self._call_in_rounds(ctx, counter, given)
+            return await self._call_asking(ctx, counter, given)
+        except RpcError as error:
+            raise MCPError(error.code, error.message, error.data) from None
+
+    async def _call_asking(self, ctx: Context, at: Counter, given: dict[str, Any]) -> Any:  # noqa: ANN401
+        declared = ctx.session.client_capabilities
+        if at.wants_roots and declared is not None and declared.roots is not None:
+            at.desk.expect_roots(_roots_of(ctx))
+        at.wants_roots = False
+        line = SdkLine(ctx)
+        try:
+            return await at.desk.call(given, line, lambda _: None)
+        finally:
+            await line.finish()
+
+    async def _call_in_rounds(self, ctx: Context, at: Counter, given: dict[str, Any]) -> Any:  # noqa: ANN401
+        told = SdkLine(ctx)
+        line = RoundLine(given, can_ask=_can_ask(ctx), progress=told.progress)
+        try:
+            result = await at.desk.call(given, line, lambda _: None)
+        finally:
+            await told.finish()
+        return completed(line.outcome(result))
+
+    async def _roots_changed(self, ctx: Context, _: types.NotificationParams) -> None:
+        # Asked with the next call, whose answer is a stream the question can travel on.
+        self._counter(ctx).wants_roots = True
+
+    def _tell(self, telling: Any) -> None:  # noqa: ANN401 - a coroutine of the SDK
+        async def tell() -> None:
+            try:
+                await telling
+            except MCPError:
+                return
+
+        task = asyncio.ensure_future(tell())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+
+class SdkLine(Line):
+    """The way back through the SDK, on the stream of the call itself."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._steps = 0
+        self._told: asyncio.Queue[str | None] = asyncio.Queue()
+        self._teller: asyncio.Future[None] | None = None
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the client said that it can show forms."""
+        return _can_ask(self._ctx)
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether it might; the SDK knows."""
+        return True
+
+    async def ask(self, form: dict[str, Any]) -> object:
+        """Show a form in the client."""
+        request = types.ElicitRequest(params=types.ElicitRequestFormParams.model_validate(form))
+        try:
+            answer = await self._ctx.session.send_request(
+                request, types.ElicitResult, metadata=_on_stream_of(self._ctx)
+            )
+        except MCPError as error:
+            raise RpcError(INTERNAL_ERROR, error.error.message) from None
+        return answer.model_dump(by_alias=True, mode="json")
+
+    def progress(self, text: str) -> None:
+        """Say how far the call is."""
+        self._told.put_nowait(text)
+        if self._teller is None:
+            self._teller = asyncio.ensure_future(self._tell())
+
+    async def finish(self) -> None:
+        """Let everything that was told arrive before the result does."""
+        if self._teller is not None:
+            self._told.put_nowait(None)
+            await self._teller
+
+    async def _tell(self) -> None:
+        while (text := await self._told.get()) is not None:
+            self._steps += 1
+            await self._ctx.session.report_progress(self._steps, message=text)
+
+
+class _ListChanging(Server[Any]):
+    """The SDK's server, which says in its handshake that the list of tools may change."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """The options with `listChanged`."""
+        options = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+class _Leaving:
+    """Tells the hall when a client deletes its session."""
+
+    def __init__(self, app: App, hall: Hall) -> None:
+        self._app = app
+        self._hall = hall
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+        if scope["type"] == "http" and scope["method"] == "DELETE":
+            for name, value in scope["headers"]:
+                if name == b"mcp-session-id":
+                    await self._hall.leave(value.decode("latin-1"))
+
+
+def application(hall: Hall, *, port: int, token: str | None) -> App:
+    """The whole server as an ASGI application."""
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    security = TransportSecuritySettings(
+        allowed_hosts=[f"{name}:{port}" for name in LOOPBACK_NAMES],
+        allowed_origins=[f"http://{name}:{port}" for name in LOOPBACK_NAMES],
+    )
+    app = hall.server().streamable_http_app(
+        streamable_http_path=PATH,
+        transport_security=security,
+        session_idle_timeout=IDLE_S,
+        max_request_body_size=MAX_BODY_BYTES,
+    )
+    return Guard(_Leaving(cast("App", app), hall), port=port, token=token)
+
+
+def bind(port: int) -> socket.socket:
+    """A socket on loopback; port 0 stands for any free one."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise SetupError(f"Port {port} cannot be used ({error}).") from None
+    return listening
+
+
+async def serve(blueprint: Blueprint, listening: socket.socket, token: str | None) -> None:
+    """Answer until a signal comes."""
+    import uvicorn
+
+    hall = Hall(blueprint)
+    app = application(hall, port=listening.getsockname()[1], token=token)
+    config = uvicorn.Config(
+        cast("Any", app),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+        ws="none",
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    looking = asyncio.ensure_future(hall.look())
+    try:
+        await asyncio.shield(serving)
+    finally:
+        server.should_exit = True
+        await serving
+        looking.cancel()
+        listening.close()
+        await hall.close()
+
+
+def _can_ask(ctx: Context) -> bool:
+    declared = ctx.session.client_capabilities
+    if declared is None:
+        return False
+    return can_show_forms(declared.model_dump(by_alias=True, mode="json", exclude_none=True))
+
+
+async def _roots_of(ctx: Context) -> list[str] | None:
+    try:
+        answer = await ctx.session.send_request(
+            types.ListRootsRequest(), types.ListRootsResult, metadata=_on_stream_of(ctx)
+        )
+    except MCPError:
+        return None
+    return directories_of(answer.model_dump(by_alias=True, mode="json"))
+
+
+def _on_stream_of(ctx: Context) -> ServerMessageMetadata:
+    return ServerMessageMetadata(related_request_id=ctx.request_id)
+
+
+async def _set_level(_: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    assert params.level in LOG_LEVELS
+    return types.EmptyResult()

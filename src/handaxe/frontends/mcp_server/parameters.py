@@ -1,0 +1,40 @@
+"""What requests of several methods have in common: cursors, progress tokens, capabilities."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from handaxe.frontends.mcp_server.peer import Peer, Request
+from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
+
+
+def check_cursor(params: dict[str, Any]) -> None:
+    """Refuse a cursor: every list is one page, so that none was ever given out."""
+    if params.get("cursor") is not None:
+        raise RpcError(INVALID_PARAMS, "The cursor is unknown: the list of tools is one page.")
+
+
+def can_show_forms(capabilities: object) -> bool:
+    """Whether a client that declares these capabilities can put a form to its user."""
+    declared = cast("dict[str, Any]", capabilities) if isinstance(capabilities, dict) else {}
+    elicitation = declared.get("elicitation")
+    if not isinstance(elicitation, dict):
+        return False
+    modes = cast("dict[str, Any]", elicitation)
+    # An empty object is how the first revisions with forms say it.
+    return not modes or modes.get("form") is not None or "url" not in modes
+
+
+def progress_teller(peer: Peer, request: Request) -> Callable[[str], None] | None:
+    """Says how far a request is; None if the client does not want to know."""
+    token = request.meta.get("progressToken")
+    if not isinstance(token, str | int):
+        return None
+    steps = 0
+
+    def tell(text: str) -> None:
+        nonlocal steps
+        steps += 1
+        told = {"progressToken": token, "progress": steps, "message": text}
+        peer.notify("notifications/progress", told)
+
+    return tell

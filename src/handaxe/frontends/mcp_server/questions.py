@@ -1,0 +1,94 @@
+"""Permission questions as forms that a client shows to its user, and what the answers mean."""
+
+import json
+from typing import Any, cast
+
+from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
+from handaxe.contract.display import Code, Diff, Display, Text
+from handaxe.text.visible import visible
+
+_TITLES: dict[str, str] = {
+    "once": "Yes, this once",
+    "session": "Yes, and for the rest of this session",
+    "project": "Yes, and always in this project",
+    "always": "Yes, always, in every project",
+    "no": "No",
+}
+
+
+def form_for(request: PermissionRequest) -> dict[str, Any]:
+    """The parameters of `elicitation/create`: the whole question, and the possible answers."""
+    answers = list(_TITLES) if request.proposals else ["once", "no"]
+    return {
+        "mode": "form",
+        "message": question(request),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "answer": {
+                    "type": "string",
+                    "title": f"Allow {request.tool}?",
+                    "enum": answers,
+                    "enumNames": [_TITLES[name] for name in answers],
+                },
+                "comment": {
+                    "type": "string",
+                    "title": "Comment",
+                    "description": "What the agent is told if you say no.",
+                },
+            },
+            "required": ["answer"],
+        },
+    }
+
+
+def question(request: PermissionRequest) -> str:
+    """The question in words; nothing is cut off, nothing is invisible."""
+    lines = [f"{request.tool} asks for permission in {visible(request.cwd)}"]
+    lines += [f"  {name}: {_value(value)}" for name, value in request.input.items()]
+    lines += _shown(request.preview or ())
+    lines.append(visible(request.reason))
+    for proposal in request.proposals:
+        lines.append(f"A lasting yes adds the rule {visible(proposal.rule)}")
+        lines.append(f"  it would allow      {visible(', '.join(proposal.would_match))}")
+        lines.append(f"  it would not allow  {visible(', '.join(proposal.would_not_match))}")
+    return "\n".join(lines)
+
+
+def read_answer(given: object, request: PermissionRequest) -> Allow | Deny:
+    """What a client's answer means; whatever is not clearly a yes is a no."""
+    answer = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    action, content = answer.get("action"), answer.get("content")
+    if action == "cancel":
+        return Deny("The user closed the question without an answer.", by="user")
+    if action != "accept" or not isinstance(content, dict):
+        return Deny("The user said no.", by="user")
+    filled = cast("dict[str, Any]", content)
+    chosen, comment = filled.get("answer"), filled.get("comment")
+    if chosen == "once":
+        return Allow("The user said yes.", by="user")
+    if chosen in {"session", "project", "always"} and request.proposals:
+        rules = tuple(proposal.rule for proposal in request.proposals)
+        remember = cast("Remember", chosen)
+        return Allow("The user said yes.", by="user", remember=remember, rules=rules)
+    said = comment.strip() if isinstance(comment, str) else ""
+    return Deny(said or "The user said no.", by="user")
+
+
+def _shown(preview: Display) -> list[str]:
+    lines: list[str] = []
+    for block in preview:
+        if isinstance(block, Diff):
+            shown = [line for hunk in block.hunks for line in hunk.lines]
+        elif isinstance(block, Text | Code):
+            shown = block.text.split("\n")
+        else:
+            shown = []
+        lines += [f"  {visible(line)}" for line in shown]
+    return lines
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    lines = [visible(line) for line in text.split("\n")]
+    return lines[0] if len(lines) == 1 else "\n".join(["", *(f"    {line}" for line in lines)])

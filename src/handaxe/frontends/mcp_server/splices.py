@@ -1,0 +1,164 @@
+"""One value put into somebody else's settings file; every other character stays as it is.
+
+Editors allow comments and trailing commas in their JSON, so the text is not parsed and written
+again but changed in one place.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+_BLANKS = re.compile(r"(?:[\s\ufeff]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_PLAIN = re.compile(r"[^\s,\]}\"{\[/]+")
+_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
+
+
+class BadText(Exception):
+    """The text is not what it should be; nothing was changed."""
+
+
+class _Member(NamedTuple):
+    start: int
+    end: int
+
+
+class _Object(NamedTuple):
+    members: dict[str, _Member]
+    last_end: int
+    """Behind the last member, or behind the opening brace."""
+    has_comma: bool
+    """Whether a comma follows the last member."""
+
+
+def put_json(text: str, path: Sequence[str], value: object) -> str:
+    """The text with the value at the path; missing objects are made."""
+    if not text.strip():
+        text = "{}\n"
+    step = _step_of(text)
+    at = _skip(text, 0)
+    for depth, name in enumerate(path):
+        found = _read_object(text, at)
+        member = found.members.get(name)
+        if member is None:
+            return _insert(text, found, path[depth:], value, depth, step)
+        at = member.start
+        if depth == len(path) - 1:
+            if _is_written(text[at : member.end], value):
+                return text
+            return text[:at] + _dumped(value, depth + 1, step) + text[member.end :]
+    raise BadText("no place was named")
+
+
+def _is_written(text: str, value: object) -> bool:
+    try:
+        return json.loads(text) == value
+    except ValueError:
+        return False
+
+
+def _insert(
+    text: str, into: _Object, path: Sequence[str], value: object, depth: int, step: str
+) -> str:
+    for name in reversed(path[1:]):
+        value = {name: value}
+    margin = "\n" + step * (depth + 1)
+    entry = f"{json.dumps(path[0])}: {_dumped(value, depth + 1, step)}"
+    comma = "," if into.members and not into.has_comma else ""
+    at = into.last_end
+    rest = text[at + 1 :] if into.has_comma else text[at:]
+    kept = "," if into.has_comma else comma
+    closing = "" if into.members else "\n" + step * depth
+    tail = rest if into.members else rest.lstrip(" \t\r\n")
+    return f"{text[:at]}{kept}{margin}{entry}{closing}{tail}"
+
+
+def _dumped(value: object, depth: int, step: str) -> str:
+    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", "\n" + step * depth)
+
+
+def _step_of(text: str) -> str:
+    found = _INDENT.search(text)
+    return found[1] if found and len(found[1]) <= 8 else "  "
+
+
+def _read_object(text: str, at: int) -> _Object:
+    if text[at : at + 1] != "{":
+        raise BadText("an object should stand where another value is")
+    members: dict[str, _Member] = {}
+    last_end, has_comma = at + 1, False
+    at = _skip(text, at + 1)
+    while text[at : at + 1] != "}":
+        name = _STRING.match(text, at)
+        if name is None:
+            raise BadText("a name in quotes should stand in an object")
+        at = _skip(text, name.end())
+        if text[at : at + 1] != ":":
+            raise BadText("a colon should stand behind a name")
+        start = _skip(text, at + 1)
+        last_end = _end_of(text, start)
+        members[json.loads(name[0])] = _Member(start, last_end)
+        at = _skip(text, last_end)
+        has_comma = text[at : at + 1] == ","
+        if has_comma:
+            last_end = at
+            at = _skip(text, at + 1)
+        elif text[at : at + 1] != "}":
+            raise BadText("an object does not end")
+    return _Object(members, last_end, has_comma)
+
+
+def _end_of(text: str, at: int) -> int:
+    """Behind the value that starts here."""
+    open_brackets = 0
+    while True:
+        at = _skip(text, at)
+        sign = text[at : at + 1]
+        if sign == "":
+            raise BadText("the text ends inside a value")
+        if sign in "{[":
+            open_brackets += 1
+            at += 1
+        elif sign in "}]":
+            open_brackets -= 1
+            at += 1
+        elif sign in ",:":
+            at += 1
+        else:
+            found = _STRING.match(text, at) or _PLAIN.match(text, at)
+            if found is None:
+                raise BadText("a value cannot be read")
+            at = found.end()
+        if open_brackets == 0:
+            return at
+        if open_brackets < 0:
+            raise BadText("a value is missing")
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+def put_toml(text: str, table: Sequence[str], values: dict[str, Any]) -> str:
+    """The text with these keys in a table of strings and lists of strings."""
+    header = f"[{'.'.join(_toml_key(part) for part in table)}]"
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
+    rows = text.splitlines()
+    spellings = {header, f"[{'.'.join(table)}]"}
+    at = next((n for n, row in enumerate(rows) if _header_of(row) in spellings), None)
+    if at is None:
+        gap = [""] if rows and rows[-1].strip() else []
+        return "\n".join([*rows, *gap, header, *lines]) + "\n"
+    end = next((n for n in range(at + 1, len(rows)) if rows[n].lstrip().startswith("[")), len(rows))
+    kept = [row for row in rows[at + 1 : end] if row.partition("=")[0].strip() not in values]
+    return "\n".join([*rows[: at + 1], *lines, *kept, *rows[end:]]) + "\n"
+
+
+def _toml_key(part: str) -> str:
+    return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
+
+
+def _header_of(row: str) -> str:
+    return row.partition("#")[0].strip()

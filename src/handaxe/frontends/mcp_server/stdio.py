@@ -1,0 +1,55 @@
+"""The server on standard input and output: one client, one session, until the input ends."""
+
+import asyncio
+import signal
+
+from handaxe.frontends.mcp_server.conversation import Conversation
+from handaxe.frontends.mcp_server.desk import Blueprint, Desk
+from handaxe.frontends.mcp_server.lines import LinePipes
+from handaxe.frontends.mcp_server.peer import Peer
+
+GRACE_S = 1.5
+"""How long calls may still take when the client has closed its side."""
+LOOK_EVERY_S = 2.0
+"""How often changed settings are noticed while nobody calls."""
+
+
+async def serve(blueprint: Blueprint, source: int, sink: int) -> int | None:
+    """Answer until the client goes or a signal comes; which signal it was."""
+    ended = asyncio.Event()
+    caught: list[int] = []
+
+    def end_by(number: int) -> None:
+        caught.append(number)
+        ended.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end_by, number)
+    pipes = LinePipes(source, sink)
+    peer = Peer(pipes.send)
+    desk = Desk(blueprint)
+    conversation = Conversation(peer, desk)
+    pipes.open(peer.receive, ended.set)
+    looking = asyncio.ensure_future(_look(desk, conversation))
+    await ended.wait()
+    looking.cancel()
+    peer.leave()
+    conversation.close()
+    is_heard = not pipes.is_broken and not caught
+    await peer.finish(GRACE_S if is_heard else 0)
+    await desk.close()
+    if is_heard:
+        await asyncio.wait([asyncio.ensure_future(pipes.drain())], timeout=GRACE_S)
+    pipes.close()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.remove_signal_handler(number)
+    return caught[0] if caught else None
+
+
+async def _look(desk: Desk, conversation: Conversation) -> None:
+    """Notice settings that change while nobody calls, so that the client hears of it."""
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        if conversation.is_listening:
+            desk.look()
