@@ -11,8 +11,10 @@ import msgspec
 
 from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event
+from handaxe.contract.ports.asker import Asker
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
+from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.workdir import Workdir
@@ -30,6 +32,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     policy: CurrentPolicy
     files: Files
     results: ResultStore
+    asker: Callable[[], Asker | None]
+    """Whoever can be asked, once the session stands."""
     emit: Callable[[Event], None]
 
 
@@ -40,6 +44,23 @@ class Companion:
     def offers(self) -> Mapping[type[Any], Any]:
         """Ports and state objects for tools, by type; cheap, before anything is started."""
         return {}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with its set-up; for a person."""
+        return ()
+
+    def open(self, catalog: Catalog) -> None:
+        """The session is in use: start whatever works in the background; never waits."""
+        return
+
+    def follow(self) -> None:
+        """Settings or working directories have changed."""
+        return
+
+    async def expect(self, tool: str) -> None:
+        """A tool is about to be called that the catalog does not have; wait if it may come."""
+        return
 
     async def close(self) -> None:
         """End whatever it started."""

@@ -17,6 +17,7 @@ from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
+from handaxe.app.mcp_companion import McpArguments, McpCompanion
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.contract.call import ToolCall
@@ -30,6 +31,7 @@ from handaxe.contract.events import (
 from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.search import Search
 from handaxe.contract.ports.settings_store import SettingsStore
@@ -83,6 +85,8 @@ class Session:
         hooks: HookArguments = None,
         home: PathLike | None = None,
         session_id: str | None = None,
+        mcp_servers: McpArguments = None,
+        strict_mcp: bool = False,
     ) -> None:
         data = data_home(home)
         project = working_directories(root, ())[0][0]
@@ -95,7 +99,7 @@ class Session:
         history = read_history(directory / LOG_NAME) if session_id else History()
         self._record = Record(directory / LOG_NAME, self._opening)
         emit = self._record.emit
-        self._is_closed = False
+        self._is_open = self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token = new_session_id()[:12]
         self._calls_made = 0
@@ -145,9 +149,11 @@ class Session:
             policy=policy,
             files=files,
             results=results,
+            asker=lambda: self._collaborators.asker,
             emit=emit,
         )
-        self._companions = _companions(around)
+        self._mcp = McpCompanion(around, mcp_servers, is_strict=strict_mcp)
+        self._companions = (*_companions(around), self._mcp)
         for companion in self._companions:
             offers.update(companion.offers)
         rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
@@ -203,6 +209,11 @@ class Session:
         return self._configuration
 
     @property
+    def mcp(self) -> McpServers | None:
+        """The MCP servers of this session; None if there are none."""
+        return self._mcp.servers
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with settings, rules and what an earlier run left; for a person."""
         book = self.policy().book
@@ -213,9 +224,11 @@ class Session:
             *rule_doubts(book, lambda: [tool.name for tool in self.catalog.offered()]),
             *self._hooks.problems,
             *self._repaired,
+            *(told for companion in self._companions for told in companion.warnings),
         )
 
     async def __aenter__(self) -> Self:
+        self._open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -258,8 +271,7 @@ class Session:
         """One call under an id of the caller's; the same id again gives the same result."""
         if self._is_closed:
             return self._refused(call)
-        self._live.follow()
-        self._hooks.follow()
+        await self._ready(call)
         result = await self._pipeline.call(call)
         self._configuration.pause()
         return self._record.noted(result)
@@ -270,8 +282,7 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         if self._is_closed:
             return [self._refused(call) for call in calls]
-        self._live.follow()
-        self._hooks.follow()
+        await self._ready(*calls)
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         self._configuration.pause()
         return [self._record.noted(result) for result in results]
@@ -364,6 +375,24 @@ class Session:
         """An id no other call has."""
         self._calls_made += 1
         return f"call_{self._token}_{self._calls_made}"
+
+    def _open(self) -> None:
+        self._is_open = True
+        for companion in self._companions:
+            companion.open(self.catalog)
+
+    async def _ready(self, *calls: ToolCall) -> None:
+        """Take in what changed since the last call, and what is still on its way."""
+        if not self._is_open:
+            self._open()
+        if self._live.follow():
+            for companion in self._companions:
+                companion.follow()
+        self._hooks.follow()
+        for call in calls:
+            if call.tool.startswith("mcp__") and not self.catalog.has(call.tool):
+                for companion in self._companions:
+                    await companion.expect(call.tool)
 
     def _opening(self) -> SessionStarted:
         return SessionStarted(

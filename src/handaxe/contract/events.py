@@ -153,6 +153,16 @@ class SettingsChanged(_Event, frozen=True, tag="settings_changed", kw_only=True)
     """What is wrong with them that was not wrong before."""
 
 
+class McpServerChanged(_Event, frozen=True, tag="mcp_server_changed", kw_only=True):
+    """A server of other people's tools was reached, lost or given up, or offers other tools."""
+
+    server: str
+    status: Literal["connected", "failed", "needs-auth", "pending", "disabled"]
+    error: str | None = None
+    tools: int = 0
+    """How many tools it offers."""
+
+
 Event = (
     SessionStarted
     | SessionResumed
@@ -169,4 +179,5 @@ Event = (
     | DirectoryChanged
     | ModeChanged
     | SettingsChanged
+    | McpServerChanged
 )

@@ -235,11 +235,11 @@ def _is_zombie(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-def kill_marked(mark: str) -> int:
+def kill_marked(mark: str, variable: str = MARK) -> int:
     """End every process of ours whose environment bears this mark; how many there were."""
     if sys.platform != "linux":
         return 0
-    wanted = f"{MARK}={mark}".encode()
+    wanted = f"{variable}={mark}".encode()
     killed = 0
     for _ in range(_ROUNDS):
         found = sum(_kill_if_marked(int(name), wanted) for name in _process_numbers())

@@ -17,7 +17,6 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.settings_store import Scope
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import read_regular
-from handaxe.settings.bad_json import BadJson
 from handaxe.settings.places import MANAGED_DIRECTORIES
 
 ServerScope = Literal["managed", "flags", "local", "project", "user"]
@@ -76,6 +75,9 @@ class Definitions(msgspec.Struct):
 
     found: list[ServerDefinition] = []
     problems: list[str] = []
+    """Entries and files that do not count."""
+    unset: list[str] = []
+    """Variables that entries name and nobody has set."""
     is_exclusive: bool = False
     """Whether managed definitions stand alone."""
 
@@ -150,17 +152,13 @@ class _Reader:
 
     def load(self, path: str) -> dict[str, Any] | None:
         """A file's JSON object; None if there is no file, or no such object in it."""
-        from handaxe.settings.located_json import LocatedJson
-
         try:
             data = read_regular(os.path.realpath(path), max_bytes=MAX_BYTES)[0]
-            value: object = LocatedJson(data.decode("utf-8")).value
+            value: object = msgspec.json.decode(data)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except BadJson as bad:
-            self._complain(path, f"it is not JSON: {bad}")
-        except UnicodeDecodeError:
-            self._complain(path, "it is not UTF-8 text")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._complain(path, f"it is not JSON: {error}")
         except (DiskFault, OSError) as error:
             self._complain(path, f"it cannot be read ({error})")
         else:
@@ -231,7 +229,7 @@ class _Reader:
         filled = {key: fill(value) for key, value in raw.items()}
         for variable in missing:
             told = f"{place} names the variable {variable}, which is not set and has no default."
-            self._into.problems.append(told)
+            self._into.unset.append(told)
         return filled
 
     def _complain(self, file: str | None, text: str) -> None:
@@ -263,12 +261,11 @@ def _own(entry: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _checked(kind: type[Any], fields: dict[str, Any]) -> Any:  # noqa: ANN401 - the kind itself
-    fields = {
-        key: {name: str(item) if _is_number(item) else item for name, item in value.items()}
-        if key in {"env", "headers"} and isinstance(value, dict)
-        else value
-        for key, value in fields.items()
-    }
+    for key in {"env", "headers"} & fields.keys():
+        # Variables are texts, but people write "PORT": 80.
+        if isinstance(fields[key], dict):
+            table = cast("dict[str, Any]", fields[key])
+            fields[key] = {n: str(v) if _is_number(v) else v for n, v in table.items()}
     try:
         config = msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:

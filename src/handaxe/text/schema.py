@@ -44,16 +44,14 @@ _ORDER = ("$ref", "type", "description", "enum", "const", "anyOf", "properties",
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
 
 
+@lru_cache(maxsize=1024)
 def input_schema(args_type: Any) -> JsonSchema:  # noqa: ANN401 - struct, pydantic model, shape
     """The schema of a tool's input: an object that takes no unknown field, unless it is a shape.
 
     The answer is shared between callers; do not change it.
     """
-    return args_type.schema if isinstance(args_type, InputShape) else _schema_of_type(args_type)
-
-
-@lru_cache(maxsize=1024)
-def _schema_of_type(args_type: Any) -> JsonSchema:  # noqa: ANN401 - a struct or a pydantic model
+    if isinstance(args_type, InputShape):
+        return args_type.schema
     if hasattr(args_type, "model_json_schema"):
         return _tidy(args_type.model_json_schema(), closed=True)
     return _tidy(_Writer(is_input=True).write(args_type), closed=True)

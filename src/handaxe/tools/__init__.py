@@ -16,8 +16,10 @@ BUILTIN: dict[str, str] = {
     "Edit": "handaxe.tools.files.edit",
     "Glob": "handaxe.tools.search.glob",
     "Grep": "handaxe.tools.search.grep",
+    "ListMcpResources": "handaxe.tools.mcp.list_mcp_resources",
     "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
+    "ReadMcpResource": "handaxe.tools.mcp.read_mcp_resource",
     "Undo": "handaxe.tools.files.undo",
     "Write": "handaxe.tools.files.write",
 }

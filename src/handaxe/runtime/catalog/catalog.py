@@ -37,7 +37,18 @@ class Catalog:
         self._is_hidden = is_hidden
         self._loaded: dict[str, AnyTool] = {}
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
-        self._external = {tool.name: tool for tool in external if tool.name not in builtin}
+        self._sources: dict[str, tuple[AnyTool, ...]] = {"": tuple(external)}
+        self._external = self._joined()
+
+    def replace_external(self, source: str, tools: Iterable[AnyTool]) -> None:
+        """From now on a source of external tools, such as a server, offers these and no others."""
+        self._sources[source] = tuple(tools)
+        self._external = self._joined()
+        self._found.clear()
+
+    def has(self, name: str) -> bool:
+        """Whether a tool of this very name is known, on offer or not."""
+        return name in self._builtin or name in self._external
 
     def find(self, name: str) -> tuple[AnyTool, str | None]:
         """The tool of that name, and a note if the name is an old one.
@@ -58,6 +69,15 @@ class Catalog:
             for tool in (*builtin, *external)
             if self._is_offered(tool) and not self._is_hidden(tool.name)
         ]
+
+    def _joined(self) -> dict[str, AnyTool]:
+        """External tools by name; of two of one name the tool of the earlier source counts."""
+        joined: dict[str, AnyTool] = {}
+        for source in sorted(self._sources):
+            for tool in self._sources[source]:
+                if tool.name not in self._builtin:
+                    joined.setdefault(tool.name, tool)
+        return joined
 
     def _find(self, name: str) -> tuple[AnyTool, str | None]:
         if name in self._builtin or name in self._external:

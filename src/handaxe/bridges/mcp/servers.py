@@ -1,0 +1,356 @@
+"""All servers of a session: their tools, resources and prompts, kept as the servers say."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from handaxe.bridges.mcp.names import NameBook, full_name
+from handaxe.bridges.mcp.server import Limits, Server
+from handaxe.bridges.mcp.surrounding import Surrounding
+from handaxe.bridges.mcp.tool import DEFAULT_RESULT_CHARS, RemoteTool, remote_tool
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.mcp_faults import NotConnected, ServerRefused, UnknownServer
+from handaxe.contract.ports.mcp_servers import (
+    McpContent,
+    McpPrompt,
+    McpResource,
+    McpServer,
+    McpServers,
+)
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.result import ToolResult
+from handaxe.settings.mcp_servers import ServerDefinition
+from handaxe.text.foreign_input import MAX_DOC_CHARS
+from handaxe.text.visible import without_hidden
+
+if TYPE_CHECKING:
+    from mcp.client.session import ClientSession
+
+MAX_PAGES = 200
+MAX_LISTED = 10_000
+
+_log = logging.getLogger("handaxe.mcp")
+
+Lost = tuple[ServerDefinition, str]
+"""A server that may not start, and why."""
+
+
+class ConnectedServers(McpServers):
+    """The servers that may start, and those that may not."""
+
+    def __init__(
+        self,
+        definitions: Iterable[ServerDefinition],
+        around: Surrounding,
+        *,
+        limits: Limits,
+        results: ResultStore,
+        offer: Callable[[str, list[RemoteTool]], None],
+        changed: Callable[[McpServer], None],
+        result_chars: int = DEFAULT_RESULT_CHARS,
+    ) -> None:
+        self._around = around
+        self._limits = limits
+        self._results = results
+        self._offer = offer
+        self._changed = changed
+        self._result_chars = result_chars
+        self._names = NameBook()
+        self._used: dict[str, str] = {}
+        self._tools: dict[str, list[RemoteTool]] = {}
+        self._told: dict[str, str] = {}
+        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        self._disabled: dict[str, Lost] = {}
+        self._servers: dict[str, Server] = {}
+        for definition in sorted(definitions, key=lambda one: one.name):
+            self.add(definition)
+
+    def add(self, definition: ServerDefinition) -> None:
+        """One more server; not yet connected."""
+        self._disabled.pop(definition.name, None)
+        self._servers[definition.name] = Server(
+            definition,
+            self._around,
+            self._limits,
+            opened=self._opened,
+            heard=self._heard,
+            changed=self._tell,
+        )
+
+    def disable(self, definition: ServerDefinition, reason: str) -> None:
+        """Show a server that may not start."""
+        self._disabled[definition.name] = (definition, reason)
+
+    def open(self) -> None:
+        """Connect all of them, in the background."""
+        for server in self._servers.values():
+            server.open()
+
+    async def close(self) -> None:
+        """End every connection, side by side."""
+        for task in self._refreshing.values():
+            task.cancel()
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+    def status(self) -> tuple[McpServer, ...]:
+        """How every server stands now, by name."""
+        shown = {name: self._status(server) for name, server in self._servers.items()}
+        for name, (definition, reason) in self._disabled.items():
+            shown[name] = McpServer(
+                name=name, status="disabled", error=reason, scope=definition.scope
+            )
+        return tuple(shown[name] for name in sorted(shown))
+
+    async def settled(self, server: str | None = None) -> None:
+        """Wait until servers have been reached or not, once."""
+        waited = [s for name, s in self._servers.items() if server in {None, name}]
+        await asyncio.gather(*(one.settled() for one in waited))
+
+    def server_of(self, tool: str) -> str | None:
+        """The server that a tool's name belongs to, whether or not the tool is known yet."""
+        fitting = [n for n in self._servers if tool.startswith(full_name(n, "x")[:-1])]
+        return max(fitting, key=len, default=None)
+
+    async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
+        """What servers hand out."""
+        if server is not None:
+            return await self._resources(self._find(server))
+        await self.settled()
+        found: list[McpResource] = []
+        for one in self._servers.values():
+            if one.status == "connected":
+                try:
+                    found += await self._resources(one)
+                except ToolFault as fault:
+                    _log.debug("no resources of %s", one.name, exc_info=fault)
+        return tuple(found)
+
+    async def read(self, server: str, uri: str, call_id: str) -> tuple[McpContent, ...]:
+        """A resource; bytes are saved under the call's name."""
+        answer = await self._find(server).ask(lambda session, _: session.read_resource(uri))
+        from handaxe.bridges.mcp.results import resource_contents
+
+        return await asyncio.to_thread(resource_contents, answer, self._keep(call_id))
+
+    async def prompts(self) -> tuple[McpPrompt, ...]:
+        """Every prompt on offer."""
+        found: list[McpPrompt] = []
+        for server in self._servers.values():
+            session = server.session
+            if session is None or not _can(session, "prompts"):
+                continue
+            listed = await self._listed(server, "prompts")
+            for prompt in listed:
+                arguments = prompt.arguments or []
+                found.append(
+                    McpPrompt(
+                        name=full_name(server.name, prompt.name),
+                        server=server.name,
+                        description=without_hidden(prompt.description or "", MAX_DOC_CHARS),
+                        arguments=tuple(a.name for a in arguments),
+                        required=tuple(a.name for a in arguments if a.required),
+                    )
+                )
+        return tuple(sorted(found, key=lambda prompt: prompt.name))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
+        """A prompt filled in, as one text."""
+        owner = self.server_of(name)
+        server = self._find(owner or name)
+        for prompt in await self._listed(server, "prompts"):
+            if full_name(server.name, prompt.name) == name:
+                remote = prompt.name
+                break
+        else:
+            raise ServerRefused(server.name, f"it has no prompt {name!r}")
+        answer = await server.ask(lambda session, _: session.get_prompt(remote, arguments))
+        from handaxe.bridges.mcp.results import prompt_text
+
+        return prompt_text(answer, server.name, self._keep(name))
+
+    async def reconnect(self, server: str) -> None:
+        """A new connection in place of the one there is."""
+        one = self._find(server)
+        await one.reconnect()
+        if one.session is None:
+            raise NotConnected(server, one.error or "it could not be reached")
+
+    async def call(
+        self,
+        server: Server,
+        tool: str,
+        arguments: dict[str, Any],
+        call_id: str,
+        report: Callable[[str], None],
+    ) -> ToolResult:
+        """Run a server's tool."""
+        from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
+
+        from handaxe.bridges.mcp.results import tool_result
+
+        async def request(session: "ClientSession", alive: Callable[[], None]) -> CallToolResult:
+            async def progressed(done: float, total: float | None, message: str | None) -> None:
+                alive()
+                count = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+                report(f"{count} {message}" if message else count)
+
+            return await session.send_request(
+                CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments)),
+                CallToolResult,
+                progress_callback=progressed,
+            )
+
+        answer = await server.ask(request)
+        return await asyncio.to_thread(tool_result, answer, server.name, self._keep(call_id))
+
+    def roots_changed(self) -> None:
+        """Tell every server that the working directories are others now."""
+        for server in self._servers.values():
+            if server.session is not None:
+                self._spawn(f"roots {server.name}", _tell_roots(server.session))
+
+    def _find(self, name: str) -> Server:
+        if name in self._disabled:
+            raise NotConnected(name, self._disabled[name][1])
+        if name not in self._servers:
+            raise UnknownServer(name, sorted(self._servers))
+        return self._servers[name]
+
+    def _keep(self, call_id: str) -> Callable[[bytes, str], str]:
+        return lambda content, suffix: self._results.keep_bytes(call_id, content, suffix)
+
+    async def _opened(self, server: Server, session: "ClientSession") -> None:
+        """A connection stands: take over what the server offers."""
+        if _can(session, "tools"):
+            self._take_tools(server, await _pages(session, "tools"))
+
+    async def _heard(self, server: Server, message: object) -> None:
+        from mcp_types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._spawn(f"tools {server.name}", self._refresh(server))
+
+    async def _refresh(self, server: Server) -> None:
+        """Ask for the tools again; what cannot be had leaves the old ones in place."""
+        try:
+            listed = await server.ask(
+                lambda session, _: _pages(session, "tools"), timeout_s=self._limits.start_s
+            )
+        except ToolFault as fault:
+            _log.debug("the tools of %s stay as they were", server.name, exc_info=fault)
+            return
+        self._take_tools(server, listed)
+        self._tell(server)
+
+    def _spawn(self, key: str, work: Any) -> None:  # noqa: ANN401 - a coroutine
+        """Do something in the background; of the same thing once more at most."""
+        earlier = self._refreshing.get(key)
+
+        async def do() -> None:
+            if earlier is not None and not earlier.done():
+                await asyncio.wait([earlier])
+            await work
+
+        self._refreshing[key] = asyncio.create_task(do())
+
+    def _take_tools(self, server: Server, listed: list[Any]) -> None:
+        plain = [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in listed]
+        # A name that comes twice means the first one.
+        by_name = {definition["name"]: definition for definition in reversed(plain)}
+        names = self._names.names(server.name, by_name)
+
+        async def send(
+            tool: str, arguments: dict[str, Any], call_id: str, report: Callable[[str], None]
+        ) -> ToolResult:
+            result = await self.call(server, tool, arguments, call_id, report)
+            self._used[names[tool]] = fingerprints[tool]
+            return result
+
+        tools: list[RemoteTool] = []
+        for remote, definition in by_name.items():
+            try:
+                tool = remote_tool(
+                    definition,
+                    server=server.name,
+                    name=names[remote],
+                    always_load=server.definition.always_load,
+                    result_chars=self._result_chars,
+                    is_new=self._is_new,
+                    send=send,
+                )
+            except ValueError as error:
+                _log.warning("the tool %s of %s is left out: %s", remote, server.name, error)
+                continue
+            tools.append(tool)
+        fingerprints = {tool.remote_name: tool.fingerprint for tool in tools}
+        self._tools[server.name] = tools
+        self._offer(server.name, tools)
+
+    def _is_new(self, tool: RemoteTool) -> bool:
+        """Whether the tool was used before and says something else about itself now."""
+        return self._used.get(tool.name, tool.fingerprint) != tool.fingerprint
+
+    async def _resources(self, server: Server) -> list[McpResource]:
+        listed = await self._listed(server, "resources")
+        return [
+            McpResource(
+                uri=str(resource.uri),
+                name=without_hidden(resource.name, 200),
+                mime_type=resource.mime_type,
+                description=without_hidden(resource.description or "", MAX_DOC_CHARS) or None,
+                server=server.name,
+            )
+            for resource in listed
+        ]
+
+    async def _listed(self, server: Server, what: str) -> list[Any]:
+        async def request(session: "ClientSession", _: object) -> list[Any]:
+            return await _pages(session, what) if _can(session, what) else []
+
+        return await server.ask(request)
+
+    def _status(self, server: Server) -> McpServer:
+        session = server.session
+        info = session.server_info if session is not None else None
+        instructions = (session.instructions if session is not None else None) or ""
+        tools = sorted(self._tools.get(server.name, ()), key=lambda tool: tool.name)
+        return McpServer(
+            name=server.name,
+            status=server.status,
+            error=server.error,
+            server_info={"name": info.name, "version": info.version} if info else None,
+            scope=server.definition.scope,
+            tools=tuple(tool.status() for tool in tools),
+            instructions=without_hidden(instructions, MAX_DOC_CHARS) or None,
+            log_path=self._around.log_path(server.name),
+        )
+
+    def _tell(self, server: Server) -> None:
+        self._changed(self._status(server))
+
+
+def _can(session: "ClientSession", what: str) -> bool:
+    return getattr(session.server_capabilities, what, None) is not None
+
+
+async def _pages(session: "ClientSession", what: str) -> list[Any]:
+    """All pages of a list, as far as anybody could want them."""
+    from mcp_types import PaginatedRequestParams
+
+    ask = getattr(session, f"list_{what}")
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await ask(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+        found += getattr(page, what)
+        cursor = page.next_cursor
+        if not cursor or len(found) >= MAX_LISTED:
+            break
+    return found[:MAX_LISTED]
+
+
+async def _tell_roots(session: "ClientSession") -> None:
+    from mcp_types import RootsListChangedNotification
+
+    await session.send_notification(RootsListChangedNotification())
