@@ -37,7 +37,9 @@ def _bearers(mark: str) -> list[str]:
 
 
 async def test_a_child_hears_and_answers(tmp_path):
-    child = await _start(tmp_path, "import sys\nfor line in sys.stdin: print(line.upper(), end='', flush=True)")
+    child = await _start(
+        tmp_path, "import sys\nfor line in sys.stdin: print(line.upper(), end='', flush=True)"
+    )
     await child.write(b"hello\n")
     assert await child.read() == b"HELLO\n"
     await child.stop()

@@ -50,7 +50,7 @@ class Companion:
         """What is wrong with its set-up; for a person."""
         return ()
 
-    def open(self, catalog: Catalog) -> None:
+    def open(self, catalog: Catalog) -> None:  # noqa: ARG002 - none by default
         """The session is in use: start whatever works in the background; never waits."""
         return
 
@@ -58,7 +58,7 @@ class Companion:
         """Settings or working directories have changed."""
         return
 
-    async def expect(self, tool: str) -> None:
+    async def expect(self, tool: str) -> None:  # noqa: ARG002 - none by default
         """A tool is about to be called that the catalog does not have; wait if it may come."""
         return
 

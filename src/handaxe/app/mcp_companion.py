@@ -1,4 +1,4 @@
-"""The MCP servers of a session: found, approved, connected in the background, kept in the catalog."""
+"""The MCP servers of a session: found, approved, connected in the background, in the catalog."""
 
 import asyncio
 import os
@@ -83,7 +83,6 @@ class McpCompanion(Companion):
             return
         name = self._servers.server_of(tool)
         if name is not None:
-            self._servers.open()
             await self._servers.settled(name)
 
     async def close(self) -> None:

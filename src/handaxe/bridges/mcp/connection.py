@@ -7,7 +7,7 @@ other tasks and end when the connection does.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import httpx2
@@ -47,7 +47,10 @@ class Connection:
         self.ended = asyncio.Event()
         self.why = ""
         """What went wrong, if something did."""
+        self._is_late = False
         self.wants_login = False
+        self.is_forgotten = False
+        """Whether the server no longer knows of it, as after a restart."""
         self.is_unreachable = False
         """Whether the last thing that went wrong is that nobody was there."""
 
@@ -62,6 +65,7 @@ class Connection:
                     await ready(session)
                 await self._over.wait()
         except TimeoutError:
+            self._is_late = True
             self.why = f"it did not answer within {start_s:g} s"
         except Exception as error:  # noqa: BLE001 - whatever a server does stays its own affair
             self._explain(error)
@@ -73,15 +77,14 @@ class Connection:
         self._over.set()
 
     @property
-    def last_words(self) -> str:
-        """How a program ended and what it said last, as a sentence; empty for other servers."""
-        if self._child is None:
-            return ""
-        code = self._child.exit_code
-        told = "" if code is None else f"it ended with exit code {code}"
-        if code is not None and code < 0:
-            told = f"it was ended by signal {-code}"
-        words = self._child.last_words(LAST_WORDS_CHARS)
+    def reason(self) -> str:
+        """Why it is over, and what a program said last."""
+        code = self._child.exit_code if self._child is not None else None
+        if code is None or self._is_late:
+            told = self.why
+        else:
+            told = f"it ended with exit code {code}" if code >= 0 else f"signal {-code} ended it"
+        words = self._child.last_words(LAST_WORDS_CHARS) if self._child is not None else ""
         return f"{told}; it said last:\n{words}" if words else told
 
     def _session(self, reading: Any, writing: Any) -> ClientSession:  # noqa: ANN401 - SDK streams
@@ -95,7 +98,7 @@ class Connection:
         )
 
     @contextlib.asynccontextmanager
-    async def _streams(self) -> AsyncIterator[tuple[Any, Any]]:
+    async def _streams(self) -> AsyncGenerator[tuple[Any, Any]]:
         config = self._definition.config
         if isinstance(config, StdioConfig):
             async with self._started(config) as child:
@@ -112,7 +115,7 @@ class Connection:
                 yield streams
 
     @contextlib.asynccontextmanager
-    async def _started(self, config: StdioConfig) -> AsyncIterator[Child]:
+    async def _started(self, config: StdioConfig) -> AsyncGenerator[Child]:
         around = self._around
         program = ChildProgram(
             argv=(config.command, *config.args),
@@ -138,8 +141,9 @@ class Connection:
         self.why = without_hidden(str(error), 500) or type(error).__name__
         self.is_unreachable = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
 
-    def _refused(self, _status: int) -> None:
-        self.wants_login = True
+    def _refused(self, status: int) -> None:
+        self.wants_login = self.wants_login or status != 404
+        self.is_forgotten = self.is_forgotten or status == 404
 
     async def _roots(self, _context: ClientRequestContext) -> mcp_types.ListRootsResult:
         urls = [FileUrl(f"file://{_quoted(path)}") for path in self._around.roots()]

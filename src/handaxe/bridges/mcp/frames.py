@@ -68,7 +68,7 @@ class Frames:
             self._pieces = []
             self._head = (begun + piece[:_EDGE_BYTES])[:_EDGE_BYTES]
             self._path = self._spill()
-            self._file = Path(self._path).open("wb")
+            self._file = Path(self._path).open("wb")  # noqa: SIM115 - closed at the line's end
             self._file.write(begun)
         self._tail = (self._tail + piece)[-_EDGE_BYTES:]
         if self._size <= MAX_KEPT_BYTES:

@@ -1,6 +1,6 @@
 """A server behind an address: streamable HTTP, and the older transport with server-sent events."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,12 +23,13 @@ class TooLong(httpx2.StreamError):
 @asynccontextmanager
 async def remote_streams(
     config: RemoteConfig, refused: Callable[[int], None]
-) -> AsyncIterator[tuple[Any, Any]]:
-    """The two streams of a remote server; `refused` is told when it wants a login."""
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """The two streams of a remote server; `refused` is told when it does not know who we are."""
     timeout = httpx2.Timeout(CONNECT_S, read=QUIET_S)
 
     async def look(response: httpx2.Response) -> None:
-        if response.status_code in {401, 403}:
+        is_known = "mcp-session-id" in response.request.headers
+        if response.status_code in {401, 403} or (response.status_code == 404 and is_known):
             refused(response.status_code)
         # Streams of events have a limit of their own.
         if not response.headers.get("content-type", "").startswith("text/event-stream"):

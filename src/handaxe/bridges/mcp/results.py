@@ -20,6 +20,17 @@ Keep = Callable[[bytes, str], str]
 """Saves bytes under a name with a suffix; the path."""
 
 SHOWN_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_SUFFIXES = {
+    "application/octet-stream": ".bin",
+    "application/pdf": ".pdf",
+    "application/zip": ".zip",
+    "audio/mpeg": ".mp3",
+    "audio/ogg": ".ogg",
+    "audio/wav": ".wav",
+    "image/svg+xml": ".svg",
+    "image/webp": ".webp",
+    "video/mp4": ".mp4",
+}
 MAX_PICTURE_CHARS = 5_000_000
 """A longer picture, as base64, is saved to a file instead of being shown."""
 
@@ -118,7 +129,9 @@ def _decoded(data: str) -> bytes | None:
 
 
 def _suffix(kind: str | None, uri: str) -> str:
-    found = mimetypes.guess_extension((kind or "").partition(";")[0].strip())
+    kind = (kind or "").partition(";")[0].strip().lower()
+    # Systems differ in what they know, so the common ones are listed here.
+    found = _SUFFIXES.get(kind) or mimetypes.guess_extension(kind)
     if found is None and (written := re.search(r"(\.[A-Za-z0-9]{1,8})$", uri.partition("?")[0])):
         found = written[1]
     return found or ".bin"

@@ -7,13 +7,13 @@ pause, then waits until somebody needs the server.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from handaxe.bridges.mcp.surrounding import Surrounding
 from handaxe.contract.mcp_faults import (
-    AnswerTooLarge,
     ConnectionLost,
     NotConnected,
     ServerRefused,
@@ -33,6 +33,8 @@ Request = Callable[["ClientSession", Callable[[], None]], Awaitable[R]]
 
 MAX_TRIES = 5
 FIRST_PAUSE_S = 1.0
+REASON_S = 1.0
+"""How long a lost call waits to hear why."""
 SETTLED_S = 30.0
 """A connection that held so long starts counting anew."""
 FRESH_S = 1.0
@@ -191,27 +193,19 @@ class Server:
         from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
 
-        from handaxe.bridges.mcp.frames import MAX_LINE_BYTES
-        from handaxe.bridges.mcp.stdio import TOO_LARGE
+        from handaxe.bridges.mcp.refusals import is_too_large, refusal
 
+        connection = self._connection
         try:
             return asked.result()
         except asyncio.CancelledError:
             raise await self._lost() from None
         except MCPError as error:
-            if error.code == TOO_LARGE:
-                data = error.error.data or {}
-                size, path = data.get("size_bytes"), data.get("path", "")
-                raise AnswerTooLarge(self.name, size, MAX_LINE_BYTES, path) from None
-            if error.message == "Session terminated":
+            if connection is not None and connection.is_forgotten:
                 raise _NotSent("it has forgotten this session") from None
-            if error.code == CONNECTION_CLOSED:
-                if "event size" in error.message.lower() or "too l" in error.message.lower():
-                    raise AnswerTooLarge(self.name, None, MAX_LINE_BYTES, "") from None
+            if error.code == CONNECTION_CLOSED and not is_too_large(error):
                 raise await self._lost() from None
-            if "longer than" in error.message:
-                raise AnswerTooLarge(self.name, None, MAX_LINE_BYTES, "") from None
-            raise ServerRefused(self.name, error.message[:2000]) from None
+            raise refusal(self.name, error) from None
         except ValidationError as error:
             reason = f"its answer is not what the protocol says ({error.error_count()} mistakes)"
             raise ServerRefused(self.name, reason) from None
@@ -220,14 +214,15 @@ class Server:
         """Why a request got no answer, as soon as that is known."""
         connection, was_alone = self._connection, self._asking == 1
         self.drop()
-        words = ""
+        reason = ""
         if connection is not None:
-            await asyncio.wait([asyncio.ensure_future(connection.ended.wait())], timeout=1.0)
-            words = connection.last_words
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REASON_S):
+                    await connection.ended.wait()
+            reason = connection.reason
             if connection.is_unreachable and was_alone:
-                return _NotSent(connection.why or "it cannot be reached")
-            words = words or connection.why
-        return ConnectionLost(self.name, words or "the connection was closed")
+                return _NotSent(reason)
+        return ConnectionLost(self.name, reason or "the connection was closed")
 
     async def _keep(self) -> None:
         """Connect, stay connected, connect again; until the end."""
@@ -284,7 +279,7 @@ class Server:
         self.session = None
         if self._is_closing:
             return stood
-        reason = connection.last_words or connection.why
+        reason = connection.reason
         if stood:
             self._become("pending", reason or "the connection was closed")
         else:

@@ -104,6 +104,7 @@ class ConnectedServers(McpServers):
 
     async def settled(self, server: str | None = None) -> None:
         """Wait until servers have been reached or not, once."""
+        self.open()
         waited = [s for name, s in self._servers.items() if server in {None, name}]
         await asyncio.gather(*(one.settled() for one in waited))
 

@@ -5,7 +5,7 @@ server started to chance, so the pipes are ours and only the messages are the SD
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -31,7 +31,7 @@ Streams = tuple[
 @asynccontextmanager
 async def child_streams(
     child: Child, spill: Callable[[], str], lost: Callable[[], None]
-) -> AsyncIterator[Streams]:
+) -> AsyncGenerator[Streams]:
     """Talk to a child until the block ends; `lost` is called when the child is gone before."""
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)

@@ -46,9 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(msgspec.json.encode(trusted).decode())
     else:
-        told = [
-            f"  {server.name}: {msgspec.json.encode(server.raw).decode()}" for server in servers
-        ]
+        told = [f"  {one.name}: {msgspec.json.encode(one.raw).decode()}" for one in servers]
         started = "\nIts MCP servers may start:\n" + "\n".join(map(plain, told)) if told else ""
         effect = f"{_effect(configuration)}{started}"
         print(f"{plain(folder)} is trusted.{effect}", file=sys.stderr)
