@@ -3,13 +3,14 @@
 Each companion is a module of its own; here is only what they have in common.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from handaxe.app.configuration import Configuration
+from handaxe.contract.call import ToolCall
 from handaxe.contract.events import Event
 from handaxe.contract.ports.asker import Asker
 from handaxe.contract.ports.files import Files
@@ -65,3 +66,47 @@ class Companion:
     async def close(self) -> None:
         """End whatever it started."""
         return
+
+
+class Companions:
+    """All of a session."""
+
+    def __init__(self, *members: Companion) -> None:
+        self._members = members
+        self._is_open = False
+
+    @property
+    def offers(self) -> dict[type[Any], Any]:
+        """What they offer together."""
+        return {port: offer for one in self._members for port, offer in one.offers.items()}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with any of them."""
+        return tuple(told for one in self._members for told in one.warnings)
+
+    def open(self, catalog: Catalog) -> None:
+        """The session is in use."""
+        if not self._is_open:
+            self._is_open = True
+            for one in self._members:
+                one.open(catalog)
+
+    def follow(self) -> None:
+        """Settings or working directories have changed."""
+        for one in self._members:
+            one.follow()
+
+    async def expect(self, calls: Sequence[ToolCall], catalog: Catalog) -> None:
+        """Wait for tools that are about to be called and not there yet."""
+        if not self._is_open:
+            self.open(catalog)
+        for call in calls:
+            if call.tool.startswith("mcp__") and not catalog.has(call.tool):
+                for one in self._members:
+                    await one.expect(call.tool)
+
+    async def close(self) -> None:
+        """End them, the last one first."""
+        for one in reversed(self._members):
+            await one.close()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from handaxe import __version__
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.mcp_approval import Sorted, sort_servers
 from handaxe.contract.decision import Allow, PermissionRequest
@@ -141,6 +142,7 @@ class McpCompanion(Companion):
             "CLAUDE_CODE_SESSION_ID": around.session_id,
         }
         surrounding = Surrounding(
+            version=__version__,
             processes=LocalProcesses(),
             cwd=root,
             env=env,

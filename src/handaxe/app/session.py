@@ -12,7 +12,7 @@ from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.change_record import ChangeRecord
-from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.companions import Companion, Companions, Surroundings
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
@@ -99,7 +99,7 @@ class Session:
         history = read_history(directory / LOG_NAME) if session_id else History()
         self._record = Record(directory / LOG_NAME, self._opening)
         emit = self._record.emit
-        self._is_open = self._is_closed = False
+        self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token = new_session_id()[:12]
         self._calls_made = 0
@@ -153,9 +153,8 @@ class Session:
             emit=emit,
         )
         self._mcp = McpCompanion(around, mcp_servers, is_strict=strict_mcp)
-        self._companions = (*_companions(around), self._mcp)
-        for companion in self._companions:
-            offers.update(companion.offers)
+        self._companions = Companions(*_companions(around), self._mcp)
+        offers.update(self._companions.offers)
         rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
         self._live = LiveSettings(
             self._configuration,
@@ -224,11 +223,11 @@ class Session:
             *rule_doubts(book, lambda: [tool.name for tool in self.catalog.offered()]),
             *self._hooks.problems,
             *self._repaired,
-            *(told for companion in self._companions for told in companion.warnings),
+            *self._companions.warnings,
         )
 
     async def __aenter__(self) -> Self:
-        self._open()
+        self._companions.open(self.catalog)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -242,8 +241,7 @@ class Session:
         if self._pipeline.cancel():
             # The cancelled calls write their results as soon as they get their turn.
             await asyncio.sleep(0)
-        for companion in reversed(self._companions):
-            await companion.close()
+        await self._companions.close()
         await self._hooks.end(self._collaborators)
         if self._record.is_started:
             self._record.emit(SessionClosed())
@@ -376,23 +374,12 @@ class Session:
         self._calls_made += 1
         return f"call_{self._token}_{self._calls_made}"
 
-    def _open(self) -> None:
-        self._is_open = True
-        for companion in self._companions:
-            companion.open(self.catalog)
-
     async def _ready(self, *calls: ToolCall) -> None:
         """Take in what changed since the last call, and what is still on its way."""
-        if not self._is_open:
-            self._open()
         if self._live.follow():
-            for companion in self._companions:
-                companion.follow()
+            self._companions.follow()
         self._hooks.follow()
-        for call in calls:
-            if call.tool.startswith("mcp__") and not self.catalog.has(call.tool):
-                for companion in self._companions:
-                    await companion.expect(call.tool)
+        await self._companions.expect(calls, self.catalog)
 
     def _opening(self) -> SessionStarted:
         return SessionStarted(

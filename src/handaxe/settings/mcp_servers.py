@@ -211,11 +211,11 @@ class _Reader:
         missing: dict[str, None] = {}
 
         def value_of(found: re.Match[str]) -> str:
-            value = self._environment.get(found[1], found[2])
-            if value is None:
+            value = self._environment.get(found[1])
+            if value is None and found.lastindex == 1:
                 missing[found[1]] = None
                 return found[0]
-            return value
+            return found[2] if value is None else value
 
         def fill(value: Any) -> Any:  # noqa: ANN401 - any JSON value
             if isinstance(value, str):

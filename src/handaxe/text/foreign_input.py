@@ -23,6 +23,13 @@ _MAX_PROBLEMS = 50
 _JOINED = ("anyOf", "oneOf", "allOf")
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}(?:\.0+)?\s*")
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*")
+_KINDS: dict[type[Any], str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+}
 _WORDS = {"true": True, "false": False}
 
 
@@ -105,8 +112,8 @@ def _mended(values: dict[str, Any], error: Any) -> str | None:  # noqa: ANN401 -
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = meant
-    name = {bool: "boolean", int: "integer", float: "number", list: "array"}.get(type(meant))
-    return f"{_dotted(path)}: read {name or 'object'} sent as text"
+    name = next(name for kind, name in _KINDS.items() if isinstance(meant, kind))
+    return f"{_dotted(path)}: read {name} sent as text"
 
 
 def _meant(text: str, wanted: set[str]) -> object:

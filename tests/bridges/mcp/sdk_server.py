@@ -4,7 +4,7 @@ import asyncio
 import sys
 from typing import Any
 
-from mcp.server.mcpserver import Context, MCPServer, Image
+from mcp.server.mcpserver import Context, MCPServer
 from pydantic import BaseModel
 
 server = MCPServer("official", instructions="Use echo.")

@@ -328,8 +328,7 @@ async def test_roots_are_given_and_told_again_when_they_change(bench, tmp_path):
         await session.call("mcp__a__echo", text="x")
         assert json.loads((await session.call("mcp__a__roots")).text) == [f"file://{bench.root}"]
         session.workdir.roots = (*session.workdir.roots, str(more))
-        for companion in session._companions:
-            companion.follow()
+        session._companions.follow()
         for _ in range(100):
             roots = json.loads((await session.call("mcp__a__roots")).text)
             if len(roots) == 2:

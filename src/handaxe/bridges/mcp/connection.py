@@ -8,16 +8,15 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import mcp_types
-from mcp.client.session import ClientRequestContext, ClientSession
+from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.shared.exceptions import MCPError
 from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 from pydantic import FileUrl
 
-from handaxe import __version__
 from handaxe.bridges.mcp.http import remote_streams
 from handaxe.bridges.mcp.stdio import child_streams
 from handaxe.bridges.mcp.surrounding import Surrounding
@@ -64,11 +63,8 @@ class Connection:
                     await _negotiate(session)
                     await ready(session)
                 await self._over.wait()
-        except TimeoutError:
-            self._is_late = True
-            self.why = f"it did not answer within {start_s:g} s"
         except Exception as error:  # noqa: BLE001 - whatever a server does stays its own affair
-            self._explain(error)
+            self._explain(error, start_s)
         finally:
             self.ended.set()
 
@@ -93,8 +89,8 @@ class Connection:
             writing,
             list_roots_callback=self._roots,
             elicitation_callback=self._elicited if self._around.elicit() else None,
-            message_handler=self._heard,
-            client_info=mcp_types.Implementation(name="handaxe", version=__version__),
+            message_handler=self._message,
+            client_info=mcp_types.Implementation(name="handaxe", version=self._around.version),
         )
 
     @contextlib.asynccontextmanager
@@ -133,24 +129,36 @@ class Connection:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.shield(stopping)
 
-    def _explain(self, error: BaseException) -> None:
+    async def _message(self, message: IncomingMessage) -> None:
+        await self._heard(message)
+
+    def _explain(self, error: Exception, start_s: float) -> None:
         """Remember an exception as a person reads it; groups by what is in them."""
         _log.debug("%s failed", self._definition.name, exc_info=error)
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        self.why = without_hidden(str(error), 500) or type(error).__name__
+        while isinstance(error, ExceptionGroup):
+            error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+        self._is_late = isinstance(error, TimeoutError)
         self.is_unreachable = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        if self._is_late:
+            self.why = f"it did not answer within {start_s:g} s"
+        else:
+            self.why = without_hidden(str(error), 500) or type(error).__name__
 
     def _refused(self, status: int) -> None:
         self.wants_login = self.wants_login or status != 404
         self.is_forgotten = self.is_forgotten or status == 404
 
-    async def _roots(self, _context: ClientRequestContext) -> mcp_types.ListRootsResult:
+    async def _roots(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK names it
+    ) -> mcp_types.ListRootsResult:
         urls = [FileUrl(f"file://{_quoted(path)}") for path in self._around.roots()]
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=url) for url in urls])
 
     async def _elicited(
-        self, _context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK names it
+        params: mcp_types.ElicitRequestParams,
     ) -> mcp_types.ElicitResult:
         elicit = self._around.elicit()
         form: dict[str, Any] | None = None

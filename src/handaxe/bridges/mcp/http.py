@@ -25,7 +25,6 @@ async def remote_streams(
     config: RemoteConfig, refused: Callable[[int], None]
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """The two streams of a remote server; `refused` is told when it does not know who we are."""
-    timeout = httpx2.Timeout(CONNECT_S, read=QUIET_S)
 
     async def look(response: httpx2.Response) -> None:
         is_known = "mcp-session-id" in response.request.headers
@@ -36,26 +35,24 @@ async def remote_streams(
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _Bounded(response.stream)
 
-    def client(**more: Any) -> httpx2.AsyncClient:  # noqa: ANN401 - what the SDK's factory passes
+    def client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            **{"headers": config.headers, "timeout": timeout, **more},
+            headers=headers or config.headers,
+            timeout=timeout or httpx2.Timeout(CONNECT_S, read=QUIET_S),
+            auth=auth,
             event_hooks={"response": [look]},
         )
 
     if config.kind == "sse":
-
-        def factory(
-            headers: dict[str, str] | None = None,
-            timeout: httpx2.Timeout | None = None,
-            auth: httpx2.Auth | None = None,
-        ) -> httpx2.AsyncClient:
-            return client(headers=headers, timeout=timeout, auth=auth)
-
         async with sse_client(
             config.url,
             headers=dict(config.headers),
             sse_read_timeout=QUIET_S,
-            httpx_client_factory=factory,
+            httpx_client_factory=client,
         ) as streams:
             yield streams
         return

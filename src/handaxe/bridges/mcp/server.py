@@ -103,6 +103,8 @@ class Server:
                 # Still connecting, or slow to let go: its program is ended all the same.
                 self._keeper.cancel()
                 await asyncio.wait([self._keeper])
+        self.session = None
+        self._news.set()
 
     async def reconnect(self) -> None:
         """A new connection in place of the one there is; waits until it stands or fails."""
@@ -112,7 +114,7 @@ class Server:
         if self._connection is not None:
             self._connection.end()
         self._wanted.set()
-        while self._attempts == before or self.status == "pending":
+        while not self._is_closing and (self._attempts == before or self.status == "pending"):
             await self._next_news()
 
     async def settled(self) -> None:
@@ -301,7 +303,8 @@ class Server:
         news.set()
 
     async def _next_news(self) -> None:
-        await self._news.wait()
+        if not self._is_closing:
+            await self._news.wait()
 
     async def _on_message(self, message: object) -> None:
         await self._heard(self, message)

@@ -26,6 +26,7 @@ from handaxe.text.visible import without_hidden
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
+    from mcp_types import Prompt
 
 MAX_PAGES = 200
 MAX_LISTED = 10_000
@@ -116,7 +117,7 @@ class ConnectedServers(McpServers):
     async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
         """What servers hand out."""
         if server is not None:
-            return await self._resources(self._find(server))
+            return tuple(await self._resources(self._find(server)))
         await self.settled()
         found: list[McpResource] = []
         for one in self._servers.values():
@@ -141,18 +142,7 @@ class ConnectedServers(McpServers):
             session = server.session
             if session is None or not _can(session, "prompts"):
                 continue
-            listed = await self._listed(server, "prompts")
-            for prompt in listed:
-                arguments = prompt.arguments or []
-                found.append(
-                    McpPrompt(
-                        name=full_name(server.name, prompt.name),
-                        server=server.name,
-                        description=without_hidden(prompt.description or "", MAX_DOC_CHARS),
-                        arguments=tuple(a.name for a in arguments),
-                        required=tuple(a.name for a in arguments if a.required),
-                    )
-                )
+            found += [_prompt(server.name, one) for one in await self._listed(server, "prompts")]
         return tuple(sorted(found, key=lambda prompt: prompt.name))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
@@ -191,9 +181,9 @@ class ConnectedServers(McpServers):
         from handaxe.bridges.mcp.results import tool_result
 
         async def request(session: "ClientSession", alive: Callable[[], None]) -> CallToolResult:
-            async def progressed(done: float, total: float | None, message: str | None) -> None:
+            async def progressed(progress: float, total: float | None, message: str | None) -> None:
                 alive()
-                count = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+                count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
                 report(f"{count} {message}" if message else count)
 
             return await session.send_request(
@@ -333,6 +323,17 @@ class ConnectedServers(McpServers):
 
 def _can(session: "ClientSession", what: str) -> bool:
     return getattr(session.server_capabilities, what, None) is not None
+
+
+def _prompt(server: str, prompt: "Prompt") -> McpPrompt:
+    arguments = prompt.arguments or []
+    return McpPrompt(
+        name=full_name(server, prompt.name),
+        server=server,
+        description=without_hidden(prompt.description or "", MAX_DOC_CHARS),
+        arguments=tuple(argument.name for argument in arguments),
+        required=tuple(argument.name for argument in arguments if argument.required),
+    )
 
 
 async def _pages(session: "ClientSession", what: str) -> list[Any]:

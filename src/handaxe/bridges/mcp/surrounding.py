@@ -14,6 +14,8 @@ Elicit = Callable[[str, str, dict[str, Any] | None], Awaitable[dict[str, Any] | 
 class Surrounding(msgspec.Struct, frozen=True, kw_only=True):
     """Where servers run and what they may ask for."""
 
+    version: str
+    """Ours, as servers are told."""
     processes: Processes
     cwd: str
     env: Mapping[str, str]

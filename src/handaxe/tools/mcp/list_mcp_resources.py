@@ -37,7 +37,7 @@ class ListMcpResources(Tool[ListMcpResourcesArgs]):
         if len(found) > _SHOWN:
             lines.append(f"... and {len(found) - _SHOWN} more; name a `server` to see fewer.")
         text = "\n".join(lines) or "No server offers a resource. Servers may still offer tools."
-        return ToolResult(text, data={"resources": found})
+        return ToolResult(text, data={"resources": list(found)})
 
     def title(self, partial_input: dict[str, Any]) -> str:
         server = partial_input.get("server")

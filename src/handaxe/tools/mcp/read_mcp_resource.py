@@ -33,7 +33,7 @@ class ReadMcpResource(Tool[ReadMcpResourceArgs]):
     async def call(self, args: ReadMcpResourceArgs, ctx: ToolContext) -> ToolResult:
         parts = await ctx[McpServers].read(args.server, args.uri, ctx.call_id)
         text = "\n\n".join(_shown(part, is_only=len(parts) == 1) for part in parts)
-        return ToolResult(text or "(the resource is empty)", data={"contents": parts})
+        return ToolResult(text or "(the resource is empty)", data={"contents": list(parts)})
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"ReadMcpResource({partial_input.get('uri', '')})"
