@@ -28,7 +28,7 @@ from handaxe.contract.events import (
     SessionClosed,
     SessionStarted,
 )
-from handaxe.contract.faults import Cancelled, SetupError
+from handaxe.contract.faults import Cancelled, SetupError, UnknownTool
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.mcp_servers import McpServers
@@ -358,7 +358,7 @@ class Session:
         try:
             tool, _ = self.catalog.find(result.tool)
             return tool.show(read_input(tool.args_type, call_input)[0], result)
-        except InputProblems:
+        except (InputProblems, UnknownTool):
             return None
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

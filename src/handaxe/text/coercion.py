@@ -49,13 +49,9 @@ class InputProblems(Exception):
 
 
 def read_input(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
-    """The typed input, and one note for everything that had to be read leniently.
-
-    Raises:
-        InputProblems: with all that is wrong.
-    """
+    """The typed input, and notes on what was read leniently; `InputProblems` if that fails."""
     if isinstance(args_type, InputShape):
-        return cast("tuple[Args, list[str]]", args_type.read(raw))
+        return cast("Any", args_type.read(raw))
     is_closed = _CLOSED.get(args_type)
     if is_closed is None:
         is_closed = _is_closed(args_type)

@@ -434,3 +434,31 @@ async def test_a_hundred_calls_at_once_all_get_their_own_answer(bench):
         calls = [("mcp__a__echo", {"text": str(n)}) for n in range(100)]
         results = await session.call_many(calls)
         assert [result.text for result in results] == [str(n) for n in range(100)]
+
+
+async def test_a_hook_may_be_a_tool_of_a_server(bench):
+    (bench.root / "x.txt").write_text("here")
+    hook = {
+        "type": "mcp_tool",
+        "server": "a",
+        "tool": "echo",
+        "input": {"text": '{"decision": "block", "reason": "not ${tool_input.file_path}"}'},
+    }
+    wrong = {"type": "mcp_tool", "server": "gone", "tool": "echo"}
+    hooks = {"PreToolUse": [{"matcher": "Read", "hooks": [hook, wrong]}]}
+    async with bench.session({"a": thin()}, hooks=hooks) as session:
+        blocked = await session.call("Read", file_path="x.txt")
+        assert blocked.code in {"hook.blocked", "permission.denied"}
+        assert f"not {bench.root}/x.txt" in blocked.text
+        assert (await session.call("Glob", pattern="*")).ok
+
+
+async def test_one_odd_tool_does_not_cost_the_others(bench):
+    async with bench.session({"a": thin("odd")}) as session:
+        await session.mcp.settled()
+        (status,) = session.mcp.status()
+        assert status.status == "connected"
+        names = {tool.name for tool in status.tools}
+        assert {"good", "no_type", "empty", "extra"} <= names
+        assert not names & {"no_schema", "number", "endless", ""}
+        assert (await session.call("mcp__a__good")).text == "good"

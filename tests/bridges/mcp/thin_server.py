@@ -70,6 +70,24 @@ STATE = {"cancelled": [], "changed": 0, "roots": None}
 
 
 def listed():
+    if "odd" in TROUBLE:
+        return [
+            tool("good"),
+            tool("no_type", inputSchema={"properties": {"a": {}}}),
+            tool("empty", inputSchema={}),
+            tool("no_schema", inputSchema=None),
+            tool("number", inputSchema=5),
+            {"name": "bare"},
+            {"description": "no name"},
+            tool("", description=None),
+            tool("extra", unknown={"x": 1}, annotations={"readOnlyHint": "yes"}, title=7),
+            tool("good", description="A second one."),
+            tool(
+                "endless",
+                inputSchema={"type": "object", "properties": {"x": {"description": "y" * 300_000}}},
+            ),
+            "nonsense",
+        ]
     if "many" in TROUBLE:
         return [tool(f"tool_{n:03}") for n in range(300)]
     if STATE["changed"]:

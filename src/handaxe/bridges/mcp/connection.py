@@ -14,10 +14,12 @@ import httpx2
 import mcp_types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 from pydantic import FileUrl
 
 from handaxe.bridges.mcp.http import remote_streams
+from handaxe.bridges.mcp.listing import WireSession
 from handaxe.bridges.mcp.stdio import child_streams
 from handaxe.bridges.mcp.surrounding import Surrounding
 from handaxe.contract.ports.processes import Child, ChildProgram
@@ -53,7 +55,7 @@ class Connection:
         self.is_unreachable = False
         """Whether the last thing that went wrong is that nobody was there."""
 
-    async def run(self, start_s: float, ready: Callable[[ClientSession], Awaitable[None]]) -> None:
+    async def run(self, start_s: float, ready: Callable[[WireSession], Awaitable[None]]) -> None:
         """Connect within `start_s`, say so, and stay until it is over."""
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -83,10 +85,9 @@ class Connection:
         words = self._child.last_words(LAST_WORDS_CHARS) if self._child is not None else ""
         return f"{told}; it said last:\n{words}" if words else told
 
-    def _session(self, reading: Any, writing: Any) -> ClientSession:  # noqa: ANN401 - SDK streams
-        return ClientSession(
-            reading,
-            writing,
+    def _session(self, reading: Any, writing: Any) -> WireSession:  # noqa: ANN401 - SDK streams
+        return WireSession(
+            JSONRPCDispatcher[Any](reading, writing),
             list_roots_callback=self._roots,
             elicitation_callback=self._elicited if self._around.elicit() else None,
             message_handler=self._message,

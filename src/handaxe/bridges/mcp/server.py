@@ -23,12 +23,11 @@ from handaxe.contract.ports.mcp_servers import ServerStatus
 from handaxe.settings.mcp_servers import ServerDefinition, StdioConfig
 
 if TYPE_CHECKING:
-    from mcp.client.session import ClientSession
-
     from handaxe.bridges.mcp.connection import Connection
+    from handaxe.bridges.mcp.listing import WireSession
 
 R = TypeVar("R")
-Request = Callable[["ClientSession", Callable[[], None]], Awaitable[R]]
+Request = Callable[["WireSession", Callable[[], None]], Awaitable[R]]
 """Asks a session; the second argument is called when there is a sign of life."""
 
 MAX_TRIES = 5
@@ -59,7 +58,7 @@ class Server:
         around: Surrounding,
         limits: Limits,
         *,
-        opened: Callable[["Server", "ClientSession"], Awaitable[None]],
+        opened: Callable[["Server", "WireSession"], Awaitable[None]],
         heard: Callable[["Server", object], Awaitable[None]],
         changed: Callable[["Server"], None],
     ) -> None:
@@ -67,7 +66,7 @@ class Server:
         self.name = definition.name
         self.status: ServerStatus = "pending"
         self.error: str | None = None
-        self.session: ClientSession | None = None
+        self.session: WireSession | None = None
         self._around = around
         self._limits = limits
         self._opened = opened
@@ -142,7 +141,7 @@ class Server:
         if self._connection is not None:
             self._connection.end()
 
-    async def _live(self) -> "ClientSession":
+    async def _live(self) -> "WireSession":
         if self.session is not None:
             return self.session
         if self.status in {"failed", "needs-auth"} and time.monotonic() - self._failed_at < FRESH_S:
@@ -162,7 +161,7 @@ class Server:
         return self.session
 
     async def _answered(
-        self, session: "ClientSession", request: Request[R], timeout_s: float | None
+        self, session: "WireSession", request: Request[R], timeout_s: float | None
     ) -> R:
         total_s = timeout_s or self.definition.timeout_s or self._limits.call_s
         is_program = isinstance(self.definition.config, StdioConfig)
@@ -269,7 +268,7 @@ class Server:
         self._connection = connection
         stood = False
 
-        async def ready(session: "ClientSession") -> None:
+        async def ready(session: "WireSession") -> None:
             nonlocal stood
             await self._opened(self, session)
             stood = self._has_stood = True

@@ -25,11 +25,7 @@ from handaxe.text.foreign_input import MAX_DOC_CHARS
 from handaxe.text.visible import without_hidden
 
 if TYPE_CHECKING:
-    from mcp.client.session import ClientSession
-    from mcp_types import Prompt
-
-MAX_PAGES = 200
-MAX_LISTED = 10_000
+    from handaxe.bridges.mcp.listing import Entry, Listed, WireSession
 
 _log = logging.getLogger("handaxe.mcp")
 
@@ -137,12 +133,15 @@ class ConnectedServers(McpServers):
 
     async def prompts(self) -> tuple[McpPrompt, ...]:
         """Every prompt on offer."""
+        from handaxe.bridges.mcp.listing import prompt_of
+
         found: list[McpPrompt] = []
         for server in self._servers.values():
-            session = server.session
-            if session is None or not _can(session, "prompts"):
+            if server.session is None:
                 continue
-            found += [_prompt(server.name, one) for one in await self._listed(server, "prompts")]
+            for entry in await self._listed(server, "prompts"):
+                name = full_name(server.name, entry["name"])
+                found.append(prompt_of(server.name, name, entry))
         return tuple(sorted(found, key=lambda prompt: prompt.name))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
@@ -150,8 +149,8 @@ class ConnectedServers(McpServers):
         owner = self.server_of(name)
         server = self._find(owner or name)
         for prompt in await self._listed(server, "prompts"):
-            if full_name(server.name, prompt.name) == name:
-                remote = prompt.name
+            if full_name(server.name, prompt["name"]) == name:
+                remote = prompt["name"]
                 break
         else:
             raise ServerRefused(server.name, f"it has no prompt {name!r}")
@@ -159,6 +158,10 @@ class ConnectedServers(McpServers):
         from handaxe.bridges.mcp.results import prompt_text
 
         return prompt_text(answer, server.name, self._keep(name))
+
+    async def call_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
+        """Run a server's tool by its own name."""
+        return await self.call(self._find(server), tool, arguments, f"hook_{tool}", lambda _: None)
 
     async def reconnect(self, server: str) -> None:
         """A new connection in place of the one there is."""
@@ -180,7 +183,7 @@ class ConnectedServers(McpServers):
 
         from handaxe.bridges.mcp.results import tool_result
 
-        async def request(session: "ClientSession", alive: Callable[[], None]) -> CallToolResult:
+        async def request(session: "WireSession", alive: Callable[[], None]) -> CallToolResult:
             async def progressed(progress: float, total: float | None, message: str | None) -> None:
                 alive()
                 count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
@@ -211,10 +214,9 @@ class ConnectedServers(McpServers):
     def _keep(self, call_id: str) -> Callable[[bytes, str], str]:
         return lambda content, suffix: self._results.keep_bytes(call_id, content, suffix)
 
-    async def _opened(self, server: Server, session: "ClientSession") -> None:
+    async def _opened(self, server: Server, session: "WireSession") -> None:
         """A connection stands: take over what the server offers."""
-        if _can(session, "tools"):
-            self._take_tools(server, await _pages(session, "tools"))
+        self._take_tools(server, await session.listed("tools"))
 
     async def _heard(self, server: Server, message: object) -> None:
         from mcp_types import ToolListChangedNotification
@@ -226,7 +228,7 @@ class ConnectedServers(McpServers):
         """Ask for the tools again; what cannot be had leaves the old ones in place."""
         try:
             listed = await server.ask(
-                lambda session, _: _pages(session, "tools"), timeout_s=self._limits.start_s
+                lambda session, _: session.listed("tools"), timeout_s=self._limits.start_s
             )
         except ToolFault as fault:
             _log.debug("the tools of %s stay as they were", server.name, exc_info=fault)
@@ -245,10 +247,9 @@ class ConnectedServers(McpServers):
 
         self._refreshing[key] = asyncio.create_task(do())
 
-    def _take_tools(self, server: Server, listed: list[Any]) -> None:
-        plain = [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in listed]
+    def _take_tools(self, server: Server, listed: "list[Entry]") -> None:
         # A name that comes twice means the first one.
-        by_name = {definition["name"]: definition for definition in reversed(plain)}
+        by_name = {definition["name"]: definition for definition in reversed(listed)}
         names = self._names.names(server.name, by_name)
 
         async def send(
@@ -283,23 +284,14 @@ class ConnectedServers(McpServers):
         return self._used.get(tool.name, tool.fingerprint) != tool.fingerprint
 
     async def _resources(self, server: Server) -> list[McpResource]:
-        listed = await self._listed(server, "resources")
-        return [
-            McpResource(
-                uri=str(resource.uri),
-                name=without_hidden(resource.name, 200),
-                mime_type=resource.mime_type,
-                description=without_hidden(resource.description or "", MAX_DOC_CHARS) or None,
-                server=server.name,
-            )
-            for resource in listed
-        ]
+        from handaxe.bridges.mcp.listing import resource_of
 
-    async def _listed(self, server: Server, what: str) -> list[Any]:
-        async def request(session: "ClientSession", _: object) -> list[Any]:
-            return await _pages(session, what) if _can(session, what) else []
+        entries = await self._listed(server, "resources")
+        found = (resource_of(server.name, entry) for entry in entries)
+        return [resource for resource in found if resource is not None]
 
-        return await server.ask(request)
+    async def _listed(self, server: Server, what: "Listed") -> "list[Entry]":
+        return await server.ask(lambda session, _: session.listed(what))
 
     def _status(self, server: Server) -> McpServer:
         session = server.session
@@ -321,38 +313,7 @@ class ConnectedServers(McpServers):
         self._changed(self._status(server))
 
 
-def _can(session: "ClientSession", what: str) -> bool:
-    return getattr(session.server_capabilities, what, None) is not None
-
-
-def _prompt(server: str, prompt: "Prompt") -> McpPrompt:
-    arguments = prompt.arguments or []
-    return McpPrompt(
-        name=full_name(server, prompt.name),
-        server=server,
-        description=without_hidden(prompt.description or "", MAX_DOC_CHARS),
-        arguments=tuple(argument.name for argument in arguments),
-        required=tuple(argument.name for argument in arguments if argument.required),
-    )
-
-
-async def _pages(session: "ClientSession", what: str) -> list[Any]:
-    """All pages of a list, as far as anybody could want them."""
-    from mcp_types import PaginatedRequestParams
-
-    ask = getattr(session, f"list_{what}")
-    found: list[Any] = []
-    cursor: str | None = None
-    for _ in range(MAX_PAGES):
-        page = await ask(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        found += getattr(page, what)
-        cursor = page.next_cursor
-        if not cursor or len(found) >= MAX_LISTED:
-            break
-    return found[:MAX_LISTED]
-
-
-async def _tell_roots(session: "ClientSession") -> None:
+async def _tell_roots(session: "WireSession") -> None:
     from mcp_types import RootsListChangedNotification
 
     await session.send_notification(RootsListChangedNotification())

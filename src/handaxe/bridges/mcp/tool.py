@@ -106,7 +106,8 @@ def remote_tool(
     given = definition.get("annotations")
     listed = cast("dict[str, Any]", given if isinstance(given, dict) else {})
     annotations = {key: value for key, value in listed.items() if isinstance(value, bool)}
-    meta = cast("dict[str, Any]", definition.get("_meta") or {})
+    given = definition.get("_meta")
+    meta = cast("dict[str, Any]", given if isinstance(given, dict) else {})
     shape = ForeignInput(cast("dict[str, Any]", schema))
     description = without_hidden(str(definition.get("description") or ""), MAX_DOC_CHARS)
     if shape.remark:

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from handaxe.contract.result import ToolResult
+
 ServerStatus = Literal["connected", "failed", "needs-auth", "pending", "disabled"]
 
 
@@ -86,6 +88,10 @@ class McpServers(ABC):
     @abstractmethod
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
         """A prompt filled in, as one text."""
+
+    @abstractmethod
+    async def call_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
+        """Run a server's tool by its own name, past the pipeline: for hooks that name it."""
 
     @abstractmethod
     async def reconnect(self, server: str) -> None:
