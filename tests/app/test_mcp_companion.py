@@ -214,3 +214,18 @@ async def test_changes_of_servers_are_events(project):
         await asyncio.sleep(0)
     (event,) = [event for event in events if isinstance(event, McpServerChanged)]
     assert (event.server, event.status) == ("a", "failed")
+
+
+async def test_without_the_sdk_a_server_says_what_to_install(project):
+    code = (
+        "import asyncio, sys, handaxe\n"
+        "sys.modules['mcp'] = None\n"
+        "async def main():\n"
+        f"    async with handaxe.Session({str(project)!r}, mcp_servers={{'a': {{'command': 'true'}}}}) as s:\n"
+        "        print((await s.call('ListMcpResources', server='a')).text)\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+    )
+    assert b"pip install 'handaxe[mcp]'" in (await process.communicate())[0]

@@ -80,7 +80,7 @@ async def test_a_remote_tool_is_called_like_any_other(bench):
         assert result.notes == ("times: read integer sent as text",)
         assert "mcp__a__echo" in [tool["name"] for tool in session.tools("anthropic")]
         connected = [event for event in bench.events if isinstance(event, McpServerChanged)]
-        assert [(event.status, event.tools) for event in connected] == [("connected", 23)]
+        assert [(event.status, event.tools) for event in connected] == [("connected", 25)]
 
 
 async def test_opening_a_session_waits_for_no_server(bench):
@@ -175,7 +175,7 @@ async def test_servers_come_and_go_behind_an_unchanged_prefix(bench):
         assert json.dumps(after[: len(before)]) == json.dumps(before)
         names = [tool["name"] for tool in after[len(before) :]]
         assert names == sorted(names)
-        assert len(names) == 23 + 300
+        assert len(names) == 25 + 300
         session.catalog.replace_external("mcp:a", [])
         assert json.dumps(session.tools()[: len(before)]) == json.dumps(before)
 
@@ -462,3 +462,22 @@ async def test_one_odd_tool_does_not_cost_the_others(bench):
         assert {"good", "no_type", "empty", "extra"} <= names
         assert not names & {"no_schema", "number", "endless", ""}
         assert (await session.call("mcp__a__good")).text == "good"
+
+
+async def test_a_server_that_stops_listening_holds_nobody_up(bench):
+    async with bench.session({"a": thin("asleep", timeout=1000), "b": thin()}) as session:
+        await session.mcp.settled()
+        big = {"text": "x" * 5_000_000}
+        results = await session.call_many([("mcp__a__echo", big), ("mcp__b__echo", {"text": "b"})])
+        assert [result.code for result in results] == ["mcp.timed_out", None]
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+
+
+async def test_a_flood_of_news_is_looked_into_a_few_times_only(bench):
+    async with bench.session({"a": thin()}) as session:
+        await session.mcp.settled()
+        await session.call("mcp__a__shout")
+        await asyncio.sleep(0.5)
+        assert int((await session.call("mcp__a__asked")).text) < 10
+        assert (await session.call("mcp__a__echo", text="calm")).text == "calm"

@@ -1,11 +1,13 @@
 """Servers on the official SDK and the reference server, over every transport."""
 
 import asyncio
+import http.server
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -224,3 +226,64 @@ async def test_the_reference_filesystem_server(tmp_path, reference_server):
         outside = await session.call("mcp__a__read_text_file", path="/etc/hostname")
         assert outside.code == "mcp.tool_failed"
         assert len(session.mcp.status()[0].tools) > 10
+
+
+class Rude(http.server.BaseHTTPRequestHandler):
+    """Answers every request with one status, or never."""
+
+    status = 401
+
+    def do_POST(self) -> None:
+        if self.status == 0:
+            self.server.hung.wait(30)
+            return
+        self.send_response(self.status)
+        self.end_headers()
+
+    do_GET = do_DELETE = do_POST  # noqa: N815 - what the base class calls
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def rude(request) -> Iterator[str]:
+    handler = type("Handler", (Rude,), {"status": request.param})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.hung = threading.Event()
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/mcp?key=secret"
+    server.hung.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("rude", [401, 403], indirect=True)
+async def test_a_server_that_wants_a_login_says_so(tmp_path, rude):
+    async with session_with(tmp_path, {"a": {"type": "http", "url": rude}}) as session:
+        await session.mcp.settled()
+        (status,) = session.mcp.status()
+        assert status.status == "needs-auth"
+        assert "secret" not in status.error
+
+
+@pytest.mark.parametrize("rude", [500, 302], indirect=True)
+async def test_an_address_that_is_no_server_is_a_failed_one(tmp_path, rude):
+    async with session_with(tmp_path, {"a": {"type": "http", "url": rude}}) as session:
+        await session.mcp.settled()
+        (status,) = session.mcp.status()
+        assert status.status == "failed"
+        assert "secret" not in status.error
+
+
+@pytest.mark.parametrize("rude", [0], indirect=True)
+async def test_an_address_that_never_answers_holds_up_neither_start_nor_end(
+    tmp_path, rude, monkeypatch
+):
+    monkeypatch.setenv("MCP_TIMEOUT", "500")
+    async with session_with(tmp_path, {"a": {"type": "http", "url": rude}}) as session:
+        await session.mcp.settled()
+        assert "did not answer within 0.5 s" in session.mcp.status()[0].error
+        began = time.monotonic()
+    assert time.monotonic() - began < 5

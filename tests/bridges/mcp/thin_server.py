@@ -53,6 +53,8 @@ TOOLS = [
     tool("rpc_error"),
     tool("change"),
     tool("flood"),
+    tool("shout"),
+    tool("asked"),
     tool("big", _meta={"anthropic/maxResultSizeChars": 200_000, "anthropic/alwaysLoad": True}),
     tool(
         "either",
@@ -66,7 +68,7 @@ TOOLS = [
     ),
 ]
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-STATE = {"cancelled": [], "changed": 0, "roots": None}
+STATE = {"cancelled": [], "changed": 0, "roots": None, "listed": 0}
 
 
 def listed():
@@ -165,6 +167,12 @@ def call(request_id, params):
         STATE["changed"] += 1
         send({"method": "notifications/tools/list_changed"})
         return text("changed")
+    elif name == "shout":
+        for _ in range(500):
+            send({"method": "notifications/tools/list_changed"})
+        return text("shouted")
+    elif name == "asked":
+        return text(str(STATE["listed"]))
     elif name == "flood":
         for n in range(20_000):
             sys.stdout.write(f"stray line {n}\n")
@@ -184,6 +192,7 @@ def answer(message):
             "instructions": "Be\u200b nice.\x1b[31m" + "x" * 5000,
         }
     if method == "tools/list":
+        STATE["listed"] += 1
         if STATE["changed"] > 1:
             raise ValueError("not now")
         return {"tools": listed()}
@@ -255,6 +264,9 @@ def main():
         print("{not json")
     for line in sys.stdin:
         message = json.loads(line)
+        if "asleep" in TROUBLE and message.get("method") == "tools/list":
+            send({"id": message["id"], "result": {"tools": listed()}})
+            time.sleep(600)
         if message.get("method") == "notifications/cancelled":
             STATE["cancelled"].append(message["params"]["requestId"])
         elif message.get("method") in {

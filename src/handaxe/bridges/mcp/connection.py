@@ -29,6 +29,9 @@ from handaxe.text.visible import without_hidden
 LAST_WORDS_CHARS = 600
 
 _log = logging.getLogger("handaxe.mcp")
+# What the SDK has to say is for whoever asks for it, not for everybody's terminal.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class Connection:
@@ -143,7 +146,14 @@ class Connection:
         if self._is_late:
             self.why = f"it did not answer within {start_s:g} s"
         else:
-            self.why = without_hidden(str(error), 500) or type(error).__name__
+            self.why = self._safe(without_hidden(str(error), 500)) or type(error).__name__
+
+    def _safe(self, text: str) -> str:
+        """Without what an address may hold of secrets."""
+        config = self._definition.config
+        if isinstance(config, RemoteConfig):
+            text = text.replace(config.url, config.url.partition("?")[0])
+        return text
 
     def _refused(self, status: int) -> None:
         self.wants_login = self.wants_login or status != 404

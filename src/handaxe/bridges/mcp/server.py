@@ -5,9 +5,12 @@ pause, then waits until somebody needs the server.
 """
 
 import asyncio
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -38,6 +41,9 @@ SETTLED_S = 30.0
 """A connection that held so long starts counting anew."""
 FRESH_S = 1.0
 """A failure so young is not tried again for a call."""
+
+
+_SDK_PART = "handaxe.bridges.mcp.connection"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -259,7 +265,7 @@ class Server:
     async def _once(self) -> bool:
         """One connection from its beginning to its end; whether it ever stood."""
         try:
-            connection_type = await asyncio.to_thread(_load_sdk)
+            connection_type = await _load_sdk()
         except ImportError:
             self._attempts += 1
             self._fail("the MCP client is not installed: pip install 'handaxe[mcp]'")
@@ -313,8 +319,18 @@ class _NotSent(Exception):
     """The request never reached the server."""
 
 
-def _load_sdk() -> "type[Connection]":
-    """The part that needs the SDK; it takes a second to load, so not in the event loop."""
-    from handaxe.bridges.mcp.connection import Connection
+async def _load_sdk() -> "type[Connection]":
+    """The part that needs the SDK, loaded in a thread that nobody has to wait for at the end."""
+    if _SDK_PART not in sys.modules:
+        loop = asyncio.get_running_loop()
+        loaded: asyncio.Future[None] = loop.create_future()
 
-    return Connection
+        def load() -> None:
+            with suppress(ImportError):
+                import_module(_SDK_PART)
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(lambda: loaded.done() or loaded.set_result(None))
+
+        threading.Thread(target=load, name="handaxe mcp", daemon=True).start()
+        await loaded
+    return import_module(_SDK_PART).Connection

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from handaxe.bridges.mcp.names import NameBook, full_name
@@ -26,6 +27,9 @@ from handaxe.text.visible import without_hidden
 
 if TYPE_CHECKING:
     from handaxe.bridges.mcp.listing import Entry, Listed, WireSession
+
+REFRESH_PAUSE_S = 0.05
+"""News that come in one burst are looked into once."""
 
 _log = logging.getLogger("handaxe.mcp")
 
@@ -57,6 +61,7 @@ class ConnectedServers(McpServers):
         self._used: dict[str, str] = {}
         self._tools: dict[str, list[RemoteTool]] = {}
         self._told: dict[str, str] = {}
+        self._waiting: set[str] = set()
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._disabled: dict[str, Lost] = {}
         self._servers: dict[str, Server] = {}
@@ -201,8 +206,7 @@ class ConnectedServers(McpServers):
     def roots_changed(self) -> None:
         """Tell every server that the working directories are others now."""
         for server in self._servers.values():
-            if server.session is not None:
-                self._spawn(f"roots {server.name}", _tell_roots(server.session))
+            self._soon(f"roots {server.name}", partial(_tell_roots, server))
 
     def _find(self, name: str) -> Server:
         if name in self._disabled:
@@ -222,7 +226,7 @@ class ConnectedServers(McpServers):
         from mcp_types import ToolListChangedNotification
 
         if isinstance(message, ToolListChangedNotification):
-            self._spawn(f"tools {server.name}", self._refresh(server))
+            self._soon(f"tools {server.name}", lambda: self._refresh(server))
 
     async def _refresh(self, server: Server) -> None:
         """Ask for the tools again; what cannot be had leaves the old ones in place."""
@@ -236,14 +240,19 @@ class ConnectedServers(McpServers):
         self._take_tools(server, listed)
         self._tell(server)
 
-    def _spawn(self, key: str, work: Any) -> None:  # noqa: ANN401 - a coroutine
-        """Do something in the background; of the same thing once more at most."""
+    def _soon(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something in the background; what has not begun yet is not asked for twice."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
         earlier = self._refreshing.get(key)
 
         async def do() -> None:
+            await asyncio.sleep(REFRESH_PAUSE_S)
             if earlier is not None and not earlier.done():
                 await asyncio.wait([earlier])
-            await work
+            self._waiting.discard(key)
+            await work()
 
         self._refreshing[key] = asyncio.create_task(do())
 
@@ -313,7 +322,9 @@ class ConnectedServers(McpServers):
         self._changed(self._status(server))
 
 
-async def _tell_roots(session: "WireSession") -> None:
+async def _tell_roots(server: Server) -> None:
     from mcp_types import RootsListChangedNotification
 
-    await session.send_notification(RootsListChangedNotification())
+    # Who is not connected asks for the roots when it is.
+    if server.session is not None:
+        await server.session.send_notification(RootsListChangedNotification())

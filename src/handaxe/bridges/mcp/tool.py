@@ -30,7 +30,6 @@ class RemoteTool(Tool[Args]):
     """A tool that runs on a server."""
 
     name = "RemoteTool"
-    interrupt = "cancel"
     server: str
     remote_name: str
     fingerprint: str
@@ -115,6 +114,7 @@ def remote_tool(
     wanted_chars = meta.get("anthropic/maxResultSizeChars")
     if isinstance(wanted_chars, int) and not isinstance(wanted_chars, bool) and wanted_chars > 0:
         result_chars = min(wanted_chars, MAX_RESULT_CHARS)
+    effects = effects_of(annotations)
     members: dict[str, Any] = {
         "__module__": __name__,
         "__doc__": None,
@@ -126,7 +126,8 @@ def remote_tool(
         "annotations": annotations,
         "description": description or f"{definition['name']} of {server}.",
         "search_hint": without_hidden(str(definition.get("title") or ""), 100),
-        "effects": effects_of(annotations),
+        "effects": effects,
+        "interrupt": "cancel" if effects.is_read_only else "block",
         "max_result_chars": result_chars,
         "always_load": always_load or meta.get("anthropic/alwaysLoad") is True,
         "always_asks": meta.get("anthropic/requiresUserInteraction") is True,
