@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.text.coercion import InputProblems
+from handaxe.text.dialects import PROVIDERS, tool_schema
 from handaxe.text.foreign_input import ForeignInput
 
 json_values = st.recursive(
@@ -122,3 +123,55 @@ def test_no_schema_and_no_input_does_worse_than_a_refusal(schema, raw):
         foreign.read(raw)
     except InputProblems:
         return
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@given(schema=schemas)
+def test_every_schema_can_be_told_to_every_provider(provider, schema):
+    nested = {"type": "object", "properties": {"x": schema}, "$defs": {"A": schema}}
+    for given_schema in (schema, nested):
+        tool_schema("t", "d", ForeignInput(given_schema).schema, provider)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"$ref": "#/$defs/Missing"},
+        {"$ref": "#/definitions/Old"},
+        {"$ref": "#/properties/x"},
+        {"$ref": "#"},
+        {"$ref": "http://example.com/other.json"},
+        {"$ref": 5},
+        {"$ref": "#/$defs/Loop"},
+        {"type": ["string", 5]},
+        {"anyOf": []},
+        {"anyOf": {"type": "string"}},
+        {"properties": []},
+        {"items": [{"type": "string"}, {"type": "integer"}]},
+        {"enum": "abc"},
+        {"required": "abc", "properties": {"abc": True}},
+        {"additionalProperties": {"type": "string"}},
+        {"type": "object", "properties": {"a": True, "b": False}},
+        {"minimum": "low"},
+        {"not": {"type": "null"}},
+        {"if": {}, "then": {}, "else": {}},
+    ],
+)
+def test_odd_parts_of_schemas_can_be_told_to_every_provider(provider, part):
+    schema = {
+        "type": "object",
+        "properties": {"x": part, "y": {"type": "array", "items": part}},
+        "definitions": {"Old": {"type": "string"}},
+        "$defs": {"Loop": {"type": "object", "properties": {"again": {"$ref": "#/$defs/Loop"}}}},
+    }
+    tool_schema("t", "d", ForeignInput(schema).schema, provider)
+    tool_schema("t", "d", ForeignInput({**schema, **part}).schema, provider)
+
+
+def test_a_root_that_is_only_a_reference_is_written_out():
+    args = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    shape = ForeignInput({"$ref": "#/$defs/Args", "$defs": {"Args": args}})
+    assert shape.schema["properties"] == {"a": {"type": "integer"}}
+    assert shape.schema["required"] == ["a"]
+    assert shape.read({"a": "1"})[0] == {"a": 1}

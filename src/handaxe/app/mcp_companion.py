@@ -3,9 +3,10 @@
 import asyncio
 import os
 import re
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from handaxe import __version__
 from handaxe.app.companions import Companion, Surroundings
@@ -35,7 +36,7 @@ class McpCompanion(Companion):
     ) -> None:
         self._around = around
         configuration = around.configuration
-        self._variables = {**os.environ, **configuration.settings.env}
+        self._variables = ChainMap(configuration.settings.env, cast("dict[str, str]", os.environ))
         self._definitions = read_definitions(
             configuration.root,
             given=[given] if isinstance(given, str | Mapping) else given or (),

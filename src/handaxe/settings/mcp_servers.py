@@ -153,6 +153,7 @@ class _Reader:
     def load(self, path: str) -> dict[str, Any] | None:
         """A file's JSON object; None if there is no file, or no such object in it."""
         try:
+            os.stat(path)
             data = read_regular(os.path.realpath(path), max_bytes=MAX_BYTES)[0]
             value: object = msgspec.json.decode(data)
         except (FileNotFoundError, NotADirectoryError):

@@ -13,12 +13,11 @@ import msgspec
 
 from handaxe.contract.input_shape import InputShape
 from handaxe.text.coercion import InputProblems
-from handaxe.text.visible import without_hidden
-from handaxe.text.wellformed import MAX_DEPTH, flaws_of
+from handaxe.text.schema_repair import repaired, target_of
+from handaxe.text.wellformed import flaws_of
 
 Schema = dict[str, Any]
 
-MAX_DOC_CHARS = 2048
 _MAX_PROBLEMS = 50
 _JOINED = ("anyOf", "oneOf", "allOf")
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}(?:\.0+)?\s*")
@@ -153,44 +152,41 @@ def _dotted(path: list[str | int]) -> str:
 
 def _flattened(given: Schema) -> tuple[Schema, str]:
     """One object for alternatives at the root, and the sentence that says what was lost."""
-    schema = cast("Schema", _cleaned(given, MAX_DEPTH))
-    alternatives = [(word, schema.pop(word)) for word in _JOINED if word in schema]
+    schema = repaired(given)
+    if "$ref" in schema:
+        target = target_of(schema.pop("$ref"), schema) or {}
+        schema = {**target, **schema}
+    properties, required = _properties(schema), _required(schema)
     remark = ""
-    for word, options in alternatives:
-        listed = [cast("Schema", o) for o in options if isinstance(o, dict)] if options else []
+    for word in _JOINED:
+        options: object = schema.pop(word, None)
+        listed = [
+            cast("Schema", option)
+            for option in (cast("list[Any]", options) if isinstance(options, list) else ())
+            if isinstance(option, dict)
+        ]
         for option in listed:
-            for name, part in cast("Schema", option.get("properties") or {}).items():
-                schema.setdefault("properties", {}).setdefault(name, part)
-        wanted = [cast("list[str]", option.get("required") or []) for option in listed]
+            properties = {**_properties(option), **properties}
+        wanted = [_required(option) for option in listed]
         if word == "allOf":
-            every = [name for names in wanted for name in names]
-            schema["required"] = list(dict.fromkeys([*schema.get("required", []), *every]))
+            required += [name for names in wanted for name in names]
         elif any(wanted):
             choice = "; or ".join(", ".join(f"`{name}`" for name in names) for names in wanted)
             count = "exactly one" if word == "oneOf" else "at least one"
             remark += f" Give {count} of these sets of parameters: {choice}."
-    schema["type"] = "object"
-    if not isinstance(schema.get("properties"), dict):
-        schema["properties"] = {}
+    schema |= {"type": "object", "properties": properties}
+    schema.pop("required", None)
+    if required:
+        schema["required"] = list(dict.fromkeys(required))
     return schema, remark.strip()
 
 
-def _cleaned(node: Any, depth: int) -> Any:  # noqa: ANN401 - any part of a schema
-    """Without hidden characters and endless texts in what a model reads."""
-    if depth == 0:
-        return {} if isinstance(node, dict) else node
-    if isinstance(node, list):
-        return [_cleaned(item, depth - 1) for item in cast("list[Any]", node)]
-    if not isinstance(node, dict):
-        return node
-    clean: Schema = {}
-    for key, value in cast("Schema", node).items():
-        if key in {"$schema", "$id", "$comment", "title"} and isinstance(value, str):
-            continue
-        if key in {"default", "enum", "const", "examples"}:
-            clean[key] = value
-        elif key == "description" and isinstance(value, str):
-            clean[key] = without_hidden(value, MAX_DOC_CHARS)
-        else:
-            clean[key] = _cleaned(value, depth - 1)
-    return clean
+def _properties(schema: Schema) -> Schema:
+    found = schema.get("properties")
+    return cast("Schema", found) if isinstance(found, dict) else {}
+
+
+def _required(schema: Schema) -> list[str]:
+    found = schema.get("required")
+    names = cast("list[Any]", found) if isinstance(found, list) else []
+    return [name for name in names if isinstance(name, str)]

@@ -10,7 +10,7 @@ from mcp.client.session import ClientSession
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from handaxe.contract.ports.mcp_servers import McpPrompt, McpResource
-from handaxe.text.foreign_input import MAX_DOC_CHARS
+from handaxe.text.schema_repair import MAX_DOC_CHARS
 from handaxe.text.visible import without_hidden
 
 MAX_PAGES = 200

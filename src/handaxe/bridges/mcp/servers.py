@@ -22,10 +22,12 @@ from handaxe.contract.ports.mcp_servers import (
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.result import ToolResult
 from handaxe.settings.mcp_servers import ServerDefinition
-from handaxe.text.foreign_input import MAX_DOC_CHARS
+from handaxe.text.schema_repair import MAX_DOC_CHARS
 from handaxe.text.visible import without_hidden
 
 if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
     from handaxe.bridges.mcp.listing import Entry, Listed, WireSession
 
 REFRESH_PAUSE_S = 0.05
@@ -138,12 +140,12 @@ class ConnectedServers(McpServers):
 
     async def prompts(self) -> tuple[McpPrompt, ...]:
         """Every prompt on offer."""
-        from handaxe.bridges.mcp.listing import prompt_of
-
         found: list[McpPrompt] = []
         for server in self._servers.values():
             if server.session is None:
                 continue
+            from handaxe.bridges.mcp.listing import prompt_of
+
             for entry in await self._listed(server, "prompts"):
                 name = full_name(server.name, entry["name"])
                 found.append(prompt_of(server.name, name, entry))
@@ -184,11 +186,10 @@ class ConnectedServers(McpServers):
         report: Callable[[str], None],
     ) -> ToolResult:
         """Run a server's tool."""
-        from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
-        from handaxe.bridges.mcp.results import tool_result
+        async def request(session: "WireSession", alive: Callable[[], None]) -> "CallToolResult":
+            from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
-        async def request(session: "WireSession", alive: Callable[[], None]) -> CallToolResult:
             async def progressed(progress: float, total: float | None, message: str | None) -> None:
                 alive()
                 count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
@@ -201,6 +202,8 @@ class ConnectedServers(McpServers):
             )
 
         answer = await server.ask(request)
+        from handaxe.bridges.mcp.results import tool_result
+
         return await asyncio.to_thread(tool_result, answer, server.name, self._keep(call_id))
 
     def roots_changed(self) -> None:
@@ -293,9 +296,9 @@ class ConnectedServers(McpServers):
         return self._used.get(tool.name, tool.fingerprint) != tool.fingerprint
 
     async def _resources(self, server: Server) -> list[McpResource]:
+        entries = await self._listed(server, "resources")
         from handaxe.bridges.mcp.listing import resource_of
 
-        entries = await self._listed(server, "resources")
         found = (resource_of(server.name, entry) for entry in entries)
         return [resource for resource in found if resource is not None]
 

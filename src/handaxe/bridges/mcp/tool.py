@@ -13,7 +13,8 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.ports.mcp_servers import McpTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
-from handaxe.text.foreign_input import MAX_DOC_CHARS, ForeignInput
+from handaxe.text.foreign_input import ForeignInput
+from handaxe.text.schema_repair import MAX_DOC_CHARS
 from handaxe.text.visible import without_hidden
 
 DEFAULT_RESULT_CHARS = 100_000
