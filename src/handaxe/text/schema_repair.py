@@ -63,14 +63,14 @@ class _Repair:
                 whole["prefixItems" if key == "items" and isinstance(kept, list) else key] = kept
         return whole
 
-    def _keyword(self, key: str, value: Any, depth: int) -> object:  # noqa: ANN401 - any JSON
+    def _keyword(self, key: str, value: object, depth: int) -> object:
         """The value in its shape; None to leave the keyword out."""
         if key in _NAMED:
             return self._named(value, depth)
-        if key in _LISTED or (key == "items" and isinstance(value, list)):
+        if key in _LISTED or (key == "items" and type(value) is list):
             return self._listed(value, depth)
         if key in _SINGLE:
-            return self.schema(value, depth) if isinstance(value, dict | bool) else None
+            return self.schema(value, depth) if type(value) in (dict, bool) else None
         if key in _TEXTS:
             return without_hidden(value, MAX_DOC_CHARS) if isinstance(value, str) else None
         if key in _NUMBERS:
