@@ -67,7 +67,7 @@ class _Repair:
         """The value in its shape; None to leave the keyword out."""
         if key in _NAMED:
             return self._named(value, depth)
-        if key in _LISTED or (key == "items" and type(value) is list):
+        if key in _LISTED or (key == "items" and type(value) in (list, tuple)):
             return self._listed(value, depth)
         if key in _SINGLE:
             return self.schema(value, depth) if type(value) in (dict, bool) else None
