@@ -3,16 +3,19 @@
 Each companion is a module of its own; here is only what they have in common.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from handaxe.app.configuration import Configuration
+from handaxe.contract.call import ToolCall
 from handaxe.contract.events import Event
+from handaxe.contract.ports.asker import Asker
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
+from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.workdir import Workdir
@@ -30,6 +33,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     policy: CurrentPolicy
     files: Files
     results: ResultStore
+    asker: Callable[[], Asker | None]
+    """Whoever can be asked, once the session stands."""
     emit: Callable[[Event], None]
 
 
@@ -45,6 +50,67 @@ class Companion:
         """The same for a sub-agent in surroundings of its own; None: it shares this one."""
         return None
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with its set-up; for a person."""
+        return ()
+
+    def open(self, catalog: Catalog) -> None:  # noqa: ARG002 - none by default
+        """The session is in use: start whatever works in the background; never waits."""
+        return
+
+    def follow(self) -> None:
+        """Settings or working directories have changed."""
+        return
+
+    async def expect(self, tool: str) -> None:  # noqa: ARG002 - none by default
+        """A tool is about to be called that the catalog does not have; wait if it may come."""
+        return
+
     async def close(self) -> None:
         """End whatever it started."""
         return
+
+
+class Companions:
+    """All of a session."""
+
+    def __init__(self, *members: Companion) -> None:
+        self.members = members
+        self._is_open = False
+
+    @property
+    def offers(self) -> dict[type[Any], Any]:
+        """What they offer together."""
+        return {port: offer for one in self.members for port, offer in one.offers.items()}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with any of them."""
+        return tuple(told for one in self.members for told in one.warnings)
+
+    def open(self, catalog: Catalog) -> None:
+        """The session is in use."""
+        if not self._is_open:
+            self._is_open = True
+            for one in self.members:
+                one.open(catalog)
+
+    def follow(self) -> None:
+        """Settings or working directories have changed."""
+        for one in self.members:
+            one.follow()
+
+    async def expect(self, calls: Sequence[ToolCall], catalog: Catalog) -> None:
+        """Wait for tools that are about to be called and not there yet."""
+        if not self._is_open:
+            self.open(catalog)
+        for call in calls:
+            if call.tool.startswith("mcp__") and not catalog.has(call.tool):
+                for one in self.members:
+                    await one.expect(call.tool)
+
+    async def close(self) -> None:
+        """End them, the last one first."""
+        for one in reversed(self.members):
+            await one.close()

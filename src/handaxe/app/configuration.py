@@ -57,8 +57,8 @@ class Configuration:
         self.trust = TrustRecord(home)
         self._flags = read_given(given, where="the session's arguments")
         self._trusted = trusted
-        self._sources = read_sources(sources)
-        self._files = SettingsFiles(all_places(root, self._sources))
+        self.sources = read_sources(sources)
+        self._files = SettingsFiles(all_places(root, self.sources))
         self.changed_files: tuple[str, ...] = ()
         """Those that changed when something last did."""
         self._looked_at = self._paused_at = time.monotonic()
@@ -134,6 +134,11 @@ class Configuration:
     def hooks_digest(self) -> str:
         """What the hooks of the project's own files are known by."""
         return hooks_digest(self._files.fragments())
+
+    @property
+    def trusts_servers(self) -> bool:
+        """Whether a host program or the user's settings vouch for the folder as it is."""
+        return bool(self._trusted) or self.root in _trusted_by_settings(self._files.fragments())
 
     def _join(self) -> None:
         fragments = self._files.fragments()

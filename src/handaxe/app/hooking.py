@@ -8,6 +8,7 @@ from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.hook_programs import HookPrograms
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.runtime.hooks.config import CallableHook, HookBook, read_hooks
 from handaxe.runtime.hooks.programs import HookPolicy
 from handaxe.runtime.hooks.run import Hooks
@@ -75,6 +76,7 @@ class SessionHooks:
             among.opening = None
 
         among.opening = opening
+        self.hooks.servers = among.offers.get(McpServers)
 
     async def end(self, among: Collaborators) -> None:
         """Tell of the end if there was a start, and leave nothing running."""

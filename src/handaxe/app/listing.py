@@ -3,6 +3,7 @@
 from typing import Any
 
 from handaxe.contract.display import Display
+from handaxe.contract.faults import UnknownTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
@@ -30,5 +31,5 @@ def shown(catalog: Catalog, result: ToolResult, call_input: dict[str, Any]) -> D
     try:
         tool, _ = catalog.find(result.tool)
         return tool.show(read_input(tool.args_type, call_input)[0], result)
-    except InputProblems:
+    except (InputProblems, UnknownTool):
         return None

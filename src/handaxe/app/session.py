@@ -21,7 +21,8 @@ from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import schema_of, shown
 from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts, sandbox_doubts
 from handaxe.app.loading import deferral_of
-from handaxe.app.opening import Companions
+from handaxe.app.mcp_companion import McpArguments
+from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_jobs, resume_state
 from handaxe.contract.call import ToolCall
@@ -35,6 +36,7 @@ from handaxe.contract.events import (
 from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.questions import OnQuestion, Questions
 from handaxe.contract.ports.result_store import ResultStore
@@ -96,6 +98,8 @@ class Session:
         hooks: HookArguments = None,
         home: PathLike | None = None,
         session_id: str | None = None,
+        mcp_servers: McpArguments = None,
+        strict_mcp: bool = False,
     ) -> None:
         data = data_home(home)
         project = working_directories(root, ())[0][0]
@@ -168,11 +172,11 @@ class Session:
             policy=policy,
             files=files,
             results=results,
+            asker=lambda: self._collaborators.asker,
             emit=emit,
         )
-        self._companions = Companions(around, history)
-        for companion in self._companions.all:
-            offers.update(companion.offers)
+        self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
+        offers.update(self._companions.offers)
         rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
         self._live = LiveSettings(
             self._configuration,
@@ -214,7 +218,7 @@ class Session:
         caller.join(self._collaborators)
         # For the agents that work in this session.
         self.collaborators, self.surroundings = self._collaborators, around
-        self.companions = self._companions.all
+        self.companions = self._companions.members
         self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
         self._pipeline = Pipeline(
             self._collaborators,
@@ -237,6 +241,11 @@ class Session:
         return self._configuration
 
     @property
+    def mcp(self) -> McpServers | None:
+        """The MCP servers of this session; None if there are none."""
+        return self._companions.mcp.servers
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with settings, rules and what an earlier run left; for a person."""
         book = self.policy().book
@@ -248,9 +257,11 @@ class Session:
             *self._hooks.problems,
             *sandbox_doubts(self._configuration),
             *self._repaired,
+            *self._companions.warnings,
         )
 
     async def __aenter__(self) -> Self:
+        self._companions.open(self.catalog)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -292,7 +303,7 @@ class Session:
         """One call under an id of the caller's; the same id again gives the same result."""
         if self._is_closed:
             return self._refused(call)
-        self.follow()
+        await self._ready(call)
         result = await self._pipeline.call(call)
         self._configuration.pause()
         return self._record.noted(result)
@@ -303,7 +314,7 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         if self._is_closed:
             return [self._refused(call) for call in calls]
-        self.follow()
+        await self._ready(*calls)
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         self._configuration.pause()
         return [self._record.noted(result) for result in results]
@@ -406,6 +417,13 @@ class Session:
         """An id no other call has."""
         self._calls_made += 1
         return f"call_{self._token}_{self._calls_made}"
+
+    async def _ready(self, *calls: ToolCall) -> None:
+        """Take in what changed since the last call, and what is still on its way."""
+        if self._live.follow():
+            self._companions.follow()
+        self._hooks.follow()
+        await self._companions.expect(calls, self.catalog)
 
     def _opening(self) -> SessionStarted:
         return SessionStarted(

@@ -269,6 +269,16 @@ class AgentEnded(_Event, frozen=True, tag="agent_ended", kw_only=True):
     summary: str = ""
 
 
+class McpServerChanged(_Event, frozen=True, tag="mcp_server_changed", kw_only=True):
+    """A server of other people's tools was reached, lost or given up, or offers other tools."""
+
+    server: str
+    status: Literal["connected", "failed", "needs-auth", "pending", "disabled"]
+    error: str | None = None
+    tools: int = 0
+    """How many tools it offers."""
+
+
 Event = (
     SessionStarted
     | SessionResumed
@@ -299,4 +309,5 @@ Event = (
     | RunEnded
     | AgentStarted
     | AgentEnded
+    | McpServerChanged
 )

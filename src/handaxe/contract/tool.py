@@ -44,6 +44,7 @@ class Tool(Generic[Args]):
     """The type of `ToolResult.data`, where the tool promises one."""
 
     args_type: ClassVar[Any]
+    """The type of the input, or an `InputShape` where only a schema is known."""
     uses: ClassVar[tuple[type[Any], ...]] = ()
     """Ports and state the tool cannot do without; it is on offer only where all are there."""
     may_use: ClassVar[tuple[type[Any], ...]] = ()

@@ -255,6 +255,9 @@ class Settings(_Options, frozen=True, kw_only=True):
     disabled_mcpjson_servers: Annotated[
         tuple[str, ...], "Servers of `.mcp.json` that may not start."
     ] = msgspec.field(default=(), name="disabledMcpjsonServers")
+    mcp_servers: Annotated[
+        dict[str, dict[str, Any]], "MCP servers by name; a project's own stand in `.mcp.json`."
+    ] = msgspec.field(default={}, name="mcpServers")
     allowed_mcp_servers: Annotated[
         tuple[dict[str, Any], ...] | None, "The only servers that may be used; unset: any."
     ] = msgspec.field(default=None, name="allowedMcpServers")

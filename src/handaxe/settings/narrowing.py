@@ -116,6 +116,9 @@ def _is_never(entry: Entry) -> bool:
     path = entry.path
     if path in _NEVER or entry.value is _NEVER_IF.get(path, _NEVER):
         return True
+    if path[0] == "mcpServers":
+        # A project's servers stand in `.mcp.json`, where each needs the user's yes.
+        return True
     if path in _NEVER_SHARED:
         return entry.origin.source == "project"
     if path[0] == "env":

@@ -21,16 +21,20 @@ class DiskResultStore(ResultStore):
 
     def keep(self, call_id: str, text: str) -> str:
         """Store the whole text; the path it can be read from."""
+        return self.keep_bytes(call_id, text.encode(), ".txt")
+
+    def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
+        """Store any content under a name with this suffix; the path of the file."""
         name = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:100] or "result"
         make_private(self.directory)
-        path = self._create(name, text.encode())
+        path = self._create(name, suffix, content)
         self._sweep_once_a_day()
         return str(path)
 
-    def _create(self, name: str, content: bytes) -> Path:
+    def _create(self, name: str, suffix: str, content: bytes) -> Path:
         """Write a file of its own; not synced, since what it holds can be had again."""
         for attempt in itertools.count(1):
-            path = self.directory / (f"{name}.txt" if attempt == 1 else f"{name}-{attempt}.txt")
+            path = self.directory / (name + ("" if attempt == 1 else f"-{attempt}") + suffix)
             try:
                 fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:

@@ -29,6 +29,8 @@ class TrustedFolder(msgspec.Struct, frozen=True):
 
 class _Record(msgspec.Struct, frozen=True):
     folders: dict[str, TrustedFolder] = {}
+    servers: dict[str, dict[str, str]] = {}
+    """By folder: the project's servers that may start, each with its definition's digest."""
 
 
 class TrustRecord:
@@ -57,16 +59,30 @@ class TrustRecord:
             raise SetupError(f"{folder} is not a directory. Name the project's directory.")
         trusted = TrustedFolder(real, time.time(), hooks)
         record, version = self._read()
-        self._write({**record.folders, real: trusted}, version)
+        folders = {**record.folders, real: trusted}
+        self._write(msgspec.structs.replace(record, folders=folders), version)
         return trusted
+
+    def servers(self, folder: str) -> dict[str, str]:
+        """The project's servers that may start, by name, with the digest that was approved."""
+        return self._read()[0].servers.get(os.path.realpath(folder), {})
+
+    def approve_servers(self, folder: str, digests: dict[str, str]) -> None:
+        """Let servers of a project start as long as their definitions stay as they are."""
+        record, version = self._read()
+        real = os.path.realpath(folder)
+        known = {**record.servers.get(real, {}), **digests}
+        servers = {**record.servers, real: known}
+        self._write(msgspec.structs.replace(record, servers=servers), version)
 
     def revoke(self, folder: str) -> bool:
         """Trust a folder no longer, there or not; whether it was trusted."""
         record, version = self._read()
-        names = {folder, os.path.realpath(folder)} & record.folders.keys()
+        names = {folder, os.path.realpath(folder)} & (record.folders.keys() | record.servers.keys())
         if names:
             kept = {path: told for path, told in record.folders.items() if path not in names}
-            self._write(kept, version)
+            servers = {path: told for path, told in record.servers.items() if path not in names}
+            self._write(_Record(kept, servers), version)
         return bool(names)
 
     def _read(self) -> tuple[_Record, atomic.Version | atomic.Absent]:
@@ -83,10 +99,8 @@ class TrustRecord:
                 f"{self.path} is damaged ({error}). Remove it and trust again."
             ) from None
 
-    def _write(
-        self, folders: dict[str, TrustedFolder], version: atomic.Version | atomic.Absent
-    ) -> None:
-        data = msgspec.json.format(msgspec.json.encode(_Record(folders)), indent=2) + b"\n"
+    def _write(self, record: _Record, version: atomic.Version | atomic.Absent) -> None:
+        data = msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
         try:
             atomic.replace(self.path, [data], expect=version, mode=0o600, make_parents=True)
         except atomic.DiskFault as error:

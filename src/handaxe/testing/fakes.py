@@ -32,6 +32,11 @@ class MemoryResults(ResultStore):
         self.kept[call_id] = text
         return f"/results/{call_id}.txt"
 
+    def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
+        """Remember how long it was."""
+        self.kept[f"{call_id}{suffix}"] = f"{len(content)} bytes"
+        return f"/results/{call_id}{suffix}"
+
 
 class RecordingCheckpoints(Checkpoints):
     """Writes down when it was called."""

@@ -64,7 +64,7 @@ async def play(scenario: Scenario, root: Path, home: Path) -> list[str]:
         allow=scenario.allow,
         ask=scenario.ask,
         deny=scenario.deny,
-        settings=scenario.settings,
+        settings=_filled(scenario.settings, root),
         home=home,
     ) as session:
         for number, call in enumerate(scenario.calls, 1):

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
 
+from handaxe.contract.input_shape import InputShape
+
 JsonSchema = dict[str, Any]
 
 _PLAIN: dict[Any, JsonSchema] = {
@@ -43,11 +45,13 @@ _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
 
 
 @lru_cache(maxsize=1024)
-def input_schema(args_type: Any) -> JsonSchema:  # noqa: ANN401 - a struct or a pydantic model
-    """The schema of a tool's input: an object that takes no unknown field.
+def input_schema(args_type: Any) -> JsonSchema:  # noqa: ANN401 - struct, pydantic model, shape
+    """The schema of a tool's input: an object that takes no unknown field, unless it is a shape.
 
     The answer is shared between callers; do not change it.
     """
+    if isinstance(args_type, InputShape):
+        return args_type.schema
     if hasattr(args_type, "model_json_schema"):
         return _tidy(args_type.model_json_schema(), closed=True)
     return _tidy(_Writer(is_input=True).write(args_type), closed=True)

@@ -4,6 +4,7 @@ import re
 
 _MARKS = {"\t": "→", "\r": "␍", "\n": "␊"}
 _NAMES = {"\t": "TAB", "\r": "CARRIAGE RETURN", "\n": "LINE FEED", "\x1b": "ESCAPE", "\0": "NULL"}
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Blanks at either end of a line and runs of them; one blank between words is seen well enough.
 _SPACES = re.compile(r"(?m)^ +| +$|(?<=\t) +| {2,}| +(?=[\r\t])")
 
@@ -22,6 +23,20 @@ def named(character: str) -> str:
         return "end of line"
     title = _NAMES.get(character) or name(character, "")
     return f"U+{ord(character):04X} {title}".rstrip()
+
+
+def without_hidden(text: str, limit_chars: int) -> str:
+    """`text` without controls and characters nobody sees, cut to a length; for texts of others."""
+    if not (text.isascii() and text.isprintable()):
+        from unicodedata import category
+
+        kept = (c for c in text if c in "\n\t" or category(c) not in _HIDDEN)
+        text = "".join(kept)
+    text = text.strip()
+    if len(text) <= limit_chars:
+        return text
+    cut = " ... (cut)"
+    return text[: limit_chars - len(cut)] + cut
 
 
 def _shown(character: str) -> str:

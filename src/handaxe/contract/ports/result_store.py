@@ -9,3 +9,7 @@ class ResultStore(ABC):
     @abstractmethod
     def keep(self, call_id: str, text: str) -> str:
         """Store the whole text; the path it can be read from."""
+
+    @abstractmethod
+    def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
+        """Store what is no text, under a name with this suffix; the path of the file."""

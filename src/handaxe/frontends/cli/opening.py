@@ -49,6 +49,18 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         help="which settings files are read: user,project,local (default: all; empty: none)",
     )
     group.add_argument("--tools", metavar="LIST|PRESET", help="which tools are on offer")
+    group.add_argument(
+        "--mcp-config",
+        action="append",
+        default=[],
+        metavar="FILE|JSON",
+        help="MCP servers for this run, as in .mcp.json; may be given several times",
+    )
+    group.add_argument(
+        "--strict-mcp-config",
+        action="store_true",
+        help="use no MCP servers but those of --mcp-config",
+    )
     group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
 
 
@@ -66,6 +78,8 @@ def open_session(arguments: argparse.Namespace, *, on_ask: OnAsk | None = None) 
         setting_sources=arguments.setting_sources,
         tools=arguments.tools,
         session_id=arguments.session_id,
+        mcp_servers=arguments.mcp_config,
+        strict_mcp=arguments.strict_mcp_config,
         on_ask=on_ask,
     )
     warn(session.warnings)

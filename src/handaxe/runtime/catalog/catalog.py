@@ -37,15 +37,17 @@ class Catalog:
         self._is_hidden = is_hidden
         self._loaded: dict[str, AnyTool] = {}
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
-        self._external = {tool.name: tool for tool in external if tool.name not in builtin}
         self._allows: Callable[[str], bool] = lambda _: True
+        self._sources: dict[str, tuple[AnyTool, ...]] = {"": tuple(external)}
+        self._external = self._joined()
 
     def narrowed(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
         """The same tools as far as `allows` goes, for an agent with ports of its own."""
         copy = Catalog(
             self._builtin, selected=self._selected, ports=ports, is_hidden=self._is_hidden
         )
-        copy._external, copy._loaded = self._external, self._loaded
+        # Shared, so that servers that come and go do so for agents as well.
+        copy._sources, copy._external, copy._loaded = self._sources, self._external, self._loaded
         copy._allows = lambda name: self._allows(name) and allows(name)
         return copy
 
@@ -56,8 +58,21 @@ class Catalog:
     def add(self, tool: AnyTool) -> None:
         """Put one more external tool on offer, in place of one of the same name."""
         if tool.name not in self._builtin:
-            self._external[tool.name] = tool
-            self._found.pop(tool.name, None)
+            kept = (known for known in self._sources[""] if known.name != tool.name)
+            self.replace_external("", (*kept, tool))
+
+    def replace_external(self, source: str, tools: Iterable[AnyTool]) -> None:
+        """From now on a source of external tools, such as a server, offers these and no others."""
+        self._sources[source] = tuple(tools)
+        joined = self._joined()
+        # In place: the catalogs of sub-agents look at the same table.
+        self._external.clear()
+        self._external.update(joined)
+        self._found.clear()
+
+    def has(self, name: str) -> bool:
+        """Whether a tool of this very name is known, on offer or not."""
+        return name in self._builtin or name in self._external
 
     def find(self, name: str) -> tuple[AnyTool, str | None]:
         """The tool of that name, and a note if the name is an old one.
@@ -78,6 +93,15 @@ class Catalog:
             for tool in (*builtin, *external)
             if self._is_offered(tool) and not self._is_hidden(tool.name)
         ]
+
+    def _joined(self) -> dict[str, AnyTool]:
+        """External tools by name; of two of one name the tool of the earlier source counts."""
+        joined: dict[str, AnyTool] = {}
+        for source in sorted(self._sources):
+            for tool in self._sources[source]:
+                if tool.name not in self._builtin:
+                    joined.setdefault(tool.name, tool)
+        return joined
 
     def _find(self, name: str) -> tuple[AnyTool, str | None]:
         if name in self._builtin or name in self._external:

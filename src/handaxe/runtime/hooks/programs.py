@@ -1,23 +1,28 @@
 """Hooks outside this process: what a program or a server is sent, and what it answers."""
 
+import asyncio
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import msgspec
 
+from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.hook_programs import (
+    CommandEnd,
     HookCommand,
     HookPrograms,
     HookRequest,
     NoAnswer,
 )
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.runtime.hooks.answers import from_command, from_reply
-from handaxe.runtime.hooks.config import AnyHook, CommandHook, HttpHook
+from handaxe.runtime.hooks.config import AnyHook, CommandHook, HttpHook, McpToolHook
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.text.wellformed import scrub
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
+_EVENT_PATH = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
 _PLACEHOLDER = re.compile(r"\$\{(CLAUDE_\w+|HANDAXE_\w+)\}")
 
 
@@ -35,15 +40,23 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
 class Outside:
     """The way out of the process."""
 
-    def __init__(self, programs: HookPrograms | None, policy: HookPolicy) -> None:
+    def __init__(
+        self,
+        programs: HookPrograms | None,
+        policy: HookPolicy,
+        servers: Callable[[], McpServers | None] = lambda: None,
+    ) -> None:
         self._programs = programs
         self._policy = policy
+        self._servers = servers
 
     async def ask(self, hook: AnyHook, event: dict[str, Any], timeout_s: float) -> Outcome:
         """Send the event, wait, and read the answer; raises `NoAnswer` or `Unusable`."""
+        name = event["hook_event_name"]
+        if isinstance(hook, McpToolHook):
+            return from_command(name, await self._call(hook, event, timeout_s))
         if self._programs is None:
             raise NoAnswer("nothing outside this process can be reached here")
-        name = event["hook_event_name"]
         if isinstance(hook, CommandHook):
             command = self._command(hook, event, timeout_s)
             return from_command(name, await self._programs.run(command, encoded(event)))
@@ -51,6 +64,23 @@ class Outside:
             request = self._request(hook, timeout_s)
             return from_reply(name, await self._programs.post(request, encoded(event)))
         raise NoAnswer("hooks of this type cannot be run here yet")
+
+    async def _call(self, hook: McpToolHook, event: dict[str, Any], timeout_s: float) -> CommandEnd:
+        """What a server's tool says to the event, like a program's output."""
+        servers = self._servers()
+        if servers is None:
+            raise NoAnswer("no MCP server is set up here")
+        arguments = {key: _put_in(value, event) for key, value in hook.input.items()}
+        try:
+            async with asyncio.timeout(timeout_s):
+                result = await servers.call_tool(hook.server, hook.tool, arguments)
+        except TimeoutError:
+            raise NoAnswer(f"it gave no answer within {timeout_s:g} s", timed_out=True) from None
+        except ToolFault as fault:
+            raise NoAnswer(fault.sentence) from None
+        if not result.ok:
+            raise NoAnswer(result.text)
+        return CommandEnd(0, result.text.encode(), b"")
 
     def _command(self, hook: CommandHook, event: dict[str, Any], timeout_s: float) -> HookCommand:
         env = {**self._policy.env, "CLAUDE_CODE_SESSION_ID": str(event.get("session_id", ""))}
@@ -76,6 +106,34 @@ class Outside:
         if self._policy.http_env_names is not None:
             names = tuple(name for name in names if name in self._policy.http_env_names)
         return HookRequest(url=hook.url, headers=hook.headers, env_names=names, timeout_s=timeout_s)
+
+
+def _put_in(value: Any, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    """The value with `${tool_input.file_path}` and the like taken from the event."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: _put_in(item, event) for key, item in pairs}
+    if isinstance(value, list):
+        return [_put_in(item, event) for item in cast("list[Any]", value)]
+    if not isinstance(value, str):
+        return value
+    whole = _EVENT_PATH.fullmatch(value)
+    if whole is not None:
+        return _found_at(whole[1], event)
+    return _EVENT_PATH.sub(lambda found: _as_text(_found_at(found[1], event)), value)
+
+
+def _found_at(path: str, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    place: Any = event
+    for name in path.split("."):
+        place = cast("dict[str, Any]", place).get(name) if isinstance(place, dict) else None
+    return place
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else _encoder.encode(value).decode()
 
 
 def encoded(event: dict[str, Any]) -> bytes:

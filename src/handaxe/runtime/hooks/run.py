@@ -13,6 +13,7 @@ from typing import Any, cast
 from handaxe.contract.events import HookRan
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.hook_programs import HookPrograms, NoAnswer
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.runtime.hooks.answers import Unusable, from_value
 from handaxe.runtime.hooks.background import Background
 from handaxe.runtime.hooks.config import (
@@ -57,6 +58,8 @@ class Hooks:
         self._emit = emit
         self._keep = keep
         self._background = Background()
+        self.servers: McpServers | None = None
+        """Whose tools hooks may name."""
         self.late: list[str] = []
         """What hooks that nobody waited for had to say to the model, not yet delivered."""
         self.configure(hooks, policy or HookPolicy(), programs)
@@ -69,7 +72,7 @@ class Hooks:
         self._by_event = by_event
         self._chosen: dict[object, tuple[Placed, ...]] = {}
         self._programs = programs
-        self._outside = Outside(programs, policy)
+        self._outside = Outside(programs, policy, lambda: self.servers)
         self.watch_before = "PreToolUse" in by_event
         self.watch_after = "PostToolUse" in by_event or "PostToolUseFailure" in by_event
 

@@ -11,6 +11,7 @@ import msgspec
 from handaxe.app.configuration import Configuration
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import plain
+from handaxe.settings.mcp_servers import read_definitions
 from handaxe.settings.narrowing import FROM_THE_PROJECT
 from handaxe.storage.home import data_home
 from handaxe.storage.trust import TrustRecord
@@ -39,10 +40,16 @@ def run(arguments: argparse.Namespace) -> int:
         return FAILED
     configuration = Configuration(folder, home=data_home(), trusted=True)
     trusted = record.trust(folder, hooks=configuration.hooks_digest)
+    servers = [s for s in read_definitions(folder).found if s.scope == "project"]
+    if servers:
+        record.approve_servers(folder, {server.name: server.digest for server in servers})
     if arguments.json:
         print(msgspec.json.encode(trusted).decode())
     else:
-        print(f"{plain(folder)} is trusted.{_effect(configuration)}", file=sys.stderr)
+        told = [f"  {one.name}: {msgspec.json.encode(one.raw).decode()}" for one in servers]
+        started = "\nIts MCP servers may start:\n" + "\n".join(map(plain, told)) if told else ""
+        effect = f"{_effect(configuration)}{started}"
+        print(f"{plain(folder)} is trusted.{effect}", file=sys.stderr)
     return DONE
 
 

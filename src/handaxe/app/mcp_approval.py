@@ -1,0 +1,101 @@
+"""Which of the servers that are set up may start, and who has to say so.
+
+A server of the user's own may. One that the project's `.mcp.json` names is the project's idea, so
+it needs a yes: of a setting, of the user's trust in the folder, or of an earlier answer. A yes
+holds for the very definition it was given for.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from handaxe.app.configuration import Configuration
+from handaxe.contract.faults import SetupError
+from handaxe.settings.mcp_servers import (
+    Definitions,
+    RemoteConfig,
+    ServerDefinition,
+    StdioConfig,
+)
+from handaxe.settings.model import Settings
+
+
+class Sorted(msgspec.Struct, frozen=True):
+    """Servers by what may happen to them; each name stands in one of the lists only."""
+
+    starting: tuple[ServerDefinition, ...] = ()
+    waiting: tuple[ServerDefinition, ...] = ()
+    """Those that need a yes."""
+    blocked: tuple[tuple[ServerDefinition, str], ...] = ()
+    """Those that may not start, and why."""
+
+
+def sort_servers(definitions: Definitions, configuration: Configuration) -> Sorted:
+    """Of every name the highest definition that may start; else the one that waits for a yes."""
+    settings = configuration.settings
+    starting: dict[str, ServerDefinition] = {}
+    waiting: dict[str, ServerDefinition] = {}
+    blocked: dict[str, tuple[ServerDefinition, str]] = {}
+    for one in definitions.found:
+        if one.name in starting:
+            continue
+        reason = blocking_reason(one, settings)
+        if reason is not None:
+            blocked.setdefault(one.name, (one, reason))
+        elif one.scope != "project" or is_approved(one, configuration):
+            starting[one.name] = one
+        else:
+            waiting.setdefault(one.name, one)
+    return Sorted(
+        tuple(starting.values()),
+        tuple(one for name, one in waiting.items() if name not in starting),
+        tuple(
+            told for name, told in blocked.items() if name not in starting and name not in waiting
+        ),
+    )
+
+
+def is_approved(server: ServerDefinition, configuration: Configuration) -> bool:
+    """Whether somebody who may has said yes to a project's server."""
+    settings = configuration.settings
+    if settings.enable_all_project_mcp_servers or server.name in settings.enabled_mcpjson_servers:
+        return True
+    if configuration.trusts_servers:
+        return True
+    try:
+        known = configuration.trust.servers(configuration.root)
+    except SetupError:
+        return False
+    return known.get(server.name) == server.digest
+
+
+def blocking_reason(server: ServerDefinition, settings: Settings) -> str | None:
+    """Why settings keep a server from starting, if they do."""
+    if server.scope == "project" and server.name in settings.disabled_mcpjson_servers:
+        return "the setting `disabledMcpjsonServers` names it"
+    if _listed(server, settings.denied_mcp_servers):
+        return "the setting `deniedMcpServers` names it"
+    allowed = settings.allowed_mcp_servers
+    if allowed is not None and not _listed(server, allowed):
+        return "the setting `allowedMcpServers` does not name it"
+    return None
+
+
+def _listed(server: ServerDefinition, entries: Iterable[dict[str, Any]]) -> bool:
+    config = server.config
+    for entry in entries:
+        if entry.get("serverName") == server.name:
+            return True
+        if isinstance(config, StdioConfig) and entry.get("serverCommand") == [
+            config.command,
+            *config.args,
+        ]:
+            return True
+        pattern = entry.get("serverUrl")
+        if isinstance(config, RemoteConfig) and isinstance(pattern, str):
+            expression = ".*".join(map(re.escape, pattern.split("*")))
+            if re.fullmatch(expression, config.url, re.DOTALL):
+                return True
+    return False

@@ -1,0 +1,258 @@
+"""The MCP servers of a session: found, approved, connected in the background, in the catalog."""
+
+import asyncio
+import os
+import re
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from handaxe import __version__
+from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.mcp_approval import Sorted, sort_servers
+from handaxe.contract.decision import Allow, PermissionRequest
+from handaxe.contract.events import McpServerChanged
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.mcp_servers import McpServer, McpServers
+from handaxe.contract.tool import Tool
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.settings.mcp_servers import ServerDefinition, read_definitions
+from handaxe.storage.home import make_private
+
+McpArguments = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+"""Servers as a host program gives them: a table, a file, a JSON text, or several of these."""
+
+START_PAUSE_S = 0.02
+"""Servers start when the session has had the time for a call that needs none."""
+CHARS_PER_TOKEN = 4
+
+
+class McpCompanion(Companion):
+    """Opens with the session, closes with it; costs nothing where no server is set up."""
+
+    def __init__(
+        self, around: Surroundings, given: McpArguments = None, *, is_strict: bool = False
+    ) -> None:
+        self._around = around
+        configuration = around.configuration
+        self._variables = ChainMap(configuration.settings.env, cast("dict[str, str]", os.environ))
+        self._definitions = read_definitions(
+            configuration.root,
+            given=[given] if isinstance(given, str | Mapping) else given or (),
+            settings=configuration.settings.mcp_servers,
+            sources=configuration.sources,
+            is_strict=is_strict,
+            environment=self._variables,
+        )
+        self._sorted = sort_servers(self._definitions, configuration)
+        self._catalog: Catalog | None = None
+        self._beginning: asyncio.Task[None] | None = None
+        self._roots = around.workdir.roots
+        self.servers: McpServers | None = None
+        if self._definitions.found:
+            self.servers = self._connected(self._sorted)
+
+    @property
+    def offers(self) -> Mapping[type[Any], Any]:
+        """The port, where there is any server."""
+        return {} if self.servers is None else {McpServers: self.servers}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Entries that are wrong, and servers that wait for a yes."""
+        told = [*self._definitions.problems, *self._definitions.unset]
+        if self._sorted.waiting and not self._can_ask():
+            told.append(_waiting(self._sorted.waiting, self._around.configuration.root))
+        return tuple(told)
+
+    def open(self, catalog: Catalog) -> None:
+        """Begin to connect."""
+        if self.servers is not None and self._beginning is None:
+            self._catalog = catalog
+            self._beginning = asyncio.create_task(self._begin(), name="mcp servers")
+
+    def follow(self) -> None:
+        """Tell servers of other working directories."""
+        roots = self._around.workdir.roots
+        if roots != self._roots and self.servers is not None:
+            self._roots = roots
+            self._servers.roots_changed()
+
+    async def expect(self, tool: str) -> None:
+        """Wait for the server that a tool belongs to."""
+        if self.servers is None:
+            return
+        name = self._servers.server_of(tool)
+        if name is not None:
+            await self._servers.settled(name)
+
+    async def close(self) -> None:
+        """End every server."""
+        if self._beginning is not None:
+            self._beginning.cancel()
+            await asyncio.wait([self._beginning])
+        if self.servers is not None:
+            await self._servers.close()
+
+    async def _begin(self) -> None:
+        await asyncio.sleep(START_PAUSE_S)
+        self._servers.open()
+        for definition in self._sorted.waiting:
+            await self._ask_for(definition)
+
+    async def _ask_for(self, definition: ServerDefinition) -> None:
+        """Put the start of a project's server to whoever can say yes."""
+        asker = self._around.asker()
+        if asker is None or not asker.is_there:
+            return
+        request = PermissionRequest(
+            call_id=f"mcp_{definition.name}",
+            tool=f"mcp__{definition.name}",
+            input=definition.raw,
+            reason=(
+                f"{definition.file} wants to start the MCP server {definition.name!r}, and its "
+                "tools would be on offer. A yes holds as long as its definition stays the same."
+            ),
+            cwd=self._around.workdir.current,
+        )
+        answer = await asker.ask(request)
+        if not isinstance(answer, Allow):
+            return
+        if answer.remember in {"project", "always"}:
+            configuration = self._around.configuration
+            with suppress(SetupError):
+                configuration.trust.approve_servers(
+                    configuration.root, {definition.name: definition.digest}
+                )
+        self._servers.add(definition)
+        self._servers.open()
+
+    def _connected(self, found: Sorted) -> McpServers:
+        from handaxe.bridges.mcp.server import Limits
+        from handaxe.bridges.mcp.servers import ConnectedServers
+        from handaxe.bridges.mcp.surrounding import Surrounding
+        from handaxe.host.processes import LocalProcesses
+
+        around = self._around
+        root = around.configuration.root
+        env = {
+            **around.configuration.settings.env,
+            "CLAUDE_PROJECT_DIR": root,
+            "HANDAXE_PROJECT_DIR": root,
+            "CLAUDE_CODE_SESSION_ID": around.session_id,
+        }
+        surrounding = Surrounding(
+            version=__version__,
+            processes=LocalProcesses(),
+            cwd=root,
+            env=env,
+            roots=lambda: around.workdir.roots,
+            log_path=self._log_path,
+            spill=self._spill,
+            elicit=lambda: self._elicit if self._can_ask() else None,
+        )
+        limits = Limits()
+        start_s = self._milliseconds("MCP_TIMEOUT", limits.start_s)
+        idle_s = self._milliseconds("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT", 0)
+        limits = Limits(
+            start_s=start_s,
+            call_s=self._milliseconds("MCP_TOOL_TIMEOUT", limits.call_s),
+            idle_stdio_s=idle_s or limits.idle_stdio_s,
+            idle_remote_s=idle_s or limits.idle_remote_s,
+        )
+        tokens = self._number("MAX_MCP_OUTPUT_TOKENS") or 25_000
+        self._servers = ConnectedServers(
+            found.starting,
+            surrounding,
+            limits=limits,
+            results=around.results,
+            offer=self._offer,
+            changed=self._changed,
+            result_chars=int(tokens * CHARS_PER_TOKEN),
+        )
+        for definition, reason in found.blocked:
+            self._servers.disable(definition, reason)
+        for definition in found.waiting:
+            self._servers.disable(definition, "nobody has approved it yet")
+        return self._servers
+
+    def _offer(self, server: str, tools: Sequence[Tool[Any]]) -> None:
+        if self._catalog is not None:
+            self._catalog.replace_external(f"mcp:{server}", tools)
+
+    def _changed(self, server: McpServer) -> None:
+        self._around.emit(
+            McpServerChanged(
+                server=server.name,
+                status=server.status,
+                error=server.error,
+                tools=len(server.tools),
+            )
+        )
+
+    def _can_ask(self) -> bool:
+        asker = self._around.asker()
+        return asker is not None and asker.is_there
+
+    async def _elicit(
+        self, server: str, message: str, form: dict[str, Any] | None
+    ) -> dict[str, Any] | None:
+        """A yes or no for a form that a yes fills in; every other form is declined."""
+        asker = self._around.asker()
+        filled = None if form is None else filled_by_yes(form)
+        if filled is None or asker is None or not asker.is_there:
+            return None
+        request = PermissionRequest(
+            call_id=f"mcp_{server}",
+            tool=f"mcp__{server}",
+            input=filled,
+            reason=f"The MCP server {server!r} asks: {message}",
+            cwd=self._around.workdir.current,
+        )
+        return filled if isinstance(await asker.ask(request), Allow) else None
+
+    def _log_path(self, server: str) -> str:
+        return str(self._around.session_directory / "mcp" / f"{_file_name(server)}.log")
+
+    def _spill(self, server: str) -> str:
+        directory = self._around.session_directory / "results"
+        make_private(directory)
+        return str(directory / f"mcp-{_file_name(server)}-{os.urandom(4).hex()}.json")
+
+    def _milliseconds(self, variable: str, default_s: float) -> float:
+        number = self._number(variable)
+        return default_s if number is None else number / 1000
+
+    def _number(self, variable: str) -> float | None:
+        try:
+            number = float(self._variables.get(variable, ""))
+        except ValueError:
+            return None
+        return number if number > 0 else None
+
+
+def filled_by_yes(form: dict[str, Any]) -> dict[str, Any] | None:
+    """What a plain yes puts into a form: defaults and switches; None if more is wanted."""
+    filled: dict[str, Any] = {}
+    properties: dict[str, dict[str, Any]] = form.get("properties") or {}
+    for name, schema in properties.items():
+        if "default" in schema:
+            filled[name] = schema["default"]
+        elif schema.get("type") == "boolean":
+            filled[name] = True
+        elif name in (form.get("required") or ()):
+            return None
+    return filled
+
+
+def _waiting(servers: Sequence[ServerDefinition], root: str) -> str:
+    names = ", ".join(repr(server.name) for server in servers)
+    return (
+        f"{servers[0].file}: the MCP servers {names} wait for a yes. If you trust them, run "
+        f"`handaxe trust {root}`, or name them in `enabledMcpjsonServers` of your own settings."
+    )
+
+
+def _file_name(server: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", server)[:80]

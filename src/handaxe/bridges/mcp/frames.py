@@ -1,0 +1,86 @@
+"""Lines of a server's output, none of which may fill the memory.
+
+A line that passes the limit goes to a file as it comes; of it only the beginning, the end and the
+size are known here, which is enough to say whose answer it was.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+MAX_LINE_BYTES = 32 << 20
+MAX_KEPT_BYTES = 1 << 30
+_EDGE_BYTES = 4096
+# Before the result, or after it: JSON leaves the order open.
+_ID_FIRST = re.compile(rb'^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)')
+_ID_LAST = re.compile(rb'"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+
+
+class Oversized(msgspec.Struct, frozen=True):
+    """A line that was too long, and where it lies."""
+
+    request_id: int | None
+    size_bytes: int
+    path: str
+
+
+class Frames:
+    """Cuts a stream of bytes into lines."""
+
+    def __init__(self, spill: Callable[[], str], *, limit_bytes: int = MAX_LINE_BYTES) -> None:
+        self._spill = spill
+        self._limit_bytes = limit_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._file: BinaryIO | None = None
+        self._path = ""
+        self._head = b""
+        self._tail = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes | Oversized]:
+        """The lines that this piece completes."""
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            self._add(end)
+            line = self._finished()
+            if line is not None:
+                yield line
+        self._add(rest)
+
+    def close(self) -> None:
+        """Let go of what was begun."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _add(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._size += len(piece)
+        if self._size <= self._limit_bytes:
+            self._pieces.append(piece)
+            return
+        if self._file is None:
+            begun = b"".join(self._pieces)
+            self._pieces = []
+            self._head = (begun + piece[:_EDGE_BYTES])[:_EDGE_BYTES]
+            self._path = self._spill()
+            self._file = Path(self._path).open("wb")  # noqa: SIM115 - closed at the line's end
+            self._file.write(begun)
+        self._tail = (self._tail + piece)[-_EDGE_BYTES:]
+        if self._size <= MAX_KEPT_BYTES:
+            self._file.write(piece)
+
+    def _finished(self) -> bytes | Oversized | None:
+        size, self._size = self._size, 0
+        if self._file is None:
+            line = b"".join(self._pieces)
+            self._pieces = []
+            return line if line.strip() else None
+        self.close()
+        found = _ID_FIRST.search(self._head) or _ID_LAST.search(self._tail)
+        self._tail = b""
+        return Oversized(int(found[1]) if found else None, size, self._path)

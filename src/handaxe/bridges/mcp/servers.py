@@ -1,0 +1,333 @@
+"""All servers of a session: their tools, resources and prompts, kept as the servers say."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from handaxe.bridges.mcp.names import NameBook, full_name
+from handaxe.bridges.mcp.server import Limits, Server
+from handaxe.bridges.mcp.surrounding import Surrounding
+from handaxe.bridges.mcp.tool import DEFAULT_RESULT_CHARS, RemoteTool, remote_tool
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.mcp_faults import NotConnected, ServerRefused, UnknownServer
+from handaxe.contract.ports.mcp_servers import (
+    McpContent,
+    McpPrompt,
+    McpResource,
+    McpServer,
+    McpServers,
+)
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.result import ToolResult
+from handaxe.settings.mcp_servers import ServerDefinition
+from handaxe.text.schema_repair import MAX_DOC_CHARS
+from handaxe.text.visible import without_hidden
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+    from handaxe.bridges.mcp.listing import Entry, Listed, WireSession
+
+REFRESH_PAUSE_S = 0.05
+"""News that come in one burst are looked into once."""
+
+_log = logging.getLogger("handaxe.mcp")
+
+Lost = tuple[ServerDefinition, str]
+"""A server that may not start, and why."""
+
+
+class ConnectedServers(McpServers):
+    """The servers that may start, and those that may not."""
+
+    def __init__(
+        self,
+        definitions: Iterable[ServerDefinition],
+        around: Surrounding,
+        *,
+        limits: Limits,
+        results: ResultStore,
+        offer: Callable[[str, list[RemoteTool]], None],
+        changed: Callable[[McpServer], None],
+        result_chars: int = DEFAULT_RESULT_CHARS,
+    ) -> None:
+        self._around = around
+        self._limits = limits
+        self._results = results
+        self._offer = offer
+        self._changed = changed
+        self._result_chars = result_chars
+        self._names = NameBook()
+        self._used: dict[str, str] = {}
+        self._tools: dict[str, list[RemoteTool]] = {}
+        self._told: dict[str, str] = {}
+        self._waiting: set[str] = set()
+        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        self._disabled: dict[str, Lost] = {}
+        self._servers: dict[str, Server] = {}
+        for definition in sorted(definitions, key=lambda one: one.name):
+            self.add(definition)
+
+    def add(self, definition: ServerDefinition) -> None:
+        """One more server; not yet connected."""
+        self._disabled.pop(definition.name, None)
+        self._servers[definition.name] = Server(
+            definition,
+            self._around,
+            self._limits,
+            opened=self._opened,
+            heard=self._heard,
+            changed=self._tell,
+        )
+
+    def disable(self, definition: ServerDefinition, reason: str) -> None:
+        """Show a server that may not start."""
+        self._disabled[definition.name] = (definition, reason)
+
+    def open(self) -> None:
+        """Connect all of them, in the background."""
+        for server in self._servers.values():
+            server.open()
+
+    async def close(self) -> None:
+        """End every connection, side by side."""
+        for task in self._refreshing.values():
+            task.cancel()
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+    def status(self) -> tuple[McpServer, ...]:
+        """How every server stands now, by name."""
+        shown = {name: self._status(server) for name, server in self._servers.items()}
+        for name, (definition, reason) in self._disabled.items():
+            shown[name] = McpServer(
+                name=name, status="disabled", error=reason, scope=definition.scope
+            )
+        return tuple(shown[name] for name in sorted(shown))
+
+    async def settled(self, server: str | None = None) -> None:
+        """Wait until servers have been reached or not, once."""
+        self.open()
+        waited = [s for name, s in self._servers.items() if server in {None, name}]
+        await asyncio.gather(*(one.settled() for one in waited))
+
+    def server_of(self, tool: str) -> str | None:
+        """The server that a tool's name belongs to, whether or not the tool is known yet."""
+        fitting = [n for n in self._servers if tool.startswith(full_name(n, "x")[:-1])]
+        return max(fitting, key=len, default=None)
+
+    async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
+        """What servers hand out."""
+        if server is not None:
+            return tuple(await self._resources(self._find(server)))
+        await self.settled()
+        found: list[McpResource] = []
+        for one in self._servers.values():
+            if one.status == "connected":
+                try:
+                    found += await self._resources(one)
+                except ToolFault as fault:
+                    _log.debug("no resources of %s", one.name, exc_info=fault)
+        return tuple(found)
+
+    async def read(self, server: str, uri: str, call_id: str) -> tuple[McpContent, ...]:
+        """A resource; bytes are saved under the call's name."""
+        answer = await self._find(server).ask(lambda session, _: session.read_resource(uri))
+        from handaxe.bridges.mcp.results import resource_contents
+
+        return await asyncio.to_thread(resource_contents, answer, self._keep(call_id))
+
+    async def prompts(self) -> tuple[McpPrompt, ...]:
+        """Every prompt on offer."""
+        found: list[McpPrompt] = []
+        for server in self._servers.values():
+            if server.session is None:
+                continue
+            from handaxe.bridges.mcp.listing import prompt_of
+
+            for entry in await self._listed(server, "prompts"):
+                name = full_name(server.name, entry["name"])
+                found.append(prompt_of(server.name, name, entry))
+        return tuple(sorted(found, key=lambda prompt: prompt.name))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
+        """A prompt filled in, as one text."""
+        owner = self.server_of(name)
+        server = self._find(owner or name)
+        for prompt in await self._listed(server, "prompts"):
+            if full_name(server.name, prompt["name"]) == name:
+                remote = prompt["name"]
+                break
+        else:
+            raise ServerRefused(server.name, f"it has no prompt {name!r}")
+        answer = await server.ask(lambda session, _: session.get_prompt(remote, arguments))
+        from handaxe.bridges.mcp.results import prompt_text
+
+        return prompt_text(answer, server.name, self._keep(name))
+
+    async def call_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
+        """Run a server's tool by its own name."""
+        return await self.call(self._find(server), tool, arguments, f"hook_{tool}", lambda _: None)
+
+    async def reconnect(self, server: str) -> None:
+        """A new connection in place of the one there is."""
+        one = self._find(server)
+        await one.reconnect()
+        if one.session is None:
+            raise NotConnected(server, one.error or "it could not be reached")
+
+    async def call(
+        self,
+        server: Server,
+        tool: str,
+        arguments: dict[str, Any],
+        call_id: str,
+        report: Callable[[str], None],
+    ) -> ToolResult:
+        """Run a server's tool."""
+
+        async def request(session: "WireSession", alive: Callable[[], None]) -> "CallToolResult":
+            from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
+
+            async def progressed(progress: float, total: float | None, message: str | None) -> None:
+                alive()
+                count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+                report(f"{count} {message}" if message else count)
+
+            return await session.send_request(
+                CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments)),
+                CallToolResult,
+                progress_callback=progressed,
+            )
+
+        answer = await server.ask(request)
+        from handaxe.bridges.mcp.results import tool_result
+
+        return await asyncio.to_thread(tool_result, answer, server.name, self._keep(call_id))
+
+    def roots_changed(self) -> None:
+        """Tell every server that the working directories are others now."""
+        for server in self._servers.values():
+            self._soon(f"roots {server.name}", partial(_tell_roots, server))
+
+    def _find(self, name: str) -> Server:
+        if name in self._disabled:
+            raise NotConnected(name, self._disabled[name][1])
+        if name not in self._servers:
+            raise UnknownServer(name, sorted(self._servers))
+        return self._servers[name]
+
+    def _keep(self, call_id: str) -> Callable[[bytes, str], str]:
+        return lambda content, suffix: self._results.keep_bytes(call_id, content, suffix)
+
+    async def _opened(self, server: Server, session: "WireSession") -> None:
+        """A connection stands: take over what the server offers."""
+        self._take_tools(server, await session.listed("tools"))
+
+    async def _heard(self, server: Server, message: object) -> None:
+        from mcp_types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._soon(f"tools {server.name}", lambda: self._refresh(server))
+
+    async def _refresh(self, server: Server) -> None:
+        """Ask for the tools again; what cannot be had leaves the old ones in place."""
+        try:
+            listed = await server.ask(
+                lambda session, _: session.listed("tools"), timeout_s=self._limits.start_s
+            )
+        except ToolFault as fault:
+            _log.debug("the tools of %s stay as they were", server.name, exc_info=fault)
+            return
+        self._take_tools(server, listed)
+        self._tell(server)
+
+    def _soon(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something in the background; what has not begun yet is not asked for twice."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        earlier = self._refreshing.get(key)
+
+        async def do() -> None:
+            await asyncio.sleep(REFRESH_PAUSE_S)
+            if earlier is not None and not earlier.done():
+                await asyncio.wait([earlier])
+            self._waiting.discard(key)
+            await work()
+
+        self._refreshing[key] = asyncio.create_task(do())
+
+    def _take_tools(self, server: Server, listed: "list[Entry]") -> None:
+        # A name that comes twice means the first one.
+        by_name = {definition["name"]: definition for definition in reversed(listed)}
+        names = self._names.names(server.name, by_name)
+
+        async def send(
+            tool: str, arguments: dict[str, Any], call_id: str, report: Callable[[str], None]
+        ) -> ToolResult:
+            result = await self.call(server, tool, arguments, call_id, report)
+            self._used[names[tool]] = fingerprints[tool]
+            return result
+
+        tools: list[RemoteTool] = []
+        for remote, definition in by_name.items():
+            try:
+                tool = remote_tool(
+                    definition,
+                    server=server.name,
+                    name=names[remote],
+                    always_load=server.definition.always_load,
+                    result_chars=self._result_chars,
+                    is_new=self._is_new,
+                    send=send,
+                )
+            except ValueError as error:
+                _log.warning("the tool %s of %s is left out: %s", remote, server.name, error)
+                continue
+            tools.append(tool)
+        fingerprints = {tool.remote_name: tool.fingerprint for tool in tools}
+        self._tools[server.name] = tools
+        self._offer(server.name, tools)
+
+    def _is_new(self, tool: RemoteTool) -> bool:
+        """Whether the tool was used before and says something else about itself now."""
+        return self._used.get(tool.name, tool.fingerprint) != tool.fingerprint
+
+    async def _resources(self, server: Server) -> list[McpResource]:
+        entries = await self._listed(server, "resources")
+        from handaxe.bridges.mcp.listing import resource_of
+
+        found = (resource_of(server.name, entry) for entry in entries)
+        return [resource for resource in found if resource is not None]
+
+    async def _listed(self, server: Server, what: "Listed") -> "list[Entry]":
+        return await server.ask(lambda session, _: session.listed(what))
+
+    def _status(self, server: Server) -> McpServer:
+        session = server.session
+        info = session.server_info if session is not None else None
+        instructions = (session.instructions if session is not None else None) or ""
+        tools = sorted(self._tools.get(server.name, ()), key=lambda tool: tool.name)
+        return McpServer(
+            name=server.name,
+            status=server.status,
+            error=server.error,
+            server_info={"name": info.name, "version": info.version} if info else None,
+            scope=server.definition.scope,
+            tools=tuple(tool.status() for tool in tools),
+            instructions=without_hidden(instructions, MAX_DOC_CHARS) or None,
+            log_path=self._around.log_path(server.name),
+        )
+
+    def _tell(self, server: Server) -> None:
+        self._changed(self._status(server))
+
+
+async def _tell_roots(server: Server) -> None:
+    from mcp_types import RootsListChangedNotification
+
+    # Who is not connected asks for the roots when it is.
+    if server.session is not None:
+        await server.session.send_notification(RootsListChangedNotification())

@@ -1,0 +1,27 @@
+"""What all connections of a session share."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.ports.processes import Processes
+
+Elicit = Callable[[str, str, dict[str, Any] | None], Awaitable[dict[str, Any] | None]]
+"""Server, message and form (None: a page to open); the filled form, or None to decline."""
+
+
+class Surrounding(msgspec.Struct, frozen=True, kw_only=True):
+    """Where servers run and what they may ask for."""
+
+    version: str
+    """Ours, as servers are told."""
+    processes: Processes
+    cwd: str
+    env: Mapping[str, str]
+    roots: Callable[[], Sequence[str]]
+    log_path: Callable[[str], str]
+    spill: Callable[[str], str]
+    """A path for an answer of this server that is too large."""
+    elicit: Callable[[], Elicit | None]
+    """Whoever fills in forms, if somebody is there."""

@@ -1,0 +1,17 @@
+"""The input of a tool where no Python type describes it, only a JSON Schema of somebody else."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+
+class InputShape(ABC):
+    """Stands in `Tool.args_type` for a type: gives the schema, and reads what a model sent."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema; shared between callers, not to be changed."""
+
+    @abstractmethod
+    def read(self, raw: object) -> tuple[dict[str, Any], list[str]]:
+        """The input as named values, and a note for everything that was read leniently."""

@@ -1,0 +1,98 @@
+"""Servers of other people's tools, resources and prompts, as far as a session can see them."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import msgspec
+
+from handaxe.contract.result import ToolResult
+
+ServerStatus = Literal["connected", "failed", "needs-auth", "pending", "disabled"]
+
+
+class McpResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Something a server can be asked to hand out."""
+
+    uri: str
+    name: str
+    mime_type: str | None = None
+    description: str | None = None
+    server: str
+
+
+class McpContent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A part of a resource: text, or a file that its bytes were saved to."""
+
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    blob_saved_to: str | None = None
+
+
+class McpPrompt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A text template that a server offers to the person in front."""
+
+    name: str
+    """As it is invoked: `mcp__server__prompt`."""
+    server: str
+    description: str = ""
+    arguments: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+class McpTool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool in a server's status."""
+
+    name: str
+    description: str = ""
+    annotations: dict[str, bool] = {}
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How one server stands; the fields of the ecosystem's `mcp_status`."""
+
+    name: str
+    status: ServerStatus
+    server_info: dict[str, str] | None = None
+    error: str | None = None
+    config: dict[str, Any] | None = None
+    scope: str | None = None
+    tools: tuple[McpTool, ...] = ()
+    instructions: str | None = None
+    log_path: str | None = None
+
+
+class McpServers(ABC):
+    """All servers of a session."""
+
+    @abstractmethod
+    def status(self) -> tuple[McpServer, ...]:
+        """How every server stands now, by name."""
+
+    @abstractmethod
+    async def settled(self, server: str | None = None) -> None:
+        """Wait until no server, or not this one, is still on its way for the first time."""
+
+    @abstractmethod
+    async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
+        """What servers hand out; one that cannot be asked is left out unless it was named."""
+
+    @abstractmethod
+    async def read(self, server: str, uri: str, call_id: str) -> tuple[McpContent, ...]:
+        """A resource; bytes are saved under the call's name."""
+
+    @abstractmethod
+    async def prompts(self) -> tuple[McpPrompt, ...]:
+        """Every prompt on offer."""
+
+    @abstractmethod
+    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
+        """A prompt filled in, as one text."""
+
+    @abstractmethod
+    async def call_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
+        """Run a server's tool by its own name, past the pipeline: for hooks that name it."""
+
+    @abstractmethod
+    async def reconnect(self, server: str) -> None:
+        """Drop a server's connection, if it has one, and make a new one."""

@@ -1,0 +1,231 @@
+"""Which servers of a project may start, and who said so."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handaxe.app.configuration import Configuration
+from handaxe.app.mcp_approval import blocking_reason
+from handaxe.app.session import Session
+from handaxe.contract.decision import Allow, Deny
+from handaxe.contract.events import McpServerChanged
+from handaxe.contract.faults import SetupError
+from handaxe.settings.mcp_servers import read_definitions
+from handaxe.settings.model import Settings
+from handaxe.storage.trust import TrustRecord
+
+THIN = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
+SERVER = {"command": sys.executable, "args": [THIN]}
+
+
+def write(project: Path, **servers: Any) -> None:
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+
+def states(session: Session) -> dict[str, str]:
+    assert session.mcp is not None
+    return {one.name: one.status for one in session.mcp.status()}
+
+
+async def test_before_somebody_says_yes_a_project_starts_no_server(project, tmp_path):
+    marker = tmp_path / "started"
+    write(project, a={"command": "touch", "args": [str(marker)]})
+    async with Session(project) as session:
+        await asyncio.sleep(0.2)
+        assert states(session) == {"a": "disabled"}
+        (warning,) = session.warnings
+        assert "'a' wait for a yes" in warning
+        assert "handaxe trust" in warning
+        refused = await session.call("ListMcpResources", server="a")
+        assert refused.code == "mcp.not_connected"
+        assert "nobody has approved it yet" in refused.text
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"enableAllProjectMcpServers": True}, {"enabledMcpjsonServers": ["a"]}],
+)
+async def test_settings_of_the_user_can_say_yes(project, settings):
+    write(project, a=SERVER)
+    async with Session(project, settings=settings, allow=["mcp__a"]) as session:
+        assert (await session.call("mcp__a__echo", text="x")).text == "x"
+
+
+async def test_a_project_cannot_say_yes_to_itself(project):
+    write(project, a=SERVER)
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text(
+        '{"enableAllProjectMcpServers": true, "mcpServers": {"b": {"command": "x"}}}'
+    )
+    async with Session(project) as session:
+        assert states(session) == {"a": "disabled"}
+
+
+async def test_a_host_program_that_trusts_the_project_says_yes(project):
+    write(project, a=SERVER)
+    async with Session(project, trusted=True, allow=["mcp__a"]) as session:
+        assert (await session.call("mcp__a__echo", text="x")).ok
+
+
+async def test_a_yes_holds_for_the_very_definition_it_was_given_for(project, tmp_path):
+    write(project, a=SERVER, b=SERVER)
+    found = {one.name: one.digest for one in read_definitions(str(project)).found}
+    TrustRecord(tmp_path / "home").approve_servers(str(project), found)
+    async with Session(project, home=tmp_path / "home") as session:
+        assert states(session) == {"a": "pending", "b": "pending"}
+    write(project, a=SERVER, b={**SERVER, "env": {"EVIL": "1"}})
+    async with Session(project, home=tmp_path / "home") as session:
+        assert states(session) == {"a": "pending", "b": "disabled"}
+    TrustRecord(tmp_path / "home").revoke(str(project))
+    async with Session(project, home=tmp_path / "home") as session:
+        assert states(session) == {"a": "disabled", "b": "disabled"}
+
+
+@pytest.mark.parametrize(("remember", "is_kept"), [("once", False), ("project", True)])
+async def test_somebody_who_is_there_is_asked_once_per_server(project, tmp_path, remember, is_kept):
+    write(project, a=SERVER)
+    asked = []
+
+    async def on_ask(request):
+        asked.append(request)
+        return Allow(remember=remember)
+
+    async with Session(project, home=tmp_path / "home", on_ask=on_ask) as session:
+        async with asyncio.timeout(10):
+            while states(session)["a"] != "connected":
+                await asyncio.sleep(0.01)
+        assert session.warnings == ()
+    (question,) = asked
+    assert question.input == SERVER
+    assert "wants to start the MCP server 'a'" in question.reason
+    async with Session(project, home=tmp_path / "home") as session:
+        assert states(session) == {"a": "pending" if is_kept else "disabled"}
+
+
+async def test_a_no_keeps_the_server_from_starting(project):
+    write(project, a=SERVER)
+    asked = asyncio.Event()
+
+    async def on_ask(_):
+        asked.set()
+        return Deny("not that one")
+
+    async with Session(project, on_ask=on_ask) as session:
+        await asyncio.wait_for(asked.wait(), 10)
+        await asyncio.sleep(0.05)
+        assert states(session) == {"a": "disabled"}
+
+
+async def test_an_unapproved_server_does_not_take_the_name_of_the_users_own(project):
+    write(project, a={"command": "/project/evil"})
+    async with Session(
+        project, settings={"mcpServers": {"a": SERVER}}, allow=["mcp__a"]
+    ) as session:
+        assert (await session.call("mcp__a__echo", text="mine")).text == "mine"
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"disabledMcpjsonServers": ["a"]}, "disabledMcpjsonServers"),
+        ({"deniedMcpServers": [{"serverName": "a"}]}, "deniedMcpServers"),
+        ({"deniedMcpServers": [{"serverCommand": ["run", "it"]}]}, "deniedMcpServers"),
+        ({"allowedMcpServers": [{"serverName": "b"}]}, "allowedMcpServers"),
+        ({"allowedMcpServers": [{"serverName": "a"}]}, None),
+        ({}, None),
+    ],
+)
+def test_lists_of_the_settings_keep_servers_from_starting(project, tmp_path, settings, reason):
+    write(project, a={"command": "run", "args": ["it"]})
+    (server,) = read_definitions(str(project)).found
+    in_force = Configuration(str(project), home=tmp_path, given=settings).settings
+    told = blocking_reason(server, in_force)
+    assert (told is None) == (reason is None)
+    assert reason is None or reason in told
+
+
+def test_addresses_can_be_denied_by_pattern():
+    (server,) = read_definitions(
+        "/nowhere", given=[{"a": {"type": "http", "url": "https://x.example.com/mcp"}}]
+    ).found
+    denied = Settings(denied_mcp_servers=({"serverUrl": "https://*.example.com/*"},))
+    assert blocking_reason(server, denied)
+    assert not blocking_reason(
+        server, Settings(denied_mcp_servers=({"serverUrl": "https://other/*"},))
+    )
+
+
+async def test_wrong_servers_of_the_caller_are_an_error(project):
+    with pytest.raises(SetupError, match="The MCP servers of this session are wrong"):
+        Session(project, mcp_servers={"a": {"url": "https://x"}})
+
+
+async def test_strict_takes_only_the_callers_servers(project):
+    write(project, a=SERVER)
+    async with Session(project, trusted=True, strict_mcp=True) as session:
+        assert session.mcp is None
+        assert "ListMcpResources" not in [tool["name"] for tool in session.tools()]
+
+
+async def test_a_server_of_the_host_program_needs_no_process(project):
+    from mcp.client._memory import InMemoryTransport
+    from mcp.server.mcpserver import MCPServer
+
+    server = MCPServer("inside")
+
+    @server.tool()
+    def double(n: int) -> int:
+        """Twice as much."""
+        return n * 2
+
+    def opened():
+        return InMemoryTransport(server._lowlevel_server)
+
+    async with Session(project, mcp_servers={"inside": opened}, allow=["mcp__inside"]) as session:
+        result = await session.call("mcp__inside__double", n=21)
+        assert (result.text, result.data) == ("42", {"result": 42})
+
+
+async def test_a_session_without_servers_loads_nothing_for_them(project):
+    code = (
+        "import asyncio, sys, handaxe\n"
+        "async def main():\n"
+        f"    async with handaxe.Session({str(project)!r}) as s: await s.call('Glob', pattern='*')\n"
+        "asyncio.run(main())\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('mcp', 'anyio', 'pydantic', 'jsonschema_rs') or m.startswith('handaxe.bridges.mcp')])"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+    )
+    assert (await process.communicate())[0].strip() == b"[]"
+
+
+async def test_changes_of_servers_are_events(project):
+    events = []
+    session = Session(project, mcp_servers={"a": {"command": "/no/such/program"}})
+    session.subscribe(events.append)
+    async with session:
+        await session.mcp.settled()
+        await asyncio.sleep(0)
+    (event,) = [event for event in events if isinstance(event, McpServerChanged)]
+    assert (event.server, event.status) == ("a", "failed")
+
+
+async def test_without_the_sdk_a_server_says_what_to_install(project):
+    code = (
+        "import asyncio, sys, handaxe\n"
+        "sys.modules['mcp'] = None\n"
+        "async def main():\n"
+        f"    async with handaxe.Session({str(project)!r}, mcp_servers={{'a': {{'command': 'true'}}}}) as s:\n"
+        "        print((await s.call('ListMcpResources', server='a')).text)\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+    )
+    assert b"pip install 'handaxe[mcp]'" in (await process.communicate())[0]

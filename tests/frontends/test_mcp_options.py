@@ -1,0 +1,62 @@
+"""Servers on the command line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+THIN = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
+SERVER = {"command": sys.executable, "args": [THIN]}
+
+
+def handaxe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "handaxe", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_call_reaches_a_server_that_an_option_names(project):
+    config = json.dumps({"mcpServers": {"a": SERVER}})
+    done = handaxe(
+        "call",
+        "mcp__a__echo",
+        "text=hello",
+        "--mcp-config",
+        config,
+        "--allowedTools",
+        "mcp__a",
+        cwd=project,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "hello"), done.stderr
+
+
+def test_a_wrong_option_is_told_before_anything_runs(project):
+    done = handaxe(
+        "call", "Glob", "pattern=*", "--mcp-config", '{"a": {"url": "https://x"}}', cwd=project
+    )
+    assert done.returncode == 2
+    assert 'add "type": "http"' in done.stderr
+
+
+def test_trust_shows_the_servers_of_a_folder_and_lets_them_start(project):
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"a": SERVER}}))
+    waiting = handaxe("call", "mcp__a__echo", "text=x", "--allowedTools", "mcp__a", cwd=project)
+    assert waiting.returncode != 0
+    assert "wait for a yes" in waiting.stderr
+    trusted = handaxe("trust", cwd=project)
+    assert "Its MCP servers may start:" in trusted.stderr
+    assert THIN in trusted.stderr
+    done = handaxe("call", "mcp__a__echo", "text=x", "--allowedTools", "mcp__a", cwd=project)
+    assert (done.returncode, done.stdout.strip()) == (0, "x"), done.stderr
+    assert handaxe("trust", "--revoke", cwd=project).returncode == 0
+    assert (
+        handaxe(
+            "call", "mcp__a__echo", "text=x", "--allowedTools", "mcp__a", cwd=project
+        ).returncode
+        != 0
+    )
