@@ -2,14 +2,24 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handaxe.app.companions import Companion, Surroundings
-from handaxe.contract.ports.shell import Confiner, RunningCommand, Shell, ShellCommand
+from handaxe.contract.ports.shell import (
+    Confined,
+    ConfinementLevel,
+    Confiner,
+    RunningCommand,
+    Shell,
+    ShellCommand,
+)
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandFacts
 from handaxe.session.jobs import Jobs
 from handaxe.settings.model import Settings
+
+if TYPE_CHECKING:
+    from handaxe.host.sandbox.confiner import LocalConfiner
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -20,7 +30,8 @@ SESSION_VARIABLES = ("HANDAXE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 class BackgroundWork(Companion):
     """Offers the shell and the list of what runs."""
 
-    def __init__(self, around: Surroundings, confiner: Confiner | None = None) -> None:
+    def __init__(self, around: Surroundings) -> None:
+        confiner = self._confiner = SessionConfiner(around)
         options = around.configuration.settings.shell
         self.jobs = Jobs(around.emit, max_running=options.max_background)
         self._shell = _FirstUse(around, confiner)
@@ -29,12 +40,60 @@ class BackgroundWork(Companion):
     @property
     def offers(self) -> Mapping[type[Any], Any]:
         """The shell, started by nobody yet, and the jobs."""
-        return {Shell: self._shell, Jobs: self.jobs}
+        return {Shell: self._shell, Jobs: self.jobs, Confiner: self._confiner}
 
     async def close(self) -> None:
         """End everything that runs."""
         await self.jobs.close()
         await self._shell.close()
+        self._confiner.close()
+
+
+class SessionConfiner(Confiner):
+    """The session's sandbox, built when somebody asks for it."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._made: LocalConfiner | None = None
+
+    @property
+    def level(self) -> ConfinementLevel:
+        """What holds for programs that are confined."""
+        return self._confiner().level
+
+    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+        """Whether this command would run inside."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return False
+        return self._confiner().will_confine(command, unconfined=unconfined)
+
+    def confine(
+        self,
+        argv: list[str],
+        *,
+        cwd: str,
+        env: dict[str, str],
+        unconfined: bool = False,
+        command: str | None = None,
+    ) -> Confined:
+        """How to start `argv`; without a sandbox just so."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return Confined(argv=argv, env=env, is_confined=False)
+        return self._confiner().confine(
+            argv, cwd=cwd, env=env, unconfined=unconfined, command=command
+        )
+
+    def close(self) -> None:
+        """Take away what the sandbox left on disk."""
+        if self._made is not None:
+            self._made.close()
+
+    def _confiner(self) -> "LocalConfiner":
+        if self._made is None:
+            from handaxe.app.sandboxing import confiner_for
+
+            self._made = confiner_for(self._around)
+        return self._made
 
 
 class _FirstUse(Shell):

@@ -103,8 +103,6 @@ class Companions:
 
     async def expect(self, calls: Sequence[ToolCall], catalog: Catalog) -> None:
         """Wait for tools that are about to be called and not there yet."""
-        if not self._is_open:
-            self.open(catalog)
         for call in calls:
             if call.tool.startswith("mcp__") and not catalog.has(call.tool):
                 for one in self.members:

@@ -1,19 +1,15 @@
 """Settings that change while a session runs, carried into the parts that hold them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
 from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
-from handaxe.runtime.permission.book import RuleBook
-from handaxe.runtime.permission.rules import Rule
 from handaxe.session.permission_state import Mode, PermissionState
 from handaxe.session.workdir import Workdir
-from handaxe.settings.ecosystem import TOOL_NAMES
 from handaxe.settings.model import Settings
-from handaxe.text.near_names import nearest
 
 Roots = Callable[[Sequence[str]], tuple[tuple[str, ...], dict[str, str]]]
 """The working directories and their other spellings, given those that settings add."""
@@ -87,37 +83,3 @@ def refuse_mode(settings: Settings, mode: Mode) -> None:
     problem = mode_problem(settings, mode)
     if problem is not None:
         raise SetupError(problem)
-
-
-def rule_doubts(book: RuleBook, offered: Callable[[], Iterable[str]]) -> list[str]:
-    """Rules that name no tool anybody knows: probably a slip of the pen."""
-    strange = [
-        rule
-        for rule in book.rules
-        if rule.tool not in TOOL_NAMES
-        and not rule.is_dead
-        and "*" not in rule.tool
-        and not rule.tool.startswith("mcp__")
-    ]
-    # Asking what is on offer loads every tool, so it waits until somebody is in doubt.
-    known = TOOL_NAMES | set(offered()) if strange else TOOL_NAMES
-    return [_doubt(rule, known) for rule in strange if rule.tool not in known]
-
-
-def _doubt(rule: Rule, known: frozenset[str]) -> str:
-    near = nearest(rule.tool, sorted(known))
-    hint = f" Did you mean {near!r}?" if near else ""
-    where = "" if rule.source_file is None else f"{rule.source_file}:{rule.source_line}: "
-    return (
-        f"{where}The {rule.behaviour} rule {rule.text!r} names a tool that nobody knows, "
-        f"so it covers nothing.{hint}"
-    )
-
-
-def sandbox_doubts(configuration: Configuration) -> list[str]:
-    """What settings ask of the sandbox and do not get."""
-    if not configuration.settings.sandbox.enabled:
-        return []
-    from handaxe.app.sandboxing import sandbox_problems
-
-    return sandbox_problems(configuration)

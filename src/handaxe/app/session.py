@@ -16,12 +16,13 @@ from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration, Given
-from handaxe.app.hidden_files import hidden_files
+from handaxe.app.doubts import setting_doubts
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import schema_of, shown
-from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts, sandbox_doubts
+from handaxe.app.live_settings import LiveSettings, refuse_mode
 from handaxe.app.loading import deferral_of
 from handaxe.app.mcp_companion import McpArguments
+from handaxe.app.offering import first_offers
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_jobs, resume_state
@@ -35,20 +36,14 @@ from handaxe.contract.events import (
 )
 from handaxe.contract.faults import Cancelled, SetupError
 from handaxe.contract.ports.asker import Classifier
-from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.contract.ports.media import Media
-from handaxe.contract.ports.questions import OnQuestion, Questions
-from handaxe.contract.ports.result_store import ResultStore
-from handaxe.contract.ports.search import Search
+from handaxe.contract.ports.questions import OnQuestion
 from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
-from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
+from handaxe.contract.ports.undo import ChangedCall, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
-from handaxe.host.media.local import LocalMedia
-from handaxe.host.search.local import LocalSearch
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
@@ -60,7 +55,6 @@ from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
-from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
@@ -142,26 +136,6 @@ class Session:
         self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
         self._repaired = self._changes.repair(resumed=session_id is not None)
         files = self._changes.files
-        offers: dict[type[Any], Any] = {
-            Files: files,
-            Media: LocalMedia(),
-            Search: LocalSearch(
-                roots=lambda: self.workdir.roots, hidden=lambda: hidden_files(policy())
-            ),
-            Workdir: self.workdir,
-            ReadLedger: ledger,
-            AppliedEdits: edits,
-            ChangeHistory: self._changes,
-            Settings: self.settings,
-            SettingsStore: self._configuration.store(files),
-            PermissionState: self.permissions,
-            ResultStore: results,
-            ToolCaller: (caller := PipelineCaller()),
-        }
-        if on_question is not None:
-            from handaxe.app.questioning import HostQuestions
-
-            offers[Questions] = HostQuestions(on_question)
         around = Surroundings(
             session_id=self.id,
             data_home=data,
@@ -175,6 +149,8 @@ class Session:
             asker=lambda: self._collaborators.asker,
             emit=emit,
         )
+        offers = first_offers(around, self._changes, ledger, edits, on_question)
+        caller = offers[ToolCaller] = PipelineCaller()
         self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
         offers.update(self._companions.offers)
         rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
@@ -248,14 +224,9 @@ class Session:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with settings, rules and what an earlier run left; for a person."""
-        book = self.policy().book
         return (
-            *self._configuration.warnings,
-            *self._configuration.directories()[1],
-            *book.problems,
-            *rule_doubts(book, lambda: [tool.name for tool in self.catalog.offered()]),
+            *setting_doubts(self._configuration, self.policy().book, self.catalog),
             *self._hooks.problems,
-            *sandbox_doubts(self._configuration),
             *self._repaired,
             *self._companions.warnings,
         )
@@ -321,8 +292,10 @@ class Session:
 
     def follow(self) -> None:
         """Take over what settings files and hooks say now."""
-        self._live.follow()
+        if self._live.follow():
+            self._companions.follow()
         self._hooks.follow()
+        self._companions.open(self.catalog)
 
     def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
         """The calls of one message, each started when it is added."""
@@ -420,9 +393,7 @@ class Session:
 
     async def _ready(self, *calls: ToolCall) -> None:
         """Take in what changed since the last call, and what is still on its way."""
-        if self._live.follow():
-            self._companions.follow()
-        self._hooks.follow()
+        self.follow()
         await self._companions.expect(calls, self.catalog)
 
     def _opening(self) -> SessionStarted:

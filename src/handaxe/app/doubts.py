@@ -1,0 +1,57 @@
+"""What is probably wrong with settings and rules; for a person."""
+
+from collections.abc import Callable, Iterable
+
+from handaxe.app.configuration import Configuration
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.permission.book import RuleBook
+from handaxe.runtime.permission.rules import Rule
+from handaxe.settings.ecosystem import TOOL_NAMES
+from handaxe.text.near_names import nearest
+
+
+def setting_doubts(
+    configuration: Configuration, book: RuleBook, catalog: Catalog
+) -> tuple[str, ...]:
+    """Everything about settings, directories, rules and the sandbox."""
+    return (
+        *configuration.warnings,
+        *configuration.directories()[1],
+        *book.problems,
+        *_rule_doubts(book, lambda: [tool.name for tool in catalog.offered()]),
+        *_sandbox_doubts(configuration),
+    )
+
+
+def _rule_doubts(book: RuleBook, offered: Callable[[], Iterable[str]]) -> list[str]:
+    """Rules that name no tool anybody knows: probably a slip of the pen."""
+    strange = [
+        rule
+        for rule in book.rules
+        if rule.tool not in TOOL_NAMES
+        and not rule.is_dead
+        and "*" not in rule.tool
+        and not rule.tool.startswith("mcp__")
+    ]
+    # Asking what is on offer loads every tool, so it waits until somebody is in doubt.
+    known = TOOL_NAMES | set(offered()) if strange else TOOL_NAMES
+    return [_doubt(rule, known) for rule in strange if rule.tool not in known]
+
+
+def _doubt(rule: Rule, known: frozenset[str]) -> str:
+    near = nearest(rule.tool, sorted(known))
+    hint = f" Did you mean {near!r}?" if near else ""
+    where = "" if rule.source_file is None else f"{rule.source_file}:{rule.source_line}: "
+    return (
+        f"{where}The {rule.behaviour} rule {rule.text!r} names a tool that nobody knows, "
+        f"so it covers nothing.{hint}"
+    )
+
+
+def _sandbox_doubts(configuration: Configuration) -> list[str]:
+    """What settings ask of the sandbox and do not get."""
+    if not configuration.settings.sandbox.enabled:
+        return []
+    from handaxe.app.sandboxing import sandbox_problems
+
+    return sandbox_problems(configuration)
