@@ -10,6 +10,8 @@ from players import Player, call, calls, ended, says
 from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
 from handaxe.agent.events import FromAgent, ToolAnswered
 from handaxe.agent.spawn import SpawnLimits
+from handaxe.contract.agent_faults import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
+from handaxe.contract.ports.agents import AgentRequest
 from handaxe.contract.ports.model import ModelRequest
 from handaxe.session.workdir import Workdir
 
@@ -202,12 +204,13 @@ async def test_hooks_hear_who_makes_a_call(project: Path):
 
 
 async def test_an_agent_in_the_background_is_waited_for_and_told(session: Session):
-    model = Player(
-        calls(task(run_in_background=True)),
-        says("I go on."),
-        says("Found."),
-        says("It found something."),
-    )
+
+    def answer(request: ModelRequest):
+        if request.messages[0].content[0].text == "Do it.":
+            return says("Found.")
+        return says("It found something." if "<result>" in str(request.messages) else "I go on.")
+
+    model = Player(calls(task(run_in_background=True)), *[answer] * 3)
     final = await Agent(model, session).ask("Go.")
     assert final.result == "It found something."
     told = "".join(getattr(b, "text", "") for b in model.requests[-1].messages[-1].content)
@@ -283,12 +286,15 @@ async def test_an_agent_is_found_after_a_restart_and_goes_on(project: Path):
         )
         await Agent(model, first).ask("Go.")
     async with Session(project, session_id=first.id) as second:
-        model = Player(
-            calls(("s1", "SendMessage", {"to": "reader", "message": "And now?"})),
-            says("Waiting."),
-            says("Still one."),
-            says("It still says one."),
-        )
+
+        def answer(request: ModelRequest):
+            if "And now?" in str(request.messages[-1].content):
+                return says("Still one.")
+            is_told = "<result>Still one.</result>" in str(request.messages)
+            return says("It still says one." if is_told else "Waiting.")
+
+        sent = calls(("s1", "SendMessage", {"to": "reader", "message": "And now?"}))
+        model = Player(sent, *[answer] * 3)
         agent = Agent(model, second)
         assert [(s.name, s.status) for s in agent.agents.listed()] == [("reader", "completed")]
         final = await agent.ask("Ask again.")
@@ -364,3 +370,74 @@ async def test_a_hundred_agents_work_in_one_process(session: Session, project: P
     assert [b.content[0].text.splitlines()[0] for b in results] == [
         f"Task {i}. done" for i in range(100)
     ]
+
+
+async def test_the_port_itself_refuses_what_is_too_deep(session: Session):
+    agent = Agent(Player(), session, agent_limits=SpawnLimits(max_depth=0))
+    with pytest.raises(AgentsTooDeep, match="nested 0 deep"):
+        await agent.agents.start(AgentRequest(description="x", prompt="y"), lambda _: None)
+
+
+async def test_an_agent_that_a_person_stopped_is_not_woken_by_a_message(session: Session):
+    gate = asyncio.Event()
+    model = Player([gate])
+    agent = Agent(model, session)
+    request = AgentRequest(description="x", prompt="y", name="bob", in_background=True)
+    await agent.agents.start(request, lambda _: None)
+    while not model.requests:
+        await asyncio.sleep(0)
+    assert (await agent.agents.stop("bob")).status == "killed"
+    with pytest.raises(AgentStoppedByUser):
+        await agent.agents.send("bob", "Wake up.")
+    with pytest.raises(AgentNotFound):
+        await agent.agents.stop("bob")
+
+
+async def test_an_agents_long_report_is_cut_and_kept_whole(session: Session):
+    model = Player(calls(task()), says("word " * 10_000), says("Done."))
+    agent = Agent(model, session)
+    await agent.ask("Go.")
+    text = last_result(model).content[0].text
+    assert len(text) < 33_000
+    assert "50,000 characters" in text or "49,999 characters" in text
+    output = Path(agent.agents.listed()[0].output_file).read_text()
+    assert output.count("word") == 10_000
+
+
+async def test_what_an_agent_says_can_be_read_by_its_parent(session: Session):
+
+    def answer(request: ModelRequest):
+        is_child = request.messages[0].content[0].text == "Do it."
+        return says("Found it.") if is_child else says("Waiting.")
+
+    model = Player(calls(task(run_in_background=True)), *[answer] * 4)
+    agent = Agent(model, session)
+    await agent.ask("Go.")
+    state = agent.agents.listed()[0]
+    assert state.result == "Found it."
+    result = await session.call("Read", file_path=state.output_file)
+    assert result.ok
+    assert "Found it." in result.text
+
+
+async def test_a_bug_in_an_agents_model_is_told_to_its_parent(session: Session):
+    def broken(request: ModelRequest):
+        raise ZeroDivisionError("planned")
+
+    model = Player(calls(task()), broken, says("Oh."))
+    final = await Agent(model, session).ask("Go.")
+    assert final.result == "Oh."
+    assert "ZeroDivisionError" in last_result(model).content[0].text
+
+
+async def test_background_work_without_a_listener_ends_with_the_agent(session: Session):
+    gate = asyncio.Event()
+
+    def answer(request: ModelRequest):
+        return [gate] if request.messages[0].content[0].text == "Do it." else says("Going.")
+
+    model = Player(calls(task(run_in_background=True)), answer, answer)
+    agent = Agent(model, session, wait_for_agents_s=0)
+    await agent.ask("Go.")
+    await agent.close()
+    assert [state.status for state in agent.agents.listed()] == ["killed"]
