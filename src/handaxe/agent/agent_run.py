@@ -21,6 +21,8 @@ from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus
 from handaxe.contract.ports.jobs import Job, JobState
 
+ACTIVE_S = 5.0
+"""So old may the last sign of life be that others see."""
 _SHOWN = (MessageAdded, ToolCalled, ToolAnswered, FromAgent)
 _STATUS: dict[AgentStatus, Any] = {
     "running": "running",
@@ -148,7 +150,8 @@ class AgentRun(Job):
             self._counts[event.call.tool] = self._counts.get(event.call.tool, 0) + 1
             self._report(f"{self.agent.description}: {event.call.tool}")
             self._say(f"- {event.call.tool} {str(event.call.input)[:300]}\n")
-            self._move("running")
+            if time.time() - self.agent.last_active_at > ACTIVE_S:
+                self._move("running")
         if isinstance(event, _SHOWN):
             agent = self.agent
             self._tell(FromAgent(agent.agent_id, agent.agent_type, agent.tool_use_id, event))

@@ -40,7 +40,7 @@ from handaxe.contract.events import (
     HookRan,
     RunEnded,
 )
-from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest
+from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, ToolSpec
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.hooks.outcome import Outcome
 
@@ -58,7 +58,7 @@ class AgentLoop:
         workplace: Workplace,
         conversation: Conversation,
         *,
-        system: Callable[[], tuple[str, ...]],
+        system: Callable[[Sequence[ToolSpec]], tuple[str, ...]],
         meter: Meter,
         compactor: Compactor | None = None,
         output: FinalOutput | None = None,
@@ -128,7 +128,7 @@ class AgentLoop:
         specs = self._workplace.specs()
         return await self._compactor.compact(
             self.model,
-            self._system(),
+            self._system(specs),
             specs,
             self.meter,
             trigger="manual",
@@ -258,7 +258,7 @@ class AgentLoop:
         compacted = False
         while True:
             specs = self._workplace.specs()
-            system = self._system()
+            system = self._system(specs)
             shorter = await self._compactor.make_room(self.model, system, specs, self.meter)
             self._report(shorter)
             request = ModelRequest(

@@ -93,7 +93,7 @@ class Agent:
             self.model,
             self.workplace,
             Conversation.replayed(self.session.said, self.session.result_of),
-            system=self._system,
+            system=self._prompts.system,
             meter=self.meter,
             output=self._output,
             options=options,
@@ -163,9 +163,6 @@ class Agent:
     def interrupt(self) -> bool:
         """Stop the run now; whether there was one."""
         return self.loop.interrupt()
-
-    def _system(self) -> tuple[str, ...]:
-        return self._prompts.system(tuple(spec.name for spec in self.workplace.specs()))
 
 
 def _opened(model: Model | str, open_model: OpenModel | None) -> Model:

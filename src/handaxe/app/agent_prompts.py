@@ -2,6 +2,7 @@
 
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from handaxe.agent.memory_files import MemoryPlaces, load_memory
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.model import ToolSpec
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
 
@@ -59,11 +61,11 @@ class AgentPrompts:
         environment = self._environment or environment_of(self._session, self._model)
         return environment, self._memory
 
-    def system(self, tools: tuple[str, ...]) -> tuple[str, ...]:
+    def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
         environment = self._environment or environment_of(self._session, self._model)
         parts = PromptParts(
-            tools=tools,
+            tools=tuple(spec.name for spec in specs),
             environment=environment,
             memory=self._memory,
             kinds=self.kinds,

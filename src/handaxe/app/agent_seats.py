@@ -3,7 +3,7 @@
 Shared are the files themselves, the undo record, hooks, settings and whoever answers questions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.events import DirectoryChanged, SessionStarted
 from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
 from handaxe.contract.ports.checkpoints import Checkpoints
+from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.ports.undo import ChangeHistory
+from handaxe.contract.tool import Tool
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
@@ -47,21 +49,22 @@ class AgentSeats:
         self._session = session
         self._directory = directory
         self._surround = surround
+        self._specs: dict[Tool[Any], ToolSpec] = {}
 
     def make(self, state: AgentState, kind: AgentKind, agents: SpawnedAgents) -> Seat:
         """A place for one agent; one that worked before finds what it knew."""
         place = _Place(self._session, self._directory / state.agent_id, state, kind, agents)
+        place.workplace.specs = ToolSpecs(place.workplace.among.catalog.offered, self._specs)
         agents.among = place.workplace.among
         environment, memory = self._surround()
         environment = msgspec.structs.replace(environment, directory=place.workdir.current)
         if kind.is_lean:
             environment, memory = msgspec.structs.replace(environment, git=""), ()
-        specs = place.workplace.specs
 
-        def system() -> tuple[str, ...]:
+        def system(specs: Sequence[ToolSpec]) -> tuple[str, ...]:
             return system_prompt(
                 PromptParts(
-                    tools=tuple(spec.name for spec in specs()),
+                    tools=tuple(spec.name for spec in specs),
                     environment=environment,
                     memory=memory,
                     kinds=agents.kinds() if agents.may_start else (),
