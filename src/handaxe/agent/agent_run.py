@@ -17,13 +17,14 @@ from handaxe.agent.events import (
     ToolCalled,
 )
 from handaxe.agent.loop import AgentLoop
+from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus
 from handaxe.contract.ports.jobs import Job, JobState
 
 ACTIVE_S = 5.0
 """So old may the last sign of life be that others see."""
-_SHOWN = (MessageAdded, ToolCalled, ToolAnswered, FromAgent)
+_SHOWN = (MessageAdded, ToolCalled, ToolAnswered, FromAgent, CallAsked, CallDecided)
 _STATUS: dict[AgentStatus, Any] = {
     "running": "running",
     "completed": "completed",

@@ -217,8 +217,9 @@ class SpawnedAgents(Agents):
         finally:
             for wait in waits:
                 wait.cancel()
-        # Whoever announces the end runs right after it.
-        await asyncio.sleep(0)
+        # Whoever announces the end runs right after it, in a task of its own.
+        for _ in range(5):
+            await asyncio.sleep(0)
         return bool(done)
 
     async def close(self) -> None:

@@ -62,6 +62,7 @@ class Agent:
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
         self.model = _opened(model, open_model)
+        self._owns_model = isinstance(model, str)
         if max_turns is not None and max_turns < 1:
             raise SetupError("`max_turns` has to be at least 1.")
         limits = Limits(
@@ -105,7 +106,7 @@ class Agent:
             self._prompts,
             AgentsWanted(
                 given=agents,
-                limits=agent_limits or SpawnLimits(),
+                limits=agent_limits,
                 open_model=lambda name: _opened(name or self.model, open_model),
                 options=options,
             ),
@@ -119,9 +120,10 @@ class Agent:
 
     async def close(self) -> None:
         """Stop what runs; the session is closed too if the agent opened it."""
-        self.interrupt()
+        await self.loop.stop()
         await self.agents.close()
-        await self.model.close()
+        if self._owns_model:
+            await self.model.close()
         if self._owns_session:
             await self.session.close()
 

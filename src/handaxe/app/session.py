@@ -286,6 +286,8 @@ class Session:
 
     def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
         """The calls of one message, each started when it is added."""
+        if self._is_closed:
+            raise RuntimeError("The session is closed. Open a new one.")
         self.follow()
         return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
 
