@@ -83,3 +83,29 @@ def test_kinds_are_told_by_their_first_bytes():
     assert is_pdf(b"%PDF-1.4")
     assert is_pdf(b"\0\0junk\n%PDF-1.4")
     assert not is_pdf(b"a text about\n%PDF- headers")
+
+
+async def test_a_large_picture_is_never_decoded_in_this_process(tmp_path):
+    import random
+    import subprocess
+    import sys
+
+    from PIL import Image
+
+    path = tmp_path / "large.png"
+    noise = random.Random(3).randbytes(2400 * 2000 * 3)
+    Image.frombytes("RGB", (2400, 2000), noise).save(path, compress_level=1)
+    script = """
+import asyncio, resource, sys
+from pathlib import Path
+from handaxe.contract.ports.media import ImageLimits
+from handaxe.host.media.local import LocalMedia
+from handaxe.host.media import child_process
+data = Path(sys.argv[1]).read_bytes()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+picture = asyncio.run(LocalMedia().fit_image(data, ImageLimits(1568, 500_000)))
+grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+assert max(picture.width, picture.height) <= 1568 and picture.original_width == 2400
+assert len(data) + grown < 3 * len(data), (len(data), grown)
+"""
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True, timeout=60)

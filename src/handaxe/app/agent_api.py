@@ -21,7 +21,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
 
-OpenModel = Callable[[str], Model]
+OpenModel = Callable[[str | None], Model]
 
 
 class Agent:
@@ -33,7 +33,7 @@ class Agent:
 
     def __init__(  # noqa: PLR0913 - the whole door to an agent, keyword-only
         self,
-        model: Model | str,
+        model: Model | str | None = None,
         session: Session | None = None,
         *,
         root: PathLike = ".",
@@ -61,8 +61,8 @@ class Agent:
             raise SetupError(f"Give the session its own options: {named}.")
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
-        self.model = _opened(model, open_model)
-        self._owns_model = isinstance(model, str)
+        self.model = _opened(model or self.session.settings.model, open_model)
+        self._owns_model = not isinstance(model, Model)
         if max_turns is not None and max_turns < 1:
             raise SetupError("`max_turns` has to be at least 1.")
         limits = Limits(
@@ -167,9 +167,9 @@ class Agent:
         return self.loop.interrupt()
 
 
-def _opened(model: Model | str, open_model: OpenModel | None) -> Model:
+def _opened(model: Model | str | None, open_model: OpenModel | None) -> Model:
     if isinstance(model, Model):
         return model
     if open_model is None:
-        raise SetupError(f"Give a Model, or `open_model` to open {model!r} with.")
+        from handaxe.models.choose import open_model
     return open_model(model)

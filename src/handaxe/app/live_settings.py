@@ -5,9 +5,10 @@ from contextlib import suppress
 from typing import Any
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
-from handaxe.contract.events import Event, ModeChanged, SettingsChanged
+from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.permission.book import RuleBook
+from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.rules import Rule
 from handaxe.session.permission_state import Mode, PermissionState
 from handaxe.session.workdir import Workdir
@@ -59,7 +60,6 @@ class LiveSettings:
         self._offers[Settings] = configuration.settings
         if mode_problem(configuration.settings, self._permissions.mode):
             self._permissions.set_mode("default")
-            self._emit(ModeChanged(mode="default"))
         new = tuple(told for told in configuration.warnings if told not in self._told)
         self._told = configuration.warnings
         self._emit(SettingsChanged(files=configuration.changed_files, warnings=new))
@@ -77,6 +77,15 @@ def mode_problem(settings: Settings, mode: Mode) -> str | None:
         return None
     name = "disableBypassPermissionsMode" if mode == "bypassPermissions" else "disableAutoMode"
     return f"The settings forbid {mode} mode (`permissions.{name}`)."
+
+
+def checked_mode(settings: Settings, name: str) -> Mode:
+    """The mode of that name, if there is one and the settings allow it."""
+    mode = parse_mode(name)
+    if mode is None:
+        raise SetupError(f"{name!r} is not a permission mode.")
+    refuse_mode(settings, mode)
+    return mode
 
 
 def refuse_mode(settings: Settings, mode: Mode) -> None:

@@ -11,12 +11,15 @@ import msgspec
 from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
+from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
-from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
-from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
+from handaxe.app.listing import deferral_of, schema_of, shown
+from handaxe.app.live_settings import LiveSettings, checked_mode, rule_doubts
+from handaxe.app.opening import Companions
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.contract.call import ToolCall
@@ -27,12 +30,16 @@ from handaxe.contract.events import (
     SessionClosed,
     SessionStarted,
 )
-from handaxe.contract.faults import Cancelled, SetupError
+from handaxe.contract.faults import Cancelled
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.media import Media
+from handaxe.contract.ports.questions import OnQuestion, Questions
+from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.search import Search
 from handaxe.contract.ports.settings_store import SettingsStore
+from handaxe.contract.ports.tool_caller import ToolCaller
+from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
@@ -41,13 +48,13 @@ from handaxe.host.search.local import LocalSearch
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
-from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
@@ -79,6 +86,7 @@ class Session:
         trusted: bool | None = None,
         tools: Tools = None,
         on_ask: OnAsk | None = None,
+        on_question: OnQuestion | None = None,
         classifier: Classifier | None = None,
         never_prompt: bool = False,
         hooks: HookArguments = None,
@@ -87,7 +95,7 @@ class Session:
     ) -> None:
         data = data_home(home)
         project = working_directories(root, ())[0][0]
-        self._configuration = Configuration(
+        self.configuration = self._configuration = Configuration(
             project, home=data, given=settings, sources=setting_sources, trusted=trusted
         )
         more = self._configuration.directories()[0]
@@ -119,6 +127,7 @@ class Session:
             history.mode if history.mode not in {"plan", "bypassPermissions"} else None,
         )
         self.permissions.never_prompt = never_prompt
+        self.permissions.announce = lambda mode: emit(ModeChanged(mode=mode))
         self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
         self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
@@ -136,7 +145,14 @@ class Session:
             ChangeHistory: self._changes,
             Settings: self.settings,
             SettingsStore: self._configuration.store(files),
+            PermissionState: self.permissions,
+            ResultStore: results,
+            ToolCaller: (caller := PipelineCaller()),
         }
+        if on_question is not None:
+            from handaxe.app.questioning import HostQuestions
+
+            offers[Questions] = HostQuestions(on_question)
         around = Surroundings(
             session_id=self.id,
             data_home=data,
@@ -149,8 +165,8 @@ class Session:
             results=results,
             emit=emit,
         )
-        self._companions = _companions(around)
-        for companion in self._companions:
+        self._companions = Companions(around, history)
+        for companion in self._companions.all:
             offers.update(companion.offers)
         rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
         self._live = LiveSettings(
@@ -170,6 +186,8 @@ class Session:
             ports=offers.keys(),
             is_hidden=lambda name: hidden_by(policy(), name),
         )
+        loaded = self._companions.memory.loaded
+        self._deferral = offers[ToolIndex] = deferral_of(self.catalog, loaded, self.settings)
         self._collaborators = Collaborators(
             session_id=self.id,
             catalog=self.catalog,
@@ -180,14 +198,15 @@ class Session:
             hooks=self._hooks.hooks,
             emit=emit,
             results=results,
+            deferral=self._deferral,
             asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
             classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
             transcript_path=str(directory / LOG_NAME),
         )
-        # For the agents that work in this session.
         self.collaborators, self.surroundings = self._collaborators, around
-        self.companions = self._companions
+        self.companions = self._companions.all
+        caller.join(self._collaborators)
         self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
         self._pipeline = Pipeline(
             self._collaborators,
@@ -201,11 +220,6 @@ class Session:
     def settings(self) -> Settings:
         """The settings in force."""
         return self._configuration.settings
-
-    @property
-    def configuration(self) -> Configuration:
-        """The settings with their origins, and the hooks that files name."""
-        return self._configuration
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -234,8 +248,7 @@ class Session:
         if self._pipeline.cancel():
             # The cancelled calls write their results as soon as they get their turn.
             await asyncio.sleep(0)
-        for companion in reversed(self._companions):
-            await companion.close()
+        await self._companions.close()
         await self._hooks.end(self._collaborators)
         if self._record.is_started:
             self._record.emit(SessionClosed())
@@ -322,34 +335,31 @@ class Session:
 
     def interrupt(self) -> int:
         """New input arrived: stop the calls whose tools give way to it; how many did."""
+        self._companions.memory.wakeups.wake("the user said something.")
         return self._pipeline.interrupt()
 
     def set_mode(self, mode: str) -> None:
         """Switch the permission mode."""
-        parsed = parse_mode(mode)
-        if parsed is None:
-            raise SetupError(f"{mode!r} is not a permission mode.")
-        refuse_mode(self.settings, parsed)
-        self.permissions.set_mode(parsed)
-        self._record.emit(ModeChanged(mode=parsed))
+        self.permissions.set_mode(checked_mode(self.settings, mode))
 
-    def tools(self, provider: str = "json-schema") -> list[dict[str, Any]]:
-        """The schemas of the tools on offer, in a provider's dialect."""
-        return [self.schema_of(tool, provider) for tool in self.catalog.offered()]
+    def tools(
+        self, provider: str = "json-schema", *, deferred: bool = False
+    ) -> list[dict[str, Any]]:
+        """The schemas of the tools on offer, in a provider's dialect.
+
+        With `deferred` those that wait for ToolSearch are left out once all together are long;
+        what was loaded is appended, so ask again for every request.
+        """
+        tools = self._deferral.sent() if deferred else self.catalog.offered()
+        return [self.schema_of(tool, provider) for tool in tools]
+
+    def waiting_tools(self) -> tuple[str, ...]:
+        """The names of tools that ToolSearch can load."""
+        return self._deferral.waiting()
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
         """One tool's schema in a provider's dialect."""
-        from handaxe.text.dialects import tool_schema
-        from handaxe.text.schema import input_schema
-
-        return tool_schema(
-            tool.name,
-            tool.prompt(),
-            input_schema(tool.args_type),
-            provider,
-            strict=tool.strict,
-            examples=tool.input_examples,
-        )
+        return schema_of(tool, provider)
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
         """A result as the block or message a provider expects for it."""
@@ -359,13 +369,7 @@ class Session:
 
     def show(self, result: ToolResult, call_input: dict[str, Any]) -> Display | None:
         """What a human sees of a result; None means its text."""
-        from handaxe.text.coercion import InputProblems, read_input
-
-        try:
-            tool, _ = self.catalog.find(result.tool)
-            return tool.show(read_input(tool.args_type, call_input)[0], result)
-        except InputProblems:
-            return None
+        return shown(self.catalog, result, call_input)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""
@@ -392,8 +396,3 @@ class Session:
         refused = ToolResult.from_fault(Cancelled(started=False))
         text = "The session is closed. Open a new one."
         return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
-
-
-def _companions(around: Surroundings) -> tuple[Companion, ...]:  # noqa: ARG001 - none yet
-    """Everything that opens with a session, in the order it is opened."""
-    return ()

@@ -5,6 +5,7 @@ from typing import Any
 
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.tool import Tool
+from handaxe.runtime.pipeline.collaborators import Collaborators
 
 
 class ToolSpecs:
@@ -46,3 +47,9 @@ class ToolSpecs:
                 examples=tool.input_examples,
             )
         return known
+
+
+def sent_tools(among: Collaborators) -> Callable[[], Sequence[Tool[Any]]]:
+    """The tools whose definitions a model is sent now; others wait to be searched for."""
+    deferral = among.deferral
+    return deferral.sent if deferral is not None else among.catalog.offered

@@ -74,6 +74,11 @@ class Effects(msgspec.Struct, frozen=True):
         return not self.writes and not self.writes_everything
 
     @property
+    def is_internal(self) -> bool:
+        """Whether the call changes nothing but the session's own state, if anything."""
+        return not self.writes_everything and all(what.kind == "state" for what in self.writes)
+
+    @property
     def is_destructive(self) -> bool:
         """Whether the call may change something that cannot be put back."""
         return self.irreversible and not self.is_read_only

@@ -17,6 +17,7 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.result import ToolResult
+from handaxe.contract.todo import Todo
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):
@@ -152,6 +153,24 @@ class ModeChanged(_Event, frozen=True, tag="mode_changed", kw_only=True):
     mode: str
 
 
+class TodosChanged(_Event, frozen=True, tag="todos_changed", kw_only=True):
+    """The todo list, as it now stands."""
+
+    todos: tuple[Todo, ...]
+
+
+class BriefChanged(_Event, frozen=True, tag="brief_changed", kw_only=True):
+    """Short answers were switched on or off."""
+
+    enabled: bool
+
+
+class ToolsLoaded(_Event, frozen=True, tag="tools_loaded", kw_only=True):
+    """Deferred tools whose schemas the model has now, in the order they came."""
+
+    names: tuple[str, ...]
+
+
 class SettingsChanged(_Event, frozen=True, tag="settings_changed", kw_only=True):
     """Settings files changed while the session ran, and what they say is in force."""
 
@@ -238,6 +257,9 @@ Event = (
     | EditApplied
     | DirectoryChanged
     | ModeChanged
+    | TodosChanged
+    | BriefChanged
+    | ToolsLoaded
     | SettingsChanged
     | UserSaid
     | AssistantSaid

@@ -48,6 +48,22 @@ class BadInput(ToolFault):
         )
 
 
+class NotLoaded(ToolFault):
+    """The tool's schema had not been sent to the model; the answer holds it."""
+
+    code = "call.not_loaded"
+
+    def __init__(self, tool: str, description: str, schema: dict[str, Any]) -> None:
+        import msgspec
+
+        shown = msgspec.json.encode(schema).decode()
+        super().__init__(
+            f"{tool} was not loaded, so nothing was done. It is loaded now; call it again with "
+            f"an input that fits.\n{description}\nInput: {shown}",
+            data={"name": tool, "description": description, "inputSchema": schema},
+        )
+
+
 class BadLine(ToolFault):
     """A line of `handaxe run` is not a call."""
 

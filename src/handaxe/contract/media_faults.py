@@ -21,6 +21,7 @@ class BadImage(ToolFault):
     code = "image.invalid"
 
     def __init__(self, kind: str, reason: str) -> None:
+        self.reason = reason
         super().__init__(
             f"The file begins like a {kind} picture but cannot be decoded: {reason}. It is damaged "
             "or cut off; get a fresh copy or export it again."
@@ -33,6 +34,7 @@ class ImageTooLarge(ToolFault):
     code = "image.too_large"
 
     def __init__(self, width: int, height: int, limit_pixels: int) -> None:
+        self.claim = (width, height, limit_pixels)
         super().__init__(
             f"The picture claims {width:,} x {height:,} pixels; at most {limit_pixels:,} are "
             "decoded, so it was not opened. Scale it down with another program first."

@@ -4,7 +4,7 @@ Rules are kept as the texts people wrote; `runtime.permission` reads them. Nothi
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -57,9 +57,12 @@ class PermissionState:
         self._before_plan: Mode | None = None
         self._rules = tuple(rules)
         self._grants: tuple[RuleText, ...] = ()
+        self._turn_grants: tuple[RuleText, ...] = ()
         self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
         self.never_prompt = never_prompt
         """Whether nobody may be asked; what would ask is refused and recorded."""
+        self.announce: Callable[[Mode], None] = lambda _: None
+        """Told every change of mode."""
         self.revision = 0
         """Grows with every change of mode or rules, so that readers know what to read again."""
 
@@ -76,7 +79,7 @@ class PermissionState:
     @property
     def rules(self) -> tuple[RuleText, ...]:
         """Every rule in force, this session's grants last."""
-        return self._rules + self._grants
+        return self._rules + self._grants + self._turn_grants
 
     @property
     def grants(self) -> tuple[RuleText, ...]:
@@ -95,6 +98,7 @@ class PermissionState:
         self._before_plan = self._mode if mode == "plan" else None
         self._mode = mode
         self.revision += 1
+        self.announce(mode)
 
     def leave_plan(self) -> Mode:
         """Return to the mode before plan mode; elsewhere nothing changes."""
@@ -129,6 +133,18 @@ class PermissionState:
         rules = (RuleText(text, "allow", "session") for text in texts)
         self._grants = tuple(dict.fromkeys((*self._grants, *rules)))
         self.revision += 1
+
+    def grant_for_turn(self, texts: Iterable[str]) -> None:
+        """Allow more until the model has finished its turn, as a skill's author said."""
+        rules = (RuleText(text, "allow", "session") for text in texts)
+        self._turn_grants = tuple(dict.fromkeys((*self._turn_grants, *rules)))
+        self.revision += 1
+
+    def end_turn(self) -> None:
+        """Take back what was allowed for one turn."""
+        if self._turn_grants:
+            self._turn_grants = ()
+            self.revision += 1
 
     def record(self, answer: Answer) -> None:
         """Keep what was said about a call."""

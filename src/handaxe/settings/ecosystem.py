@@ -14,7 +14,7 @@ _TOP = """
     disableAutoMode disableBrowserExternalNavigation disableBundledSkills
     disableClaudeAiConnectors disableCommandPluginSources disableDeepLinkRegistration
     disableMobileSimulatorTools disableRemoteControl disableSideloadFlags
-    disableSkillShellExecution disableWorkflows editorMode effortLevel emojiCompletionEnabled
+    disableWorkflows editorMode effortLevel emojiCompletionEnabled
     enableArtifact enableWorkflows enabledPlugins enforceAvailableModels externalEditorContext
     extraKnownMarketplaces fallbackModel fastMode fastModePerSessionOptIn feedbackSurveyRate
     fileCheckpointingEnabled fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod

@@ -64,6 +64,18 @@ class SearchOptions(_Options, frozen=True, kw_only=True):
     ] = 20
 
 
+class ToolSearchOptions(_Options, frozen=True, kw_only=True):
+    """When tools send only their names until they are searched for."""
+
+    when: Annotated[
+        Literal["auto", "always", "never"],
+        "`auto` defers once all definitions together are longer than `limit_chars`.",
+    ] = "auto"
+    limit_chars: Annotated[
+        int, msgspec.Meta(ge=0), "How long the definitions of all tools may be, in characters."
+    ] = 16_000
+
+
 class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     """What may run without a question."""
 
@@ -137,6 +149,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     read: ReadOptions = ReadOptions()
     edit: EditOptions = EditOptions()
     search: SearchOptions = SearchOptions()
+    tool_search: ToolSearchOptions = ToolSearchOptions()
     permissions: PermissionOptions = PermissionOptions()
     undo: UndoOptions = UndoOptions()
     sandbox: SandboxOptions = SandboxOptions()
@@ -147,6 +160,12 @@ class Settings(_Options, frozen=True, kw_only=True):
     retention_days: Annotated[
         int, msgspec.Meta(ge=1), "How long stored results are kept after their session."
     ] = 30
+    disable_skill_shell_execution: Annotated[
+        bool, "Commands that stand in a skill's text are not run."
+    ] = msgspec.field(default=False, name="disableSkillShellExecution")
+    task_list: Annotated[
+        str | None, "A task list that several sessions share, by name; unset: one per session."
+    ] = None
     trusted_folders: Annotated[
         tuple[str, ...],
         "Folders whose own settings files may also allow, as after `handaxe trust`.",

@@ -8,6 +8,7 @@ import msgspec
 from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,
+    BriefChanged,
     CallFinished,
     CallStarted,
     Compacted,
@@ -19,6 +20,8 @@ from handaxe.contract.events import (
     ModeChanged,
     SessionClosed,
     SessionStarted,
+    TodosChanged,
+    ToolsLoaded,
     UserSaid,
 )
 from handaxe.contract.faults import SetupError
@@ -53,6 +56,9 @@ class History(msgspec.Struct):
     """The conversation since it was last made shorter; results are looked up by their ids."""
     directory: str | None = None
     mode: str | None = None
+    todos: TodosChanged | None = None
+    brief: BriefChanged | None = None
+    loaded_tools: list[str] = []
     is_closed: bool = False
     failed_calls: int = 0
     last_at: float = 0.0
@@ -79,14 +85,25 @@ class History(msgspec.Struct):
                 self.seen.append(event)
             case EditApplied():
                 self.edits.append(event)
-            case UserSaid() | AssistantSaid() | AssistantEnded():
+            case UserSaid() | AssistantSaid() | AssistantEnded() | Compacted():
+                # Nothing before a summary is ever sent again.
+                self.said = [] if isinstance(event, Compacted) else self.said
                 self.said.append(event)
-            case Compacted():
-                self.said = [event]
+            case _:
+                self._take_state(event)
+
+    def _take_state(self, event: Event) -> None:
+        match event:
             case DirectoryChanged():
                 self.directory = event.path
             case ModeChanged():
                 self.mode = event.mode
+            case TodosChanged():
+                self.todos = event
+            case BriefChanged():
+                self.brief = event
+            case ToolsLoaded():
+                self.loaded_tools += event.names
             case _:
                 pass
 

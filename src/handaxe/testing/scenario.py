@@ -98,7 +98,7 @@ def _differences(call: Call, result: ToolResult, root: Path) -> list[str]:
         for piece in call.lacks
         if _filled(piece, root) in result.text
     ]
-    data = msgspec.to_builtins(result.data)
+    data = msgspec.json.decode(msgspec.json.encode(result.data, enc_hook=str))
     if not _holds(data, _filled(call.data, root)):
         found.append(f"data {data!r} lacks {call.data!r}")
     found += [

@@ -14,7 +14,7 @@ from PIL import Image
 
 from handaxe.contract.media_faults import BadPdf, EncryptedPdf
 from handaxe.contract.ports.media import ImageLimits
-from handaxe.host.media import pdf as host_pdf
+from handaxe.host.media import child_process
 from handaxe.host.media.local import LocalMedia
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages, pick_pages
 
@@ -139,7 +139,7 @@ async def test_pages_of_any_size_are_bounded(session, project: Path, pdf, box: b
 async def test_a_pdf_that_unfolds_to_gigabytes_is_given_up(
     session, project: Path, pdf, monkeypatch
 ):
-    monkeypatch.setattr(host_pdf, "MEMORY_BYTES", 200 << 20)
+    monkeypatch.setattr(child_process, "MEMORY_BYTES", 200 << 20)
     bomb = pdf.flate_bomb(150)
     assert len(bomb) < 5_000
     (project / "bomb.pdf").write_bytes(bomb)
@@ -152,7 +152,7 @@ async def test_a_pdf_that_unfolds_to_gigabytes_is_given_up(
 async def test_a_page_that_takes_for_ever_to_draw_still_gives_its_text(
     session, project: Path, pdf, monkeypatch
 ):
-    monkeypatch.setattr(host_pdf, "LIMIT_S", 3)
+    monkeypatch.setattr(child_process, "LIMIT_S", 3)
     before = children_of_this_process()
     (project / "slow.pdf").write_bytes(pdf.drawing_bomb(300_000))
     began = time.perf_counter()

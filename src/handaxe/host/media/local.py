@@ -1,17 +1,24 @@
 """The `Media` port on this machine."""
 
 import asyncio
+from importlib.util import find_spec
 
-from handaxe.contract.media_faults import BadImage, NotInstalled
+from handaxe.contract.media_faults import BadImage, ImageTooLarge, NotInstalled
 from handaxe.contract.ports.media import ImageLimits, Media, PageRange, PdfPages, Picture
 from handaxe.text.magic import image_kind
 
+SMALL_BYTES = 500_000
+SMALL_PIXELS = 2_000_000
+"""What is decoded in a thread; anything larger by a child process, whose memory is its own."""
 AT_ONCE = 2
 """How many pictures or PDFs are open at the same time: each may take a few hundred megabytes."""
 
 
+_CHILD = "handaxe.host.media.picture_child"
+
+
 class LocalMedia(Media):
-    """Pictures in a thread, PDFs in a child process; nothing is loaded before its first use."""
+    """Small pictures in a thread, the rest in a child process; nothing is loaded before its use."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Semaphore(AT_ONCE)
@@ -22,10 +29,11 @@ class LocalMedia(Media):
         if kind is None:
             raise BadImage("PNG, JPEG, GIF or WEBP", "it is none of these")
         async with self._turn:
-            try:
-                return await asyncio.to_thread(_fit, data, kind, limits)
-            except ImportError:
-                raise NotInstalled("a picture") from None
+            if len(data) <= SMALL_BYTES:
+                picture = await asyncio.to_thread(_fit_small, data, kind, limits)
+                if picture is not None:
+                    return picture
+            return await _fit_large(data, kind, limits)
 
     async def read_pdf(
         self,
@@ -43,7 +51,38 @@ class LocalMedia(Media):
             return await read_pdf(data, ranges, limits, max_pages=max_pages, max_drawn=max_drawn)
 
 
-def _fit(data: bytes, kind: str, limits: ImageLimits) -> Picture:
-    from handaxe.host.media.pictures import fit
+def _fit_small(data: bytes, kind: str, limits: ImageLimits) -> Picture | None:
+    """The picture, decoded here; None if it unfolds to more than that is worth."""
+    try:
+        from handaxe.host.media.pictures import TooLargeHere, fit
+    except ImportError:
+        raise NotInstalled("a picture") from None
+    try:
+        return fit(data, kind, limits, max_pixels=SMALL_PIXELS)
+    except TooLargeHere:
+        return None
 
-    return fit(data, kind, limits)
+
+async def _fit_large(data: bytes, kind: str, limits: ImageLimits) -> Picture:
+    """The picture, decoded by a child process, so that its pixels are never in this one."""
+    from handaxe.host.media.child_process import answers_of
+
+    if find_spec("PIL") is None:
+        raise NotInstalled("a picture")
+    request = {"kind": kind, "max_side": limits.max_side, "max_bytes": limits.max_bytes}
+    answers = await answers_of(_CHILD, request, data, ("PIL", "msgspec"))
+    if not answers:
+        raise BadImage(kind, "it takes more time or memory than one picture may")
+    facts, body = answers[0]
+    if facts.get("fault") == "too_large":
+        raise ImageTooLarge(*facts["claim"])
+    if "fault" in facts:
+        raise BadImage(kind, facts["reason"])
+    return Picture(
+        facts["media_type"],
+        body if facts["is_changed"] else data,
+        *facts["shown"],
+        *facts["original"],
+        is_changed=facts["is_changed"],
+        is_animated=facts["is_animated"],
+    )

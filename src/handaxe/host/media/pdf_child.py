@@ -4,15 +4,11 @@ A PDF of two kilobytes can unfold to gigabytes or draw for minutes, and PDFium c
 from outside; a process can. It imports as little as it can, because it starts with every call.
 """
 
-import contextlib
 import ctypes
-import json
-import resource
-import signal
-import sys
 from importlib import import_module
-from typing import Any, BinaryIO
+from typing import Any
 
+from handaxe.host.media.errand import Errand
 from handaxe.text.page_ranges import pick_pages
 
 # Untyped, and all that is needed of the library: the rest of it takes as long to import again.
@@ -22,73 +18,43 @@ _PASSWORD_ERROR = 4
 _BGR = 2
 _WHITE = 0xFFFFFFFF
 _ANNOTATIONS = 1
-_DIE_WITH_PARENT = 1
 
 
 def main() -> None:
     """Answer the one request in the arguments."""
-    request = json.loads(sys.argv[1])
-    data = _received(request["size_bytes"])
-    _limit(request["memory_bytes"], request["cpu_s"])
-    out = sys.stdout.buffer
+    errand = Errand()
+    request, data = errand.request, errand.received()
     pdfium.FPDF_InitLibrary()
     document = pdfium.FPDF_LoadMemDocument64(data, len(data), None)
     if not document:
         encrypted = pdfium.FPDF_GetLastError() == _PASSWORD_ERROR
-        _send(out, {"fault": "encrypted" if encrypted else "invalid"})
+        errand.send({"fault": "encrypted" if encrypted else "invalid"})
         return
     total = pdfium.FPDF_GetPageCount(document)
     wanted = pick_pages(map(tuple, request["ranges"]), total, request["max_pages"])
-    _send(out, {"total": total, "wanted": wanted})
+    errand.send({"total": total, "wanted": wanted})
     # All text first: it is cheap, and a page that takes for ever to draw must not cost it.
-    unseen = [number for number in wanted if _send_text(out, document, number, request)]
+    unseen = [number for number in wanted if _send_text(errand, document, number)]
     for number in wanted if len(wanted) <= request["max_drawn"] else unseen:
-        _send_picture(out, document, number, request)
+        _send_picture(errand, document, number)
 
 
-def _received(size_bytes: int) -> ctypes.Array[ctypes.c_char]:
-    """The PDF, put where the library will read it and nowhere else."""
-    data = ctypes.create_string_buffer(size_bytes)
-    place, at = memoryview(data).cast("B"), 0
-    with open(0, "rb", buffering=0, closefd=False) as received:
-        while got := received.readinto(place[at:]):
-            at += got
-    return data
-
-
-def _limit(memory_bytes: int, cpu_s: int) -> None:
-    """Die with the parent, after a time, and rather than take all memory."""
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    with contextlib.suppress(OSError, ValueError):
-        # Not every system can limit memory; the time is limited on all of them.
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-
-
-def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
-    """One line of facts, then as many bytes as it says."""
-    line = json.dumps({**header, "bytes": len(body)}).encode()
-    out.write(line + b"\n" + body)
-    out.flush()
-
-
-def _send_text(out: BinaryIO, document: object, number: int, request: dict[str, Any]) -> bool:
+def _send_text(errand: Errand, document: object, number: int) -> bool:
     """Send a page's text; whether there is none, so that the page has to be drawn."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
-    text, is_cut = _text(page, request["max_chars"]) if page else ("", False)
-    _send(out, {"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})
+    text, is_cut = _text(page, errand.request["max_chars"]) if page else ("", False)
+    errand.send({"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})
     if page:
         pdfium.FPDF_ClosePage(page)
     return bool(page) and not text.strip()
 
 
-def _send_picture(out: BinaryIO, document: object, number: int, request: dict[str, Any]) -> None:
+def _send_picture(errand: Errand, document: object, number: int) -> None:
     page = pdfium.FPDF_LoadPage(document, number - 1)
-    drawn = _draw(page, request["max_side"], request["max_bytes"]) if page else None
+    limits = errand.request["max_side"], errand.request["max_bytes"]
+    drawn = _draw(page, *limits) if page else None
     if drawn is not None:
-        _send(out, {"page": number, "size": drawn[1]}, drawn[0])
+        errand.send({"page": number, "size": drawn[1]}, drawn[0])
     if page:
         pdfium.FPDF_ClosePage(page)
 

@@ -46,11 +46,17 @@ _TURNS = {
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 
 
-def fit(data: bytes, kind: str, limits: ImageLimits) -> Picture:
+class TooLargeHere(Exception):
+    """Decoding would take more memory than is taken in this process."""
+
+
+def fit(data: bytes, kind: str, limits: ImageLimits, *, max_pixels: int | None = None) -> Picture:
     """The picture in `data`, no side longer and no more bytes than allowed."""
     try:
         with _OPENERS[kind](io.BytesIO(data)) as image:
             _refuse_bomb(image)
+            if max_pixels is not None and image.width * image.height > max_pixels:
+                raise TooLargeHere
             return _fitted(image, data, kind, limits)
     except _DAMAGE as error:
         raise BadImage(kind, str(error).rstrip(". ") or type(error).__name__) from None

@@ -39,6 +39,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     without_parents: bool = False
     in_binary: bool = False
     counts_only: bool = False
+    asks_why: bool = True
+    """Wants to be told which files were passed by, where that can be told."""
     max_per_file: int | None = None
 
 
@@ -134,7 +136,7 @@ def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
         yield "--binary"
     if manner.max_per_file is not None:
         yield f"--max-count={manner.max_per_file}"
-    if is_told_why(query):
+    if manner.asks_why and is_told_why(query):
         yield "--debug"
 
 

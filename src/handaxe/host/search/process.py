@@ -1,7 +1,8 @@
 """One run of ripgrep: started, read as it writes, ended, and never left behind.
 
-Its output goes to a consumer piece by piece, so nothing is kept that nobody wants; what it says
-about files it passed by is counted while it goes.
+Its output goes to a consumer piece by piece, so nothing is kept that nobody wants. What it says
+about files it passed by goes to a file in memory and is counted at the end: it writes every such
+line in many small pieces, and a pipe would make it wait for us each time.
 """
 
 import os
@@ -10,9 +11,9 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import BinaryIO, Literal, cast
 
 from handaxe.host.search.watch import Stopped, Watch
 
@@ -21,6 +22,9 @@ QUICK_PIECES = 50
 SMALL_PIECE_BYTES = 1 << 15
 GATHER_S = 0.002
 MAX_COMPLAINT_BYTES = 1 << 14
+MAX_SAID_BYTES = 64 << 20
+LOOK_UP_S = 0.2
+"""How often at least a run is looked after that writes nothing."""
 MAX_MEMORY_BYTES = 1 << 30
 
 # Only Linux can limit a running process; elsewhere ripgrep is trusted to be modest.
@@ -28,13 +32,21 @@ prlimit = getattr(resource, "prlimit", None)
 
 Feed = Callable[[bytes], bool]
 """Takes a piece of output; True means that no more is wanted."""
-Ending = Literal["finished", "satisfied", "out_of_time"]
+Ending = Literal["finished", "satisfied", "out_of_time", "talked_too_much"]
 
 
 class Run:
     """What one run of ripgrep came to."""
 
-    __slots__ = ("_partial", "binary", "complaints", "ending", "exit_code", "ignored", "too_large")
+    __slots__ = (
+        "binary",
+        "complaints",
+        "duration_s",
+        "ending",
+        "exit_code",
+        "ignored",
+        "too_large",
+    )
 
     def __init__(self) -> None:
         self.ending: Ending = "satisfied"
@@ -42,8 +54,8 @@ class Run:
         self.ignored = 0
         self.binary = 0
         self.too_large = 0
+        self.duration_s = 0.0
         self.complaints: list[bytes] = []
-        self._partial = b""
 
     @property
     def lacked_threads(self) -> bool:
@@ -70,11 +82,10 @@ class Run:
     def _failed(self) -> bool:
         return self.ending == "finished" and self.exit_code not in {0, 1}
 
-    def hear(self, piece: bytes) -> None:
-        """Take in what it writes to its standard error."""
-        *lines, self._partial = (self._partial + piece).split(b"\n")
-        for line in lines:
-            self._note(line)
+    def hear(self, said: Iterable[bytes]) -> None:
+        """Take in the lines of its standard error."""
+        for line in said:
+            self._note(line.rstrip(b"\n"))
 
     def _note(self, line: bytes) -> None:
         if not line.startswith(b"rg: DEBUG|"):
@@ -88,32 +99,119 @@ class Run:
             self.too_large += 1
 
 
-def run(
-    command: Sequence[str], directory: str, feed: Feed, watch: Watch, ends_at: float | None = None
-) -> Run:
-    """Run ripgrep in a directory until it ends, is satisfied, or its time is up."""
-    outcome = Run()
-    deadline = time.monotonic() + watch.left_s()
-    if ends_at is not None:
-        deadline = min(deadline, ends_at)
-    process = _start(command, directory)
-    watch.on_cancel(lambda: _kill(process))
-    try:
-        outcome.ending = _drain(process, feed, outcome, deadline)
-    finally:
-        _end(process, outcome)
-        watch.on_cancel(None)
-    if watch.is_cancelled:
-        raise Stopped
-    return outcome
+class Process:
+    """ripgrep at work in a directory. It can be left alone for a while and goes on afterwards."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        directory: str,
+        feed: Feed,
+        watch: Watch,
+        at_end: Callable[[Run], None] = lambda _: None,
+    ) -> None:
+        self.outcome = Run()
+        self._feed = feed
+        self._at_end = at_end
+        self._watch = watch
+        self._began = time.monotonic()
+        self._said = _quiet_file()
+        try:
+            self._process = _start(command, directory, self._said)
+        except OSError:
+            self._said.close()
+            raise
+
+    def go(self, ends_at: float | None = None) -> Ending:
+        """Let it run until it ends, is satisfied, or its time is up."""
+        deadline = time.monotonic() + self._watch.left_s()
+        if ends_at is not None:
+            deadline = min(deadline, ends_at)
+        self._watch.on_cancel(self._kill)
+        try:
+            self.outcome.ending = self._drain(deadline)
+        finally:
+            self._watch.on_cancel(None)
+        if self._watch.is_cancelled:
+            raise Stopped
+        return self.outcome.ending
+
+    def pause(self) -> None:
+        """Keep it from using the machine."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on where it was."""
+        self._signal(signal.SIGCONT)
+
+    def end(self) -> Run:
+        """Leave no process and no descriptor behind; what the run came to, however often asked."""
+        outcome = self.outcome
+        if self._said.closed:
+            return outcome
+        if outcome.ending != "finished" or self._watch.is_cancelled:
+            self._kill()
+        outcome.exit_code = self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        with self._said as said:
+            said.seek(0)
+            if outcome.ending != "talked_too_much":
+                outcome.hear(said)
+        outcome.duration_s = time.monotonic() - self._began
+        self._at_end(outcome)
+        return outcome
+
+    def _drain(self, deadline: float) -> Ending:
+        """Read its output to the end; only that means that nothing more comes."""
+        assert self._process.stdout is not None
+        out = self._process.stdout.fileno()
+        poll = select.poll()
+        poll.register(out, select.POLLIN)
+        pieces = 0
+        while True:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return "out_of_time"
+            if not poll.poll(min(left_s, LOOK_UP_S) * 1000):
+                if os.fstat(self._said.fileno()).st_size > MAX_SAID_BYTES:
+                    return "talked_too_much"
+                continue
+            piece = os.read(out, PIECE_BYTES)
+            if not piece:
+                return "finished"
+            if self._feed(piece):
+                return "satisfied"
+            pieces += 1
+            if pieces > QUICK_PIECES and len(piece) < SMALL_PIECE_BYTES:
+                # A long answer: let some of it gather instead of waking for every file.
+                time.sleep(GATHER_S)
+
+    def _kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Not yet waited for, so the number still belongs to this process and to no other.
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
 
 
-def _start(command: Sequence[str], directory: str) -> subprocess.Popen[bytes]:
+def _quiet_file() -> BinaryIO:
+    """A file without a name that takes whatever is written, at once."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("rg", os.MFD_CLOEXEC), "w+b")
+    import tempfile
+
+    return cast("BinaryIO", tempfile.TemporaryFile())
+
+
+def _start(command: Sequence[str], directory: str, said: BinaryIO) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(  # noqa: S603 - an absolute program, arguments built by us
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=said,
         cwd=directory,
         env={},
         bufsize=0,
@@ -123,52 +221,3 @@ def _start(command: Sequence[str], directory: str) -> subprocess.Popen[bytes]:
         with suppress(OSError):
             prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     return process
-
-
-def _drain(process: subprocess.Popen[bytes], feed: Feed, outcome: Run, deadline: float) -> Ending:
-    """Read both outputs until they end; only their end means that nothing more comes."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    out, err = process.stdout.fileno(), process.stderr.fileno()
-    poll = select.poll()
-    poll.register(out, select.POLLIN)
-    poll.register(err, select.POLLIN)
-    is_open = {out, err}
-    pieces = 0
-    while is_open:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            return "out_of_time"
-        for fd, _ in poll.poll(left_s * 1000):
-            piece = os.read(fd, PIECE_BYTES)
-            if not piece:
-                poll.unregister(fd)
-                is_open.discard(fd)
-            elif fd == err:
-                outcome.hear(piece)
-            elif feed(piece):
-                return "satisfied"
-            else:
-                pieces += 1
-                if pieces > QUICK_PIECES and len(piece) < SMALL_PIECE_BYTES:
-                    # A long answer: let some of it gather instead of waking for every file.
-                    time.sleep(GATHER_S)
-    return "finished"
-
-
-def _end(process: subprocess.Popen[bytes], outcome: Run) -> None:
-    """Leave no process and no descriptor behind."""
-    if outcome.ending != "finished":
-        _kill(process)
-    outcome.exit_code = process.wait()
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
-    outcome.hear(b"\n")
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    # Not yet waited for, so the number still belongs to this process and to no other.
-    if process.returncode is None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)

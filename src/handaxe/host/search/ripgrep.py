@@ -2,8 +2,8 @@
 
 Lines are wanted in path order, and a sorted run of ripgrep uses one thread. So a sorted run is
 tried for a moment: in a small tree it ends, for a common word it fills the page. If neither
-happens the search is a long one; then all threads run unsorted, and what they find is sorted
-here, unless it is more than a page: then a sorted run is stopped as soon as its page is full.
+happens it is paused and all threads run unsorted; what they find is sorted here, unless it is
+more than a page: then the sorted run goes on and is stopped as soon as its page is full.
 """
 
 import os
@@ -27,13 +27,16 @@ from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.lines import LineReader
 from handaxe.host.search.pages import Least, LinePage, LinePile
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.process import Feed, Run, run
+from handaxe.host.search.process import Feed, Process, Run
 from handaxe.host.search.watch import Watch
 
 GLANCE_S = 0.02
 """How long a sorted run may take before the search counts as a long one."""
 MAX_PILE_LINES = 200_000
 SECOND_LOOK_S = 3.0
+MOMENT_S = 0.1
+SECOND_LOOK_SHARE = 0.25
+"""How much of the search's own time a second look may take, where that is more than a moment."""
 SECOND_LOOK_FILES = 10_000
 
 
@@ -63,6 +66,7 @@ class Ripgrep:
         self._hides = hides
         self._marks = Marks.fresh()
         self._one_thread = False
+        self._asks_why = True
         self._saves_memory = False
         self._last = Run()
         self._is_complete = True
@@ -113,7 +117,7 @@ class Ripgrep:
                 least.add((-info.st_mtime_ns, path), path)
             return False
 
-        self._run(PathStream(take).feed)
+        self._finish(self._open(PathStream(take).feed, Manner()))
         entries = [Entry(prefix + os.fsdecode(path)) for path in least.items(self._query.offset)]
         return self._entries(entries, least.total, None)
 
@@ -130,7 +134,7 @@ class Ripgrep:
                     least.add(in_path_order(path), (path, count))
             return False
 
-        self._run(CountStream(take).feed)
+        self._finish(self._open(CountStream(take).feed, Manner()))
         items = least.items(self._query.offset)
         entries = [Entry(prefix + os.fsdecode(path), count) for path, count in items]
         return self._entries(entries, least.total, matches)
@@ -145,48 +149,56 @@ class Ripgrep:
 
     def _lines(self) -> TextFound:
         end = self._query.end
-        if self._query.is_file:
-            page = self._page()
-            self._sorted_run(page, None)
-            return self._page_found(page)
-        if end is not None:
-            page = self._page()
-            glanced = self._sorted_run(page, time.monotonic() + GLANCE_S)
-            if page.has_more or glanced.ending == "finished":
-                return self._page_found(page)
-        if end is None or end <= MAX_PILE_LINES:
-            pile = LinePile(end)
-            manner = Manner(max_per_file=None if end is None else end + 1)
-            self._run_lines(pile.take, manner)
-            if not pile.is_too_much:
-                page = self._page()
-                pile.pour(page)
-                return self._page_found(page)
         page = self._page()
-        self._sorted_run(page, None)
-        return self._page_found(page)
+        if self._query.is_file:
+            self._finish(self._open_lines(page.take, self._sorted()))
+            return self._page_found(page)
+        sorted_run = None
+        try:
+            if end is not None:
+                sorted_run = self._open_lines(page.take, self._sorted())
+                if sorted_run.go(time.monotonic() + GLANCE_S) != "out_of_time":
+                    self._settle(sorted_run)
+                    return self._page_found(page)
+                sorted_run.pause()
+            if end is None or end <= MAX_PILE_LINES:
+                pile = LinePile(end)
+                max_per_file = None if end is None else end + 1
+                self._finish(self._open_lines(pile.take, Manner(max_per_file=max_per_file)))
+                if not pile.is_too_much:
+                    page = self._page()
+                    pile.pour(page)
+                    return self._page_found(page)
+            if sorted_run is None:
+                sorted_run = self._open_lines(page.take, self._sorted())
+            sorted_run.resume()
+            sorted_run.go()
+            self._settle(sorted_run)
+            return self._page_found(page)
+        finally:
+            if sorted_run is not None:
+                sorted_run.end()
 
     def _page(self) -> LinePage:
         return LinePage(self._query, self._is_hidden)
 
-    def _sorted_run(self, page: LinePage, ends_at: float | None) -> Run:
+    def _sorted(self) -> Manner:
         end = self._query.end
-        manner = Manner(is_sorted=True, max_per_file=None if end is None else end + 1)
-        return self._run_lines(page.take, manner, ends_at)
+        return Manner(is_sorted=True, max_per_file=None if end is None else end + 1)
 
-    def _run_lines(
-        self, take: Callable[[bytes, bytes], bool], manner: Manner, ends_at: float | None = None
-    ) -> Run:
+    def _open_lines(self, take: Callable[[bytes, bytes], bool], manner: Manner) -> Process:
         stream = (
             JsonStream(take, self._marks, self._query)
             if needs_json(self._query)
             else HeadingStream(take, self._marks)
         )
-        outcome = self._run(stream.feed, manner, ends_at)
-        if outcome.ending != "satisfied":
-            stream.finish()
-        outcome.binary += stream.binary_files
-        return outcome
+
+        def at_end(outcome: Run) -> None:
+            if outcome.ending != "satisfied":
+                stream.finish()
+            outcome.binary += stream.binary_files
+
+        return self._open(stream.feed, manner, at_end)
 
     def _page_found(self, page: LinePage) -> TextFound:
         reader = LineReader(self._place.prefix, self._marks, has_columns=self._query.only_matching)
@@ -219,7 +231,7 @@ class Ripgrep:
         """Where nothing was found: what there is in the files that were passed by."""
         query, last = self._query, self._last
         looks: list[Elsewhere] = []
-        is_told = is_told_why(query)
+        is_told = self._is_told_why
         if query.respect_ignore and not query.is_file and (last.ignored or not is_told):
             looks += self._look("ignored", Manner(with_ignored=True))
         if last.binary or not is_told:
@@ -239,19 +251,29 @@ class Ripgrep:
                     example = min(example, path) if example else path
             return files >= SECOND_LOOK_FILES
 
-        manner = msgspec.structs.replace(manner, counts_only=True)
-        outcome = self._start(CountStream(take).feed, manner, self._watch.part(SECOND_LOOK_S))
-        if not files:
+        manner = msgspec.structs.replace(manner, counts_only=True, asks_why=False)
+        budget_s = max(MOMENT_S, self._last.duration_s * SECOND_LOOK_SHARE)
+        ends_at = self._watch.part(min(budget_s, SECOND_LOOK_S))
+        process = self._open(CountStream(take).feed, manner)
+        try:
+            ending = process.go(ends_at)
+        finally:
+            process.end()
+        if not files and ending == "finished":
             return []
         return [
             Elsewhere(
                 "ignored" if reason == "ignored" else "binary",
                 matches,
                 files,
-                self._place.prefix + os.fsdecode(example),
-                is_complete=outcome.ending == "finished",
+                self._place.prefix + os.fsdecode(example) if files else "",
+                is_complete=ending == "finished",
             )
         ]
+
+    @property
+    def _is_told_why(self) -> bool:
+        return self._asks_why and is_told_why(self._query)
 
     @property
     def _is_hidden(self) -> Callable[[bytes], bool] | None:
@@ -260,9 +282,36 @@ class Ripgrep:
             return None
         return lambda path: hides(prefix + os.fsdecode(path))
 
-    def _run(self, feed: Feed, manner: Manner | None = None, ends_at: float | None = None) -> Run:
-        outcome = self._start(feed, manner or Manner(), ends_at)
-        self._last = outcome
+    def _open(
+        self, feed: Feed, manner: Manner, at_end: Callable[[Run], None] = lambda _: None
+    ) -> Process:
+        manner = msgspec.structs.replace(
+            manner,
+            without_parents=self._place.is_ignored,
+            asks_why=manner.asks_why and self._asks_why,
+            one_thread=self._one_thread,
+            saves_memory=self._saves_memory,
+        )
+        line = command(self._program, self._query, self._place.target, manner, self._marks)
+        try:
+            return Process(line, self._place.directory, feed, self._watch, at_end)
+        except OSError as error:
+            raise RipgrepFailed(str(error)) from error
+
+    def _finish(self, process: Process) -> None:
+        """Let a run go on to its end."""
+        try:
+            process.go()
+            self._settle(process)
+        finally:
+            process.end()
+
+    def _settle(self, process: Process) -> None:
+        """Take in what a run came to; what the machine was short of begins it again."""
+        outcome = self._last = process.end()
+        if outcome.ending == "talked_too_much":
+            self._asks_why = False
+            raise _Again
         if outcome.lacked_threads and not self._one_thread:
             self._one_thread = True
             raise _Again
@@ -273,26 +322,12 @@ class Ripgrep:
             raise RipgrepFailed(_said(outcome))
         if outcome.ending == "finished" and outcome.exit_code == 2:
             _refuse_bad_query(outcome)
-        if outcome.ending == "out_of_time" and ends_at is None:
+        if outcome.ending == "out_of_time":
             self._is_complete = False
-        return outcome
-
-    def _start(self, feed: Feed, manner: Manner, ends_at: float | None) -> Run:
-        manner = msgspec.structs.replace(
-            manner,
-            without_parents=self._place.is_ignored,
-            one_thread=self._one_thread,
-            saves_memory=self._saves_memory,
-        )
-        line = command(self._program, self._query, self._place.target, manner, self._marks)
-        try:
-            return run(line, self._place.directory, feed, self._watch, ends_at)
-        except OSError as error:
-            raise RipgrepFailed(str(error)) from error
 
     def _skipped(self, found: TextFound) -> Skipped:
         last = self._last
-        is_known = is_told_why(self._query) and self._is_complete and not found.has_more
+        is_known = self._is_told_why and self._is_complete and not found.has_more
         return Skipped(
             ignored=last.ignored if is_known and self._query.respect_ignore else None,
             binary=last.binary if is_known else None,

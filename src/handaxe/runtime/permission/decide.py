@@ -11,6 +11,7 @@ from handaxe.runtime.permission import reasons
 from handaxe.runtime.permission.book import ToolRules
 from handaxe.runtime.permission.families import (
     ASKED_BY_DEFAULT,
+    CHANGING_FILE_TOOLS,
     COMMAND_TOOLS,
     Behaviour,
     canonical_name,
@@ -65,7 +66,9 @@ def decide(request: Request, policy: Policy) -> Decision:
 
 
 def hidden_by(policy: Policy, tool_name: str) -> bool:
-    """Whether a deny rule covers every call of a tool, so that it need not be shown."""
+    """Whether no call of a tool can run: a deny rule covers all, or the mode only looks."""
+    if policy.mode == "plan" and canonical_name(tool_name) in CHANGING_FILE_TOOLS:
+        return True
     return policy.book.hiding(tool_name) is not None
 
 

@@ -11,6 +11,7 @@ from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.catalog.deferral import Deferral
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.decide import Policy
 from handaxe.session.workdir import Workdir
@@ -30,6 +31,8 @@ class Collaborators(msgspec.Struct):
     hooks: Hooks
     emit: Callable[[Event], None]
     results: ResultStore
+    deferral: Deferral | None = None
+    """Which tools wait to be loaded."""
     asker: Asker | None = None
     classifier: Classifier | None = None
     checkpoints: Checkpoints | None = None

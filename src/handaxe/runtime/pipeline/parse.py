@@ -39,6 +39,8 @@ class Parsed(msgspec.Struct, frozen=True):
 def parse(call: ToolCall, among: Collaborators) -> Parsed:
     """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
     tool, renamed = among.catalog.find(call.tool)
+    if among.deferral is not None:
+        among.deferral.refuse_unloaded(tool)
     try:
         args, coerced = read_input(tool.args_type, call.input)
     except InputProblems as problems:

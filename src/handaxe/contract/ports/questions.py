@@ -1,0 +1,47 @@
+"""Put questions with ready-made answers to the person at the other end."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import msgspec
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One ready-made answer."""
+
+    label: Annotated[str, "The answer in 1-5 words."]
+    description: Annotated[str, "What choosing it means."] = ""
+    preview: Annotated[str | None, "Text shown beside the choice, such as a code sample."] = None
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One question."""
+
+    question: Annotated[str, "The whole question, ending with a question mark."]
+    header: Annotated[str, msgspec.Meta(max_length=12), "A label of at most 12 characters."]
+    options: Annotated[
+        tuple[Choice, ...], msgspec.Meta(min_length=2, max_length=4), "2-4 answers to choose from."
+    ]
+    multi_select: Annotated[bool, "Whether several answers may be chosen."] = False
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person said."""
+
+    answers: dict[str, str] = {}
+    """The chosen labels by the question's text; several are joined with `, `."""
+    response: str | None = None
+    """A reply in the person's own words instead."""
+
+
+OnQuestion = Callable[[tuple[Question, ...]], Awaitable[Answers | dict[str, str] | str | None]]
+"""A host's way to ask: labels by question, one free reply, or None if nobody answers."""
+
+
+class Questions(ABC):
+    """Somebody who can ask the person at the other end."""
+
+    @abstractmethod
+    async def ask(self, questions: tuple[Question, ...]) -> Answers | None:
+        """Wait for the answers; None if nobody answers."""

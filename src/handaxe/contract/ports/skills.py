@@ -1,0 +1,41 @@
+"""Skills and commands: texts people wrote down for a model, found by name."""
+
+from abc import ABC, abstractmethod
+
+import msgspec
+
+
+class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a skill without its text."""
+
+    name: str
+    description: str
+    when_to_use: str = ""
+    argument_hint: str = ""
+    arguments: tuple[str, ...] = ()
+    """Names of its arguments, in order."""
+    allowed_tools: tuple[str, ...] = ()
+    """Rules that hold for the turn that runs it."""
+    for_model: bool = True
+    for_user: bool = True
+    forks: bool = False
+    """Whether it runs as an agent of its own, and of which type."""
+    agent_type: str = ""
+    directory: str = ""
+    path: str = ""
+
+
+class Skills(ABC):
+    """The skills of a session, read again whenever their files change."""
+
+    @abstractmethod
+    def all(self) -> tuple[SkillInfo, ...]:
+        """Every skill by name."""
+
+    @abstractmethod
+    def body(self, skill: SkillInfo) -> str:
+        """The whole text of a skill, without its head; a fault if it cannot be read now."""
+
+    @abstractmethod
+    def problems(self) -> tuple[str, ...]:
+        """Files that were skipped, one sentence each."""

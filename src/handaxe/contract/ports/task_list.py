@@ -1,0 +1,65 @@
+"""The shared task list: several agents write in it at once and none loses what another wrote."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import msgspec
+
+TaskStatus = Literal["pending", "in_progress", "completed"]
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something to do, who does it, and what it waits for."""
+
+    id: str
+    subject: str
+    description: str
+    active_form: str | None = None
+    status: TaskStatus = "pending"
+    owner: str | None = None
+    blocks: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+    version: int = 1
+    """Grows with every change."""
+
+
+class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What shall be different; None leaves a thing alone."""
+
+    status: TaskStatus | Literal["deleted"] | None = None
+    subject: str | None = None
+    description: str | None = None
+    active_form: str | None = None
+    owner: str | None = None
+    """An empty name gives the task back."""
+    add_blocks: tuple[str, ...] = ()
+    add_blocked_by: tuple[str, ...] = ()
+    metadata: dict[str, Any] | None = None
+    """Merged by key; a null takes the key out."""
+
+
+class TaskList(ABC):
+    """The tasks of a session and its agents, or of a named list that sessions share."""
+
+    @abstractmethod
+    async def create(
+        self, subject: str, description: str, active_form: str | None, metadata: dict[str, Any]
+    ) -> Task:
+        """Add a task."""
+
+    @abstractmethod
+    async def find(self, task_id: str) -> Task | None:
+        """One task, or None if there is none of that id."""
+
+    @abstractmethod
+    async def all(self) -> tuple[Task, ...]:
+        """Every task, the oldest first."""
+
+    @abstractmethod
+    async def change(self, task_id: str, change: TaskChange) -> tuple[Task, Task]:
+        """Change a task as one step; how it was and how it is.
+
+        Raises:
+            ToolFault: no such task, somebody else has it, or tasks would wait for each other.
+        """

@@ -1,0 +1,31 @@
+"""Search the tools that are not loaded yet, and load them."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import msgspec
+
+
+class FoundTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that fits a query."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    was_loaded: bool = False
+
+
+class ToolIndex(ABC):
+    """The deferred tools, by what they are about."""
+
+    @abstractmethod
+    async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
+        """The best matches, best first; they count as loaded from now on."""
+
+    @abstractmethod
+    def waiting(self) -> tuple[str, ...]:
+        """The names of all tools that are not loaded."""
+
+    @abstractmethod
+    def troubles(self) -> tuple[str, ...]:
+        """Sources of tools that cannot be searched now, one sentence each."""

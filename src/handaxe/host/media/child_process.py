@@ -1,0 +1,103 @@
+"""Work on media in a child process that may neither run long, nor grow big, nor take us down.
+
+The child gets a request as JSON and the bytes on its standard input; it answers with lines of
+facts, each followed by as many bytes as it says. What came before its end counts, however it ended.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+LIMIT_S = 15
+"""How long one call may take, in seconds of the clock and of the processor."""
+MEMORY_BYTES = 1 << 30
+"""How much memory it may take, beside twice the size of the file."""
+
+Answer = tuple[dict[str, Any], bytes]
+
+_START = "import sys; sys.path[:0] = {paths!r}; from {module} import main; main()"
+_LINE_BYTES = 16 << 20
+_PIECE_BYTES = 1 << 20
+
+
+async def answers_of(
+    module: str, request: dict[str, Any], data: bytes, packages: Sequence[str]
+) -> list[Answer]:
+    """All that the child in `module` said; it can import `packages`, which have to be there."""
+    request = {
+        **request,
+        "cpu_s": LIMIT_S,
+        "memory_bytes": MEMORY_BYTES + 2 * len(data),
+        "size_bytes": len(data),
+    }
+    start = _START.format(paths=_paths(packages), module=module)
+    answers: list[Answer] = []
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LIMIT_S), _child(start, request) as child:
+            async for answer in _conversation(child, data):
+                # One by one: what has come counts even if the time is up before the next.
+                answers.append(answer)  # noqa: PERF401
+    return answers
+
+
+async def _conversation(child: asyncio.subprocess.Process, data: bytes) -> AsyncIterator[Answer]:
+    """Hand over the bytes, then take the answers as they come."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with contextlib.suppress(ConnectionError):
+        # Piece by piece, because what is written at once is also copied at once.
+        for begin in range(0, len(data), _PIECE_BYTES):
+            child.stdin.write(memoryview(data)[begin : begin + _PIECE_BYTES])
+            await child.stdin.drain()
+        child.stdin.close()
+    try:
+        while line := await child.stdout.readline():
+            header = json.loads(line)
+            yield header, await child.stdout.readexactly(header["bytes"])
+    except (asyncio.IncompleteReadError, ValueError):
+        # It died in the middle of a word: what came before counts.
+        return
+
+
+@contextlib.asynccontextmanager
+async def _child(start: str, request: dict[str, Any]) -> AsyncGenerator[asyncio.subprocess.Process]:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        start,
+        json.dumps(request),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+        start_new_session=True,
+        limit=_LINE_BYTES,
+    )
+    try:
+        yield child
+        await child.wait()
+    finally:
+        if child.returncode is None:
+            # Not by `child.kill`, which looks for the exit status itself and takes it from asyncio.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            await asyncio.shield(child.wait())
+
+
+def _paths(packages: Sequence[str]) -> list[str]:
+    """Where the child finds what it imports: it starts without the environment's own paths."""
+    found: dict[str, None] = {}
+    for name in ("handaxe", *packages):
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            found[str(Path(spec.submodule_search_locations[0]).parent)] = None
+    return list(found)

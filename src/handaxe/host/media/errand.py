@@ -1,0 +1,49 @@
+"""The child's side of `child_process`: what came in, its limits, and how it answers.
+
+It imports as little as it can, because a child starts with every call.
+"""
+
+import contextlib
+import ctypes
+import json
+import resource
+import signal
+import sys
+from typing import Any
+
+_DIE_WITH_PARENT = 1
+
+
+class Errand:
+    """The one request a child was started for."""
+
+    def __init__(self) -> None:
+        self.request: dict[str, Any] = json.loads(sys.argv[1])
+        self._out = sys.stdout.buffer
+
+    def received(self) -> ctypes.Array[ctypes.c_char]:
+        """The bytes, put where a library will read them and nowhere else; limits hold from now."""
+        data = ctypes.create_string_buffer(self.request["size_bytes"])
+        place, at = memoryview(data).cast("B"), 0
+        with open(0, "rb", buffering=0, closefd=False) as received:
+            while got := received.readinto(place[at:]):
+                at += got
+        _limit(self.request["memory_bytes"], self.request["cpu_s"])
+        return data
+
+    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        """One line of facts, then as many bytes as it says."""
+        line = json.dumps({**header, "bytes": len(body)}).encode()
+        self._out.write(line + b"\n" + body)
+        self._out.flush()
+
+
+def _limit(memory_bytes: int, cpu_s: int) -> None:
+    """Die with the parent, after a time, and rather than take all memory."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+    with contextlib.suppress(OSError, ValueError):
+        # Not every system can limit memory; the time is limited on all of them.
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))

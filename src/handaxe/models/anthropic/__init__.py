@@ -1,0 +1,82 @@
+"""Models that speak the Messages API.
+
+Belongs here: its request, its stream, and the client that joins them.
+Does not: how bytes travel (`models.wire`), when to try again (`models.retries`).
+May import: the other modules of `models`, text, contract.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+
+from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
+from handaxe.models.anthropic.request import build_request
+from handaxe.models.anthropic.stream import MessageReader
+from handaxe.models.bodies import encoded
+from handaxe.models.exchange import server_events
+from handaxe.models.failures import Server, cut_off
+from handaxe.models.retries import MAX_RETRIES, attempts
+from handaxe.models.wire import Wire
+
+API_VERSION = "2026-10-21"
+DEFAULT_URL = "https://api.anthropic.com"
+
+
+class AnthropicModel(Model):
+    """A model behind the Messages API, at Anthropic or any server that speaks it."""
+
+    def __init__(
+        self,
+        name: str,
+        wire: Wire,
+        *,
+        base_url: str = DEFAULT_URL,
+        token: str | None = None,
+        extra_headers: Mapping[str, str] | None = None,
+        user_id: str | None = None,
+        context_tokens: int = 200_000,
+        max_retries: int = MAX_RETRIES,
+    ) -> None:
+        self.name = name
+        self.context_tokens = context_tokens
+        self._wire = wire
+        self._user_id = user_id
+        self._max_retries = max_retries
+        # Both forms of a base address are common; the path is given once.
+        url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1/messages"
+        self._server = Server(
+            "Anthropic" if base_url == DEFAULT_URL else base_url,
+            url, name, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
+        )  # fmt: skip
+        self._headers = {
+            "accept": "application/json",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "user-agent": "handaxe",
+            "anthropic-version": API_VERSION,
+            **({"authorization": f"Bearer {token}"} if token else {}),
+            **{key.lower(): value for key, value in (extra_headers or {}).items()},
+        }
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The response, event by event."""
+        body = encoded(build_request(self.name, request, user_id=self._user_id))
+        return attempts(lambda: self._attempt(body), self._max_retries)
+
+    async def _attempt(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
+        reader = MessageReader(self._server)
+        events = server_events(self._wire, self._server, self._headers, body)
+        try:
+            async for event in events:
+                for given in reader.read(event):
+                    yield given
+                if reader.is_done:
+                    break
+        finally:
+            await events.aclose()
+        if not reader.is_complete:
+            raise cut_off(self._server)
+        for given in reader.end():
+            yield given
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._wire.close()

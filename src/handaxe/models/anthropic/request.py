@@ -1,0 +1,192 @@
+"""A request to the Messages API, with marks for its prompt cache."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.messages import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserBlock,
+    UserMessage,
+)
+from handaxe.contract.ports.model import ModelRequest, ToolSpec
+from handaxe.models import pictures
+from handaxe.text.dialects import tool_schema
+
+Json = dict[str, Any]
+
+MARK = {"type": "ephemeral"}
+LEAST_THINKING_TOKENS = 1024
+MARKED_TURNS = 2
+"""The last one is written to the cache, the one before was written with the last request."""
+REDACTED = "redacted:"
+"""Begins the signature of a thinking block that the vendor gave only in encrypted form."""
+
+_COUNTED_THINKING = re.compile(r"claude-(2|3|instant|(opus|sonnet|haiku)-4(-[015]\b|-2025|$))")
+"""Models that want a number of tokens; later ones decide for themselves how much to think."""
+
+
+def build_request(name: str, request: ModelRequest, *, user_id: str | None = None) -> Json:
+    """The body of a streaming request."""
+    body: Json = {
+        "model": name,
+        "max_tokens": request.max_tokens,
+        "messages": _messages(request.messages),
+        "stream": True,
+    }
+    system = [{"type": "text", "text": part} for part in request.system if part.strip()]
+    if system:
+        body["system"] = _marked_system(system)
+    if request.tools:
+        body["tools"] = _tools(request.tools)
+        if request.tool_choice != "auto":
+            body["tool_choice"] = _tool_choice(request.tool_choice)
+    if request.thinking_tokens:
+        body |= _thinking(name, request.thinking_tokens, request.max_tokens)
+    if request.output_schema is not None:
+        body |= _output(request.output_schema)
+    if user_id:
+        body["metadata"] = {"user_id": user_id}
+    return body
+
+
+def _marked_system(parts: list[Json]) -> list[Json]:
+    # The last of several parts may vary, so everything before it is what the cache can keep.
+    stable = max(len(parts) - 2, 0)
+    parts[stable]["cache_control"] = MARK
+    return parts
+
+
+def _tools(specs: Sequence[ToolSpec]) -> list[Json]:
+    tools = [
+        tool_schema(
+            spec.name,
+            spec.description,
+            spec.input_schema,
+            "anthropic",
+            strict=spec.strict,
+            examples=spec.examples,
+        )
+        for spec in specs
+    ]
+    tools[-1]["cache_control"] = MARK
+    return tools
+
+
+def _tool_choice(choice: str) -> Json:
+    if choice in ("auto", "none", "any"):
+        return {"type": choice}
+    return {"type": "tool", "name": choice}
+
+
+def _thinking(name: str, tokens: int, max_tokens: int) -> Json:
+    if not _COUNTED_THINKING.match(name):
+        return {"thinking": {"type": "adaptive"}}
+    budget = max(tokens, LEAST_THINKING_TOKENS)
+    # What is thought counts as output, so room for the answer has to be left.
+    limit = max_tokens if max_tokens > budget else max_tokens + budget
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}, "max_tokens": limit}
+
+
+def _output(schema: Json) -> Json:
+    tool = tool_schema("answer", "", schema, "anthropic", strict=True)
+    # A schema that the vendor cannot hold the model to is left to whoever reads the answer.
+    if not tool.get("strict"):
+        return {}
+    return {"output_config": {"format": {"type": "json_schema", "schema": tool["input_schema"]}}}
+
+
+def _messages(messages: Sequence[Message]) -> list[Json]:
+    dropped = pictures.dropped(messages, pictures.ANTHROPIC)
+    turns: list[Json] = []
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            content = _assistant(message)
+        else:
+            content = _user(message, dropped)
+        role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += content
+        elif content:
+            turns.append({"role": role, "content": content})
+    for turn in turns:
+        if turn["role"] == "user":
+            # Answers to calls have to stand before anything else of their turn.
+            turn["content"].sort(key=_comes_later)
+    for turn in [turn for turn in turns if turn["role"] == "user"][-MARKED_TURNS:]:
+        turn["content"][-1]["cache_control"] = MARK
+    return turns
+
+
+def _comes_later(block: Json) -> bool:
+    return block["type"] != "tool_result"
+
+
+def _assistant(message: AssistantMessage) -> list[Json]:
+    blocks = (_assistant_block(block) for block in message.content)
+    return [block for block in blocks if block is not None]
+
+
+def _assistant_block(block: AssistantBlock) -> Json | None:
+    if isinstance(block, TextBlock):
+        # Blank text is refused.
+        return {"type": "text", "text": block.text} if block.text.strip() else None
+    if isinstance(block, ToolUseBlock):
+        given = cast("Json", block.input if _is_object(block.input) else {"input": block.input})
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+    return _thought(block)
+
+
+def _is_object(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    return isinstance(value, dict)
+
+
+def _thought(block: ThinkingBlock) -> Json | None:
+    if block.signature.startswith(REDACTED):
+        return {"type": "redacted_thinking", "data": block.signature.removeprefix(REDACTED)}
+    if not block.signature:
+        # Thoughts of another vendor, or cut off before they were signed, are refused.
+        return None
+    return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
+
+
+def _user(message: UserMessage, dropped: dict[int, str]) -> list[Json]:
+    return [made for block in message.content if (made := _user_block(block, dropped)) is not None]
+
+
+def _user_block(block: UserBlock, dropped: dict[int, str]) -> Json | None:
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text} if block.text.strip() else None
+    if isinstance(block, ImageBlock):
+        return _image(block, dropped)
+    return _tool_result(block, dropped)
+
+
+def _tool_result(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
+    content: list[Json] = []
+    for part in block.content:
+        # A failed result may hold nothing but text.
+        if isinstance(part, ImageBlock):
+            if not block.is_error:
+                content.append(_image(part, dropped))
+        elif part.text.strip():
+            content.append({"type": "text", "text": part.text})
+    result: Json = {"type": "tool_result", "tool_use_id": block.tool_use_id}
+    if block.is_error and not content:
+        content = [{"type": "text", "text": "The call failed."}]
+    if content:
+        result["content"] = content
+    return {**result, "is_error": True} if block.is_error else result
+
+
+def _image(block: ImageBlock, dropped: dict[int, str]) -> Json:
+    if id(block) in dropped:
+        return {"type": "text", "text": dropped[id(block)]}
+    source = {"type": "base64", "media_type": block.media_type, "data": block.data}
+    return {"type": "image", "source": source}

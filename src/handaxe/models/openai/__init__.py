@@ -1,0 +1,105 @@
+"""Models that speak Chat Completions: OpenAI, Ollama, llama.cpp, vLLM, gateways.
+
+Belongs here: its request, its stream, what servers refuse of it, and the client that joins them.
+Does not: how bytes travel (`models.wire`), when to try again (`models.retries`).
+May import: the other modules of `models`, text, contract.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from urllib.parse import urlsplit
+
+from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
+from handaxe.models.bodies import encoded
+from handaxe.models.exchange import server_events
+from handaxe.models.failures import Server, cut_off
+from handaxe.models.openai.allowances import Allowances
+from handaxe.models.openai.request import build_request
+from handaxe.models.openai.stream import CompletionReader
+from handaxe.models.retries import MAX_RETRIES, AttemptFailed, attempts
+from handaxe.models.wire import Wire
+
+DEFAULT_URL = "https://api.openai.com/v1"
+
+
+class OpenAIModel(Model):
+    """A model behind Chat Completions, at OpenAI or any server that speaks it."""
+
+    def __init__(
+        self,
+        name: str,
+        wire: Wire,
+        *,
+        base_url: str = DEFAULT_URL,
+        token: str | None = None,
+        extra_headers: Mapping[str, str] | None = None,
+        context_tokens: int = 128_000,
+        max_retries: int = MAX_RETRIES,
+    ) -> None:
+        self.name = name
+        self.context_tokens = context_tokens
+        self._wire = wire
+        self._max_retries = max_retries
+        self._server = Server(
+            "OpenAI" if base_url == DEFAULT_URL else base_url,
+            completions_url(base_url), name, "OPENAI_API_KEY", "OPENAI_BASE_URL",
+        )  # fmt: skip
+        self._allowances = Allowances(is_openai=base_url == DEFAULT_URL)
+        self._headers = {
+            "accept": "application/json",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "user-agent": "handaxe",
+            **({"authorization": f"Bearer {token}"} if token else {}),
+            **{key.lower(): value for key, value in (extra_headers or {}).items()},
+        }
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The response, event by event."""
+        return attempts(lambda: self._attempt(request), self._max_retries)
+
+    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        while True:
+            body = encoded(build_request(self.name, request, self._allowances))
+            exchange = self._exchange(body)
+            try:
+                async for event in exchange:
+                    yield event
+            except AttemptFailed as failed:
+                # A refusal that names a field we can do without is no failure yet.
+                if failed.failure.status not in (400, 422) or not self._allowances.learn(
+                    failed.failure.sentence, body
+                ):
+                    raise
+            else:
+                return
+            finally:
+                await exchange.aclose()
+
+    async def _exchange(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
+        reader = CompletionReader(self._server)
+        events = server_events(self._wire, self._server, self._headers, body)
+        try:
+            async for event in events:
+                for given in reader.read(event):
+                    yield given
+                if reader.is_done:
+                    break
+        finally:
+            await events.aclose()
+        if not reader.is_complete:
+            raise cut_off(self._server)
+        for given in reader.end():
+            yield given
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._wire.close()
+
+
+def completions_url(base_url: str) -> str:
+    """Where completions are asked for; a bare address gets the usual path."""
+    base = base_url.rstrip("/")
+    if base.endswith("/chat/completions"):
+        return base
+    path = "" if urlsplit(base).path else "/v1"
+    return f"{base}{path}/chat/completions"

@@ -1,0 +1,156 @@
+"""A request for a chat completion."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.messages import (
+    AssistantMessage,
+    Message,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+from handaxe.contract.ports.model import ModelRequest, ToolSpec
+from handaxe.models import pictures
+from handaxe.models.openai.allowances import Allowances
+from handaxe.text.dialects import tool_schema
+from handaxe.text.wellformed import scrub
+
+Json = dict[str, Any]
+
+
+def build_request(name: str, request: ModelRequest, allowed: Allowances) -> Json:
+    """The body of a streaming request."""
+    system = "\n\n".join(part for part in request.system if part.strip())
+    messages = [{"role": "system", "content": system}] if system else []
+    body: Json = {
+        "model": name,
+        "messages": [*messages, *_messages(request.messages)],
+        allowed.token_field: request.max_tokens,
+        "stream": True,
+    }
+    if allowed.can_count:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body["tools"] = [_tool(spec, allowed) for spec in request.tools]
+        if request.tool_choice != "auto":
+            body["tool_choice"] = _tool_choice(request.tool_choice)
+    if request.output_schema is not None and allowed.can_follow_schema:
+        body["response_format"] = _response_format(request.output_schema)
+    return body
+
+
+def _tool(spec: ToolSpec, allowed: Allowances) -> Json:
+    tool = tool_schema(
+        spec.name,
+        spec.description,
+        spec.input_schema,
+        "openai",
+        strict=spec.strict and allowed.can_be_strict,
+        examples=spec.examples,
+    )
+    # Not to be strict is the default everywhere, and some servers refuse to hear of it.
+    if not tool["function"]["strict"]:
+        del tool["function"]["strict"]
+    return tool
+
+
+def _tool_choice(choice: str) -> Any:  # noqa: ANN401 - a word or an object
+    if choice in ("auto", "none"):
+        return choice
+    if choice == "any":
+        return "required"
+    return {"type": "function", "function": {"name": choice}}
+
+
+def _response_format(schema: Json) -> Json:
+    function = tool_schema("answer", "", schema, "openai", strict=True)["function"]
+    # Strict answers hold every field; only a schema that says so itself is sent as strict.
+    is_strict = bool(function["strict"]) and function["parameters"] == schema
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": schema, "strict": is_strict},
+    }
+
+
+def _messages(messages: Sequence[Message]) -> Iterator[Json]:
+    dropped = pictures.dropped(messages, pictures.OPENAI)
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            made = _assistant(message)
+            if made is not None:
+                yield made
+        else:
+            yield from _user(message, dropped)
+
+
+def _assistant(message: AssistantMessage) -> Json | None:
+    text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
+    calls = [_call(block) for block in message.content if isinstance(block, ToolUseBlock)]
+    if not text and not calls:
+        return None
+    made: Json = {"role": "assistant", "content": text or None}
+    return {**made, "tool_calls": calls} if calls else made
+
+
+def _call(block: ToolUseBlock) -> Json:
+    # Templates of local models decode the arguments, so broken ones are never sent back.
+    arguments = "{}" if block.broken is not None else _json(block.input)
+    function = {"name": block.name, "arguments": arguments}
+    return {"id": block.id, "type": "function", "function": function}
+
+
+def _json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        return msgspec.json.encode(scrub(value)).decode()
+
+
+def _user(message: UserMessage, dropped: dict[int, str]) -> Iterator[Json]:
+    """The answers to calls, each a message of its own, then everything else as one."""
+    rest: list[Json] = []
+    for block in message.content:
+        if isinstance(block, ToolResultBlock):
+            yield _tool_message(block, dropped)
+            # A tool message holds only text; its pictures follow with the user's words.
+            rest += [
+                _image(part)
+                for part in block.content
+                if isinstance(part, ImageBlock) and id(part) not in dropped
+            ]
+        elif isinstance(block, ImageBlock):
+            rest.append(_text(dropped[id(block)]) if id(block) in dropped else _image(block))
+        elif block.text:
+            rest.append(_text(block.text))
+    if rest:
+        only_text = all(part["type"] == "text" for part in rest)
+        content = "\n\n".join(part["text"] for part in rest) if only_text else rest
+        yield {"role": "user", "content": content}
+
+
+def _tool_message(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
+    texts = [
+        part.text if isinstance(part, TextBlock) else dropped.get(id(part), "")
+        for part in block.content
+    ]
+    texts = [text for text in texts if text]
+    count = sum(isinstance(part, ImageBlock) and id(part) not in dropped for part in block.content)
+    if count:
+        texts.append(f"({count} image{'s' if count > 1 else ''}: see the next message)")
+    text = "\n\n".join(texts)
+    # A tool message has no flag for failure.
+    content = f"Error: {text}" if block.is_error else text
+    return {"role": "tool", "tool_call_id": block.tool_use_id, "content": content}
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _image(block: ImageBlock) -> Json:
+    url = f"data:{block.media_type};base64,{block.data}"
+    return {"type": "image_url", "image_url": {"url": url}}

@@ -1,0 +1,201 @@
+"""The stream of a chat completion, chunk by chunk, in all the ways servers write it."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.contract.messages import StopReason, Usage
+from handaxe.contract.ports.model import (
+    MessageEnded,
+    ModelEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolEnded,
+    ToolInputDelta,
+    ToolStarted,
+)
+from handaxe.models.exchange import DONE
+from handaxe.models.failures import Server, refusal_in_stream
+from handaxe.models.tool_input import is_whole, read_input
+
+Json = dict[str, Any]
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "content_filter": "refusal",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+}
+
+
+class CompletionReader:
+    """What the stream has said so far."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._calls: list[_Call] = []
+        self._usage = Usage()
+        self._model = ""
+        self._message_id = ""
+        self._finish_reason = ""
+        self._has_spoken = False
+        self._has_refused = False
+        self.is_done = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the stream may end here; not every server says that it is done."""
+        return bool(self._finish_reason) or (self.is_done and self._has_spoken)
+
+    def read(self, chunk: Json) -> Iterator[ModelEvent]:
+        """The events that follow from one chunk."""
+        if chunk.get("type") == DONE:
+            self.is_done = True
+            return
+        if chunk.get("error"):
+            raise refusal_in_stream(self._server, chunk)
+        self._model = str(chunk.get("model") or self._model)
+        self._message_id = str(chunk.get("id") or self._message_id)
+        if isinstance(chunk.get("usage"), dict):
+            self._usage = _usage(chunk["usage"])
+        for choice in _dicts(chunk.get("choices")):
+            if choice.get("index", 0) not in (0, None):
+                continue
+            # A server that does not stream sends a message in place of a delta.
+            delta = choice.get("delta") or choice.get("message")
+            if isinstance(delta, dict):
+                yield from self._delta(cast("Json", delta))
+            self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
+
+    def end(self) -> Iterator[ModelEvent]:
+        """What is left when the stream is over: the last calls, and the end."""
+        for call in self._calls:
+            yield from call.end()
+        reason = _STOP_REASONS.get(self._finish_reason, "end_turn")
+        if self._has_refused:
+            reason = "refusal"
+        if self._calls and reason == "end_turn":
+            reason = "tool_use"
+        elif not self._calls and reason == "tool_use":
+            reason = "end_turn"
+        yield MessageEnded(reason, self._usage, self._model, self._message_id)
+
+    def _delta(self, delta: Json) -> Iterator[ModelEvent]:
+        thinking = delta.get("reasoning_content") or delta.get("reasoning")
+        if isinstance(thinking, str) and thinking:
+            self._has_spoken = True
+            yield ThinkingDelta(thinking)
+        text = _text(delta.get("content"))
+        if isinstance(delta.get("refusal"), str) and delta["refusal"]:
+            self._has_refused = True
+            text += delta["refusal"]
+        if text:
+            self._has_spoken = True
+            yield TextDelta(text)
+        for part in _dicts(delta.get("tool_calls")):
+            self._has_spoken = True
+            yield from self._call_part(part)
+
+    def _call_part(self, part: Json) -> Iterator[ModelEvent]:
+        function = part.get("function")
+        fields = cast("Json", function) if isinstance(function, dict) else part
+        name = fields.get("name")
+        call = self._call_for(part, str(name or ""))
+        if call is None:
+            # Calls come one after the other: what is whole may start before the next is written.
+            for earlier in self._calls:
+                if is_whole(earlier.written):
+                    yield from earlier.end()
+            call = _Call(part.get("index"), str(part.get("id") or ""))
+            self._calls.append(call)
+        yield from call.take(str(name or ""), _arguments(fields.get("arguments")))
+
+    def _call_for(self, part: Json, name: str) -> "_Call | None":
+        """The call that this part goes on with; None if it begins a new one."""
+        index, given = part.get("index"), str(part.get("id") or "")
+        last = self._calls[-1] if self._calls else None
+        if isinstance(index, int):
+            same = [call for call in self._calls if call.index == index]
+            # Some servers number every call zero; a new id with a name tells them apart.
+            if not same or (given and name and same[-1].given_id not in ("", given)):
+                return None
+            return same[-1]
+        if given:
+            same = [call for call in self._calls if call.given_id == given]
+            return same[-1] if same else None
+        if last is None or (name and last.name and is_whole(last.written)):
+            return None
+        return last
+
+
+class _Call:
+    def __init__(self, index: Any, given_id: str) -> None:  # noqa: ANN401 - what a server sent
+        self.index = index
+        self.given_id = given_id
+        self.id = given_id or f"call_{uuid.uuid4().hex[:24]}"
+        self.name = ""
+        self._pieces: list[str] = []
+        self._has_ended = False
+
+    @property
+    def written(self) -> str:
+        return "".join(self._pieces)
+
+    def take(self, name: str, arguments: str) -> Iterator[ModelEvent]:
+        if self._has_ended:
+            return
+        if name and not self.name:
+            self.name = name
+            yield ToolStarted(self.id, name)
+            if self._pieces:
+                yield ToolInputDelta(self.id, self.written)
+        if arguments:
+            self._pieces.append(arguments)
+            if self.name:
+                yield ToolInputDelta(self.id, arguments)
+
+    def end(self) -> Iterator[ModelEvent]:
+        if self._has_ended:
+            return
+        self._has_ended = True
+        if not self.name:
+            yield ToolStarted(self.id, "")
+        read = read_input(self.written)
+        yield ToolEnded(self.id, self.name, read.value, read.broken)
+
+
+def _usage(usage: Json) -> Usage:
+    details = usage.get("prompt_tokens_details")
+    known = cast("Json", details) if isinstance(details, dict) else {}
+    read, written = _count(known.get("cached_tokens")), _count(known.get("cache_write_tokens"))
+    return Usage(
+        # Here the prompt counts what came from the cache; ours never does.
+        input_tokens=max(_count(usage.get("prompt_tokens")) - read - written, 0),
+        output_tokens=_count(usage.get("completion_tokens")),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+
+
+def _count(value: Any) -> int:  # noqa: ANN401 - a part of decoded JSON
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _text(content: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text") or "") for part in _dicts(content))
+
+
+def _arguments(value: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
+    if isinstance(value, str) or value is None:
+        return value or ""
+    return msgspec.json.encode(value).decode()
+
+
+def _dicts(value: Any) -> list[Json]:  # noqa: ANN401 - a part of decoded JSON
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("Json", item) for item in items if isinstance(item, dict)]

@@ -1,0 +1,124 @@
+"""Which pictures of a conversation can be sent, and what is said in place of the others.
+
+A picture that a provider refuses would make every later request fail, because it stays in the
+history. So it is left out here, and a sentence tells the model that it was there.
+"""
+
+import binascii
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from handaxe.contract.content import ImageBlock
+from handaxe.contract.messages import Message, ToolResultBlock, UserMessage
+from handaxe.text.magic import image_kind
+
+MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_HEAD_CHARS = 256 * 1024
+"""How much of a picture is decoded to find its size; a JPEG's lies behind its thumbnails."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a provider takes."""
+
+    each_chars: int
+    """Of one picture, as base64."""
+    side_px: int
+    crowded_count: int
+    """With more pictures than this, smaller sides hold."""
+    crowded_side_px: int
+    count: int
+    all_chars: int
+    """Of all pictures together, so that the request stays below the provider's size."""
+
+
+ANTHROPIC = Limits(5 * 1024 * 1024, 8000, 20, 2000, 100, 24 * 1024 * 1024)
+"""Sides and number as documented, the lower number of two; below 32 MB for a whole request."""
+OPENAI = Limits(20 * 1024 * 1024, 12_000, 500, 12_000, 500, 40 * 1024 * 1024)
+"""Guards against accidents only: servers of this format have limits of their own."""
+
+
+def dropped(messages: Sequence[Message], limits: Limits) -> dict[int, str]:
+    """By `id()` of its block, the sentence in place of each picture that cannot be sent.
+
+    The newest pictures are kept: when there are too many, the oldest go first.
+    """
+    pictures = list(_pictures(messages))
+    side_px = limits.crowded_side_px if len(pictures) > limits.crowded_count else limits.side_px
+    out: dict[int, str] = {}
+    count = total = 0
+    for picture in reversed(pictures):
+        flaw = _flaw_of(picture, limits, side_px)
+        if flaw is None:
+            count += 1
+            total += len(picture.data)
+            if count > limits.count or total > limits.all_chars:
+                flaw = "there are newer pictures than the provider takes at once"
+        if flaw is not None:
+            out[id(picture)] = f"(A picture was left out here: {flaw}.)"
+    return out
+
+
+def _pictures(messages: Iterable[Message]) -> Iterable[ImageBlock]:
+    for message in messages:
+        if not isinstance(message, UserMessage):
+            continue
+        for block in message.content:
+            inner = block.content if isinstance(block, ToolResultBlock) else (block,)
+            yield from (each for each in inner if isinstance(each, ImageBlock))
+
+
+def _flaw_of(picture: ImageBlock, limits: Limits, side_px: int) -> str | None:
+    if picture.media_type not in MEDIA_TYPES:
+        return f"the provider takes no {picture.media_type or 'unknown type'}"
+    if len(picture.data) > limits.each_chars:
+        return f"it has {len(picture.data):,} bytes as base64, at most {limits.each_chars:,} fit"
+    try:
+        head = binascii.a2b_base64(picture.data[:_HEAD_CHARS])
+    except (binascii.Error, ValueError):
+        return "its data is not base64"
+    if image_kind(head) is None:
+        return "its data is not a picture"
+    size = picture_size(head)
+    if size is not None and max(size) > side_px:
+        return f"it is {size[0]} x {size[1]} pixels large, at most {side_px} each way fit"
+    return None
+
+
+def picture_size(head: bytes) -> tuple[int, int] | None:
+    """Width and height from the beginning of a PNG, JPEG, GIF or WebP file; None if unknown."""
+    kind = image_kind(head)
+    if kind == "PNG" and len(head) >= 24:
+        return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+    if kind == "GIF" and len(head) >= 10:
+        return int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
+    if kind == "WEBP" and len(head) >= 30:
+        return _webp_size(head)
+    return _jpeg_size(head) if kind == "JPEG" else None
+
+
+def _webp_size(head: bytes) -> tuple[int, int] | None:
+    if head[12:16] == b"VP8X":
+        width = int.from_bytes(head[24:27], "little") + 1
+        return width, int.from_bytes(head[27:30], "little") + 1
+    if head[12:16] == b"VP8L":
+        packed = int.from_bytes(head[21:25], "little")
+        return (packed & 0x3FFF) + 1, ((packed >> 14) & 0x3FFF) + 1
+    if head[12:16] == b"VP8 ":
+        width = int.from_bytes(head[26:28], "little") & 0x3FFF
+        return width, int.from_bytes(head[28:30], "little") & 0x3FFF
+    return None
+
+
+def _jpeg_size(head: bytes) -> tuple[int, int] | None:
+    at = 2
+    while at + 9 <= len(head) and head[at] == 0xFF:
+        marker = head[at + 1]
+        if marker == 0xFF:
+            at += 1
+            continue
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height = int.from_bytes(head[at + 5 : at + 7], "big")
+            return int.from_bytes(head[at + 7 : at + 9], "big"), height
+        at += 2 + int.from_bytes(head[at + 2 : at + 4], "big")
+    return None

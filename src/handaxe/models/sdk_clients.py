@@ -1,0 +1,103 @@
+"""The vendors' own clients as models: an `AsyncAnthropic` or `AsyncOpenAI` that you made.
+
+Neither library is imported. A client is known by what it can do, its events are read as plain
+data, its errors by their attributes. Retries are the client's own.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any, cast
+
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
+from handaxe.models.anthropic import request as anthropic_request
+from handaxe.models.anthropic.stream import MessageReader
+from handaxe.models.failures import Server, cut_off, refusal, refusal_in_stream, wire_failure
+from handaxe.models.openai import request as openai_request
+from handaxe.models.openai.allowances import Allowances
+from handaxe.models.openai.stream import CompletionReader
+from handaxe.models.prices import card_of
+from handaxe.models.retries import AttemptFailed
+from handaxe.models.wire import WireFailed
+
+
+def from_client(client: Any, name: str) -> Model:  # noqa: ANN401 - a client of either vendor
+    """The model `name`, asked through an official SDK's asynchronous client."""
+    kind = type(client).__name__
+    if not kind.startswith("Async"):
+        raise SetupError(f"{kind} cannot stream without blocking. Give its Async sibling instead.")
+    if hasattr(client, "messages") and hasattr(client.messages, "create"):
+        return ClientModel(client, name, "anthropic")
+    if hasattr(client, "chat") and hasattr(client.chat, "completions"):
+        return ClientModel(client, name, "openai")
+    raise SetupError(f"{kind} has neither messages.create nor chat.completions.create.")
+
+
+class ClientModel(Model):
+    """One model behind somebody else's client; the client stays open at the end."""
+
+    def __init__(self, client: Any, name: str, vendor: str) -> None:  # noqa: ANN401
+        card = card_of(name)
+        self.name = name
+        self.context_tokens = 200_000 if card is None else card.context
+        self._client = client
+        self._vendor = vendor
+        prefix = vendor.upper()
+        self._server = Server(
+            vendor.capitalize(), str(getattr(client, "base_url", vendor)), name,
+            f"{prefix}_API_KEY", f"{prefix}_BASE_URL",
+        )  # fmt: skip
+        self._allowances = Allowances()
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The response, event by event."""
+        return self._stream(request)
+
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        reader: MessageReader | CompletionReader
+        if self._vendor == "anthropic":
+            body = anthropic_request.build_request(self.name, request)
+            reader, create = MessageReader(self._server), self._client.messages.create
+        else:
+            body = openai_request.build_request(self.name, request, self._allowances)
+            reader, create = CompletionReader(self._server), self._client.chat.completions.create
+        events: Any = None
+        try:
+            events = await create(**body)
+            async for event in events:
+                for given in reader.read(event.model_dump(exclude_unset=True)):
+                    yield given
+        except AttemptFailed as failed:
+            raise failed.failure from failed
+        except Exception as error:
+            failed = self._understood(error)
+            if failed is None:
+                raise
+            raise failed.failure from error
+        finally:
+            if events is not None:
+                await events.close()
+        # The vendors' clients keep the last event of a stream, its end, to themselves.
+        if not reader.is_complete:
+            raise cut_off(self._server).failure
+        for given in reader.end():
+            yield given
+
+    def _understood(self, error: Exception) -> AttemptFailed | None:
+        """The failure behind an error of the client; None for what is no error of a request."""
+        status = getattr(error, "status_code", None)
+        body = getattr(error, "body", None)
+        if isinstance(status, int) and status >= 300:
+            response: Any = getattr(error, "response", None)
+            headers = cast("Mapping[str, str]", getattr(response, "headers", {}))
+            known = {key.lower(): value for key, value in headers.items()}
+            return refusal(self._server, status, known, body if body is not None else str(error))
+        if isinstance(body, dict):
+            return refusal_in_stream(self._server, body)
+        names = [kind.__name__ for kind in type(error).__mro__]
+        if "APITimeoutError" in names:
+            return wire_failure(self._server, WireFailed("timed_out", str(error)))
+        if "APIConnectionError" in names:
+            return wire_failure(self._server, WireFailed("unreachable", str(error)))
+        if "APIError" in names or type(error).__module__.startswith("httpx2"):
+            return wire_failure(self._server, WireFailed("broken_stream", str(error)))
+        return None

@@ -1,0 +1,46 @@
+"""The input of a call, from the JSON text a model wrote."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+
+class ToolInput(NamedTuple):
+    """What was meant, and the raw text where that cannot be known."""
+
+    value: Any
+    broken: str | None
+
+
+def read_input(text: str) -> ToolInput:
+    """The input; no text at all is an empty input, and text that is not JSON is `broken`.
+
+    Two habits of servers are understood beside plain JSON: an object inside a JSON string, and
+    an empty object in front of the real one.
+    """
+    if not text.strip():
+        return ToolInput({}, None)
+    value = _decoded(text)
+    if value is _NOTHING and text.lstrip().startswith("{}"):
+        value = _decoded(text.lstrip().removeprefix("{}"))
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        inner = _decoded(value)
+        value = value if inner is _NOTHING else inner
+    if value is _NOTHING:
+        return ToolInput({}, text)
+    return ToolInput({} if value is None else value, None)
+
+
+def is_whole(text: str) -> bool:
+    """Whether `text` is complete JSON, so that nothing more is to come."""
+    return _decoded(text) is not _NOTHING
+
+
+_NOTHING = object()
+
+
+def _decoded(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return _NOTHING

@@ -1,0 +1,98 @@
+"""ONE REQUEST TO A MODEL SERVER, and its answer piece by piece.
+
+Belongs here: sending bytes over HTTP and reading bytes back, time limits, proxies.
+Does not: what the bytes mean, retries, keys.
+May import: contract; h11 and httpx2, when the first request is made.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Literal
+
+CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 600.0
+"""How long a server may think before the first byte; a slow machine reads a long prompt slowly."""
+IDLE_TIMEOUT_S = 180.0
+"""How long a stream that has begun may pause."""
+
+
+class WireFailed(Exception):
+    """The request did not arrive, or its answer broke off."""
+
+    def __init__(
+        self, how: Literal["unreachable", "broken_stream", "timed_out"], sentence: str
+    ) -> None:
+        super().__init__(sentence)
+        self.how: Literal["unreachable", "broken_stream", "timed_out"] = how
+        self.sentence = sentence
+
+
+class Answer(ABC):
+    """The head of an answer; its body is still on the way."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name."""
+
+    @abstractmethod
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives.
+
+        Raises:
+            WireFailed: it broke off, or paused for too long.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop reading; the server notices at once if there was more."""
+
+    async def release(self) -> None:
+        """What is left says nothing more: the connection may serve the next request."""
+        await self.close()
+
+    async def body(self, limit_bytes: int = 1_000_000) -> bytes:
+        """The whole body, or as much of it as an explanation may need."""
+        whole = b""
+        async for chunk in self.chunks():
+            whole += chunk
+            if len(whole) > limit_bytes:
+                break
+        return whole[:limit_bytes]
+
+
+class Wire(ABC):
+    """A way to a server."""
+
+    @abstractmethod
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Send a request and wait for the head of the answer.
+
+        Raises:
+            WireFailed: nobody answered.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of open connections."""
+
+
+def open_wire(url: str, env: Mapping[str, str], http: Any = None) -> Wire:  # noqa: ANN401
+    """The lean wire, or httpx2 where a proxy stands between or the caller has a client."""
+    from handaxe.models.wire.proxies import proxy_for
+
+    answer_timeout_s = _milliseconds(env.get("API_TIMEOUT_MS")) or ANSWER_TIMEOUT_S
+    proxy = None if http is not None else proxy_for(url, env)
+    if http is not None or proxy:
+        from handaxe.models.wire.client import ClientWire
+
+        return ClientWire(http, proxy=proxy, answer_timeout_s=answer_timeout_s)
+    from handaxe.models.wire.direct import DirectWire
+
+    return DirectWire(env, answer_timeout_s=answer_timeout_s)
+
+
+def _milliseconds(text: str | None) -> float | None:
+    try:
+        return max(float(text or 0), 0) / 1000 or None
+    except ValueError:
+        return None

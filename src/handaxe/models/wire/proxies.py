@@ -1,0 +1,36 @@
+"""Which proxy the environment names for an address."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def proxy_for(url: str, env: Mapping[str, str]) -> str | None:
+    """The proxy's own address, or None; this machine is always reached directly."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    if host in _LOOPBACK or _is_exempt(host, parts.port, env):
+        return None
+    named = _of(env, f"{parts.scheme}_proxy") or _of(env, "all_proxy")
+    if not named:
+        return None
+    return named if "://" in named else f"http://{named}"
+
+
+def _of(env: Mapping[str, str], name: str) -> str:
+    return (env.get(name) or env.get(name.upper()) or "").strip()
+
+
+def _is_exempt(host: str, port: int | None, env: Mapping[str, str]) -> bool:
+    for raw in _of(env, "no_proxy").lower().split(","):
+        entry = raw.strip()
+        if entry == "*":
+            return True
+        name, _, only_port = entry.partition(":") if entry.count(":") == 1 else (entry, "", "")
+        if only_port and only_port != str(port or ""):
+            continue
+        bare = name.lstrip("*").lstrip(".")
+        if bare and (host == bare or host.endswith(f".{bare}")):
+            return True
+    return False

@@ -1,0 +1,135 @@
+"""Which tools send only their names until they are searched for.
+
+What the model has seen never moves: tools that are always sent keep their places, and those
+that are loaded later are appended in the order they came.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from handaxe.contract.faults import NotLoaded
+from handaxe.contract.ports.tool_index import FoundTool, ToolIndex
+from handaxe.contract.tool import Tool
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.catalog.ranking import Entry, find
+from handaxe.session.loaded_tools import LoadedTools
+from handaxe.text.schema import input_schema
+
+SEARCH_TOOL = "ToolSearch"
+
+AnyTool = Tool[Any]
+When = Literal["auto", "always", "never"]
+
+
+class Deferral(ToolIndex):
+    """The tools of a session, split into those that are sent and those that wait."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        loaded: LoadedTools,
+        *,
+        when: When = "auto",
+        limit_chars: int,
+        troubles: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
+        self._catalog = catalog
+        self._loaded = loaded
+        self._when = when
+        self._limit_chars = limit_chars
+        self._troubles = troubles
+        self._sizes: dict[int, int] = {}
+        self._is_on = False
+
+    def sent(self) -> list[AnyTool]:
+        """The tools whose schemas a model is sent now, in an order that only grows."""
+        offered = self._catalog.offered()
+        self._is_on = self._is_on or self._is_worth_it(offered)
+        if not self._is_on:
+            return offered
+        steady = [tool for tool in offered if not _can_wait(tool)]
+        by_name = {tool.name: tool for tool in offered if _can_wait(tool)}
+        return steady + [by_name[name] for name in self._loaded.names if name in by_name]
+
+    def waiting(self) -> tuple[str, ...]:
+        """The names of all tools that are not loaded."""
+        return tuple(tool.name for tool in self._waiting())
+
+    def refuse_unloaded(self, tool: AnyTool) -> None:
+        """Answer a call that was made before its tool was loaded with the tool's schema."""
+        if self._is_on and _can_wait(tool) and tool.name not in self._loaded:
+            self._loaded.load((tool.name,))
+            raise NotLoaded(tool.name, tool.prompt(), _schema(tool))
+
+    async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
+        """The best matches among all tools that can wait, loaded ones too."""
+        candidates = {tool.name: tool for tool in self._catalog.offered() if _can_wait(tool)}
+        entries = [_entry(tool) for tool in candidates.values()]
+        names = find(query, entries, max_results)
+        new = set(self._loaded.load(names))
+        return tuple(
+            FoundTool(
+                name=name,
+                description=candidates[name].prompt(),
+                input_schema=_schema(candidates[name]),
+                was_loaded=name not in new,
+            )
+            for name in names
+        )
+
+    def troubles(self) -> tuple[str, ...]:
+        """Sources of tools that cannot be searched now, one sentence each."""
+        return self._troubles()
+
+    def _waiting(self) -> list[AnyTool]:
+        if not self._is_on:
+            return []
+        offered = self._catalog.offered()
+        return [tool for tool in offered if _can_wait(tool) and tool.name not in self._loaded]
+
+    def _is_worth_it(self, offered: list[AnyTool]) -> bool:
+        if self._when == "never" or not any(tool.name == SEARCH_TOOL for tool in offered):
+            return False
+        if self._when == "always":
+            return any(_can_wait(tool) for tool in offered)
+        return sum(self._size(tool) for tool in offered) > self._limit_chars
+
+    def _size(self, tool: AnyTool) -> int:
+        size = self._sizes.get(id(tool))
+        if size is None:
+            schema = msgspec.json.encode(_schema(tool))
+            size = self._sizes[id(tool)] = len(tool.name) + len(tool.prompt()) + len(schema)
+        return size
+
+
+def announcement(names: Sequence[str]) -> str:
+    """The names of tools that wait, as a model is told them: once per server, not per tool."""
+    by_server: dict[str, list[str]] = {}
+    for name in names:
+        server, _, tool = name.rpartition("__")
+        by_server.setdefault(server, []).append(tool)
+    lines = [
+        f"{server}__: {' '.join(tools)}" if server else " ".join(tools)
+        for server, tools in by_server.items()
+    ]
+    head = "Tools that ToolSearch loads; a name follows its server's prefix:"
+    body = "\n".join((head, *lines))
+    return f"<available-deferred-tools>\n{body}\n</available-deferred-tools>"
+
+
+def _can_wait(tool: AnyTool) -> bool:
+    """Whether a tool may send only its name: it says so, or a server brought it."""
+    if tool.always_load or tool.name == SEARCH_TOOL:
+        return False
+    return tool.name.startswith("mcp__") if tool.defer is None else tool.defer
+
+
+def _entry(tool: AnyTool) -> Entry:
+    properties: dict[str, Any] = _schema(tool).get("properties", {})
+    return Entry(tool.name, tool.search_hint, tool.prompt(), tuple(properties))
+
+
+def _schema(tool: AnyTool) -> dict[str, Any]:
+    return input_schema(tool.args_type)

@@ -1,0 +1,26 @@
+"""The simple todo list: replaced as a whole, never merged."""
+
+from collections.abc import Callable, Iterable
+
+from handaxe.contract.events import TodosChanged
+from handaxe.contract.todo import Todo
+
+
+class Todos:
+    """What the model has set itself to do."""
+
+    def __init__(self, announce: Callable[[TodosChanged], None] = lambda _: None) -> None:
+        self.items: tuple[Todo, ...] = ()
+        self._announce = announce
+
+    def replace(self, todos: Iterable[Todo]) -> tuple[Todo, ...]:
+        """Put another list in place; gives the one before."""
+        before = self.items
+        event = TodosChanged(todos=tuple(todos))
+        self.replay(event)
+        self._announce(event)
+        return before
+
+    def replay(self, event: TodosChanged) -> None:
+        """Take over what an earlier run of the session had announced."""
+        self.items = event.todos

@@ -1,0 +1,26 @@
+"""Brief: switch short answers on or off."""
+
+from typing import Annotated
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.brevity import Brevity
+
+
+class BriefArgs(ToolArgs, kw_only=True):
+    enabled: Annotated[bool, "True for short answers, false for answers of normal length."] = True
+
+
+class Brief(Tool[BriefArgs]):
+    search_hint = "concise terse output style toggle"
+    uses = (Brevity,)
+    effects = Effects.on_state("brevity")
+    defer = True
+
+    async def call(self, args: BriefArgs, ctx: ToolContext) -> ToolResult:
+        changed = ctx[Brevity].switch(enabled=args.enabled)
+        state = "short" if args.enabled else "of normal length"
+        lead = "From now on" if changed else "As before,"
+        return ToolResult(f"{lead} answers are {state}.", data={"enabled": args.enabled})

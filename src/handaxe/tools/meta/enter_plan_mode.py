@@ -1,0 +1,30 @@
+"""EnterPlanMode: only look until the user has agreed to a plan."""
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.permission_state import PermissionState
+
+
+class EnterPlanModeArgs(ToolArgs, kw_only=True):
+    pass
+
+
+class EnterPlanMode(Tool[EnterPlanModeArgs]):
+    search_hint = "explore read-only and propose before changing"
+    uses = (PermissionState,)
+    effects = Effects.on_state("mode")
+
+    async def call(self, args: EnterPlanModeArgs, ctx: ToolContext) -> ToolResult:
+        state = ctx[PermissionState]
+        was_planning = state.mode == "plan"
+        state.set_mode("plan")
+        message = (
+            "Plan mode was on already."
+            if was_planning
+            else "Plan mode is on: tools that change files are gone, and nothing else changes "
+            "anything without a yes."
+        )
+        message += " Explore, then present your plan with ExitPlanMode."
+        return ToolResult(message, data={"message": message})

@@ -1,0 +1,64 @@
+"""ExitPlanMode: show the plan, and go to work if the user agrees."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Ask, Decision
+from handaxe.contract.display import Display, Text
+from handaxe.contract.effects import Effects
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.permission_state import PermissionState
+
+
+class NotPlanning(ToolFault):
+    """There is no plan mode to leave."""
+
+    code = "plan.not_planning"
+
+    def __init__(self) -> None:
+        super().__init__("Plan mode is not on; go on with the work.")
+
+
+class ExitPlanModeArgs(ToolArgs, kw_only=True, rename="camel"):
+    plan: Annotated[
+        str, msgspec.Meta(min_length=1), "The plan in Markdown: what will change, where, and why."
+    ]
+    allowed_prompts: Annotated[
+        tuple[dict[str, Any], ...], "Accepted for compatibility; it changes nothing."
+    ] = ()
+
+
+class ExitPlanMode(Tool[ExitPlanModeArgs]):
+    search_hint = "present plan for approval and start work"
+    uses = (PermissionState,)
+    may_use = (ResultStore,)
+    effects = Effects.on_state("mode")
+
+    async def validate(self, args: ExitPlanModeArgs, ctx: ToolContext) -> None:
+        if ctx[PermissionState].mode != "plan":
+            raise NotPlanning
+
+    async def decide(self, args: ExitPlanModeArgs, ctx: ToolContext) -> Decision | None:
+        return Ask("The plan is ready; work starts when you agree to it.")
+
+    async def preview(self, args: ExitPlanModeArgs, ctx: ToolContext) -> Display | None:
+        return (Text(args.plan),)
+
+    async def call(self, args: ExitPlanModeArgs, ctx: ToolContext) -> ToolResult:
+        mode = ctx[PermissionState].leave_plan()
+        store = ctx.find(ResultStore)
+        path = store.keep(f"plan-{ctx.call_id}", args.plan) if store is not None else None
+        kept = f" The plan is kept in {path}." if path else ""
+        return ToolResult(
+            f"The user agreed to the plan. The permission mode is {mode} again.{kept} Start now.",
+            data={"plan": args.plan, "isAgent": False, "filePath": path},
+            display=(Text(args.plan),),
+        )
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return "ExitPlanMode"

@@ -1,0 +1,105 @@
+"""Skill: bring a text somebody wrote for this kind of work into the conversation."""
+
+from typing import Annotated, Any
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.skills import SkillInfo, Skills
+from handaxe.contract.ports.tool_caller import ToolCaller
+from handaxe.contract.result import ToolResult
+from handaxe.contract.skill_faults import NoSkill, SkillCommandFailed, UserOnlySkill
+from handaxe.contract.subjects import Subject, TextSubject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.identity import SessionIdentity
+from handaxe.session.invoked_skills import InvokedSkills
+from handaxe.session.permission_state import PermissionState
+from handaxe.settings.model import Settings
+from handaxe.text.near_names import nearest
+from handaxe.text.skill_text import commands, fill, with_outputs
+
+COMMAND_TIMEOUT_MS = 120_000
+NOT_RUN = "[shell command execution disabled by policy]"
+
+
+class SkillArgs(ToolArgs, kw_only=True):
+    skill: Annotated[str, "The skill's name, as it is listed."]
+    args: Annotated[str, "What to give it, as one line."] = ""
+
+
+class Skill(Tool[SkillArgs]):
+    aliases = ("SlashCommand",)
+    search_hint = "run a written procedure or slash command"
+    uses = (Skills, InvokedSkills, SessionIdentity)
+    may_use = (ToolCaller, PermissionState, Settings)
+    effects = Effects.on_state("skills")
+
+    def subjects(self, args: SkillArgs) -> tuple[Subject, ...]:
+        return (TextSubject(f"{_name(args)} {args.args}".strip()),)
+
+    async def validate(self, args: SkillArgs, ctx: ToolContext) -> None:
+        skill = _find(ctx[Skills], _name(args))
+        if not skill.for_model:
+            raise UserOnlySkill(skill.name)
+
+    async def call(self, args: SkillArgs, ctx: ToolContext) -> ToolResult:
+        skill = _find(ctx[Skills], _name(args))
+        text = await _text(skill, args.args, ctx)
+        permissions = ctx.find(PermissionState)
+        if permissions is not None and skill.allowed_tools:
+            permissions.grant_for_turn(skill.allowed_tools)
+        data: dict[str, Any] = {"success": True, "commandName": skill.name, "path": skill.path}
+        if skill.allowed_tools:
+            data["allowedTools"] = list(skill.allowed_tools)
+        if not ctx[InvokedSkills].enter(skill.name, text):
+            return ToolResult(f"The skill {skill.name} is already loaded; follow it.", data=data)
+        where = f"\n\nBase directory for this skill: {skill.directory}" if skill.directory else ""
+        return ToolResult(
+            f"Launching skill: {skill.name}", data=data, messages=(text.rstrip() + where,)
+        )
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        said = f"{partial_input.get('skill', '')} {partial_input.get('args', '')}"
+        return f"Skill({said.strip()})"
+
+
+def _name(args: SkillArgs) -> str:
+    return args.skill.strip().removeprefix("/")
+
+
+def _find(skills: Skills, name: str) -> SkillInfo:
+    known = {skill.name: skill for skill in skills.all()}
+    if name not in known:
+        listed = [skill.name for skill in known.values() if skill.for_model]
+        raise NoSkill(name, nearest(name, listed), listed)
+    return known[name]
+
+
+async def _text(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
+    """The skill's text with its arguments, and with the output of the commands in it."""
+    body = ctx[Skills].body(skill)
+    # The commands stand in the file; what an argument brings along is never one.
+    outputs = {command: await _output(command, skill, ctx) for command in commands(body)}
+    variables = {
+        "CLAUDE_SESSION_ID": ctx[SessionIdentity].session_id,
+        "CLAUDE_PROJECT_DIR": ctx[SessionIdentity].root,
+        "CLAUDE_SKILL_DIR": skill.directory,
+    }
+    pieces = with_outputs(body, {command: f"\0{at}\0" for at, command in enumerate(outputs)})
+    filled = fill(pieces, arguments, names=skill.arguments, variables=variables)
+    for at, output in enumerate(outputs.values()):
+        filled = filled.replace(f"\0{at}\0", output)
+    return filled
+
+
+async def _output(command: str, skill: SkillInfo, ctx: ToolContext) -> str:
+    settings, caller = ctx.find(Settings), ctx.find(ToolCaller)
+    if settings is not None and settings.disable_skill_shell_execution:
+        return NOT_RUN
+    if caller is None:
+        raise SkillCommandFailed(skill.name, command, "commands cannot be run here")
+    call_input = {"command": command, "timeout": COMMAND_TIMEOUT_MS}
+    result = await caller.call(ctx.call_id, "Bash", call_input)
+    if not result.ok:
+        raise SkillCommandFailed(skill.name, command, result.text)
+    data = result.data
+    return str(getattr(data, "stdout", None) or result.text).rstrip("\n")

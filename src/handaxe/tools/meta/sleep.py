@@ -1,0 +1,42 @@
+"""Sleep: wait, woken by the user's input or by work that ends."""
+
+import time
+from typing import Annotated, Any
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.wakeups import Wakeups
+
+MAX_SECONDS = 3_600
+
+
+class SleepArgs(ToolArgs, kw_only=True):
+    seconds: Annotated[
+        float, msgspec.Meta(ge=0, le=MAX_SECONDS), "How long to wait at most, up to an hour."
+    ]
+    reason: Annotated[str, "What is waited for, for the user to see."] = ""
+
+
+class Sleep(Tool[SleepArgs]):
+    search_hint = "wait pause until time passes or task finishes"
+    uses = (Wakeups,)
+    effects = Effects.pure()
+    interrupt = "cancel"
+    defer = True
+
+    async def call(self, args: SleepArgs, ctx: ToolContext) -> ToolResult:
+        started = time.monotonic()
+        woken_by = await ctx[Wakeups].sleep(args.seconds)
+        slept_s = round(time.monotonic() - started, 1)
+        text = f"Slept {slept_s:g} s."
+        if woken_by is not None:
+            text += f" Woken early: {woken_by}"
+        return ToolResult(text, data={"sleptSeconds": slept_s, "wokenBy": woken_by})
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        what = partial_input.get("reason") or f"{partial_input.get('seconds', '?')} s"
+        return f"Sleep({what})"

@@ -1,0 +1,40 @@
+"""TaskCreate: add a task to the shared list."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.task_list import TaskList
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+
+
+class TaskCreateArgs(ToolArgs, kw_only=True, rename="camel"):
+    subject: Annotated[
+        str, msgspec.Meta(min_length=1), "A short title in the imperative: `Fix the login test`."
+    ]
+    description: Annotated[str, "What has to be done, and how to tell that it is done."]
+    active_form: Annotated[
+        str | None, "The title as something under way: `Fixing the login test`."
+    ] = None
+    metadata: Annotated[dict[str, Any] | None, "Anything to keep with the task."] = None
+
+
+class TaskCreate(Tool[TaskCreateArgs]):
+    search_hint = "add work item to shared list with dependencies"
+    uses = (TaskList,)
+    effects = Effects.on_state("tasks")
+
+    async def call(self, args: TaskCreateArgs, ctx: ToolContext) -> ToolResult:
+        task = await ctx[TaskList].create(
+            args.subject, args.description, args.active_form, args.metadata or {}
+        )
+        return ToolResult(
+            f"Task #{task.id} created: {task.subject}",
+            data={"task": {"id": task.id, "subject": task.subject}},
+        )
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return f"TaskCreate({partial_input.get('subject', '')})"

@@ -1,0 +1,38 @@
+"""TaskGet: one task of the shared list, whole."""
+
+from typing import Annotated
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects, Resource
+from handaxe.contract.ports.task_list import Task, TaskList
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+
+
+class TaskGetArgs(ToolArgs, kw_only=True, rename="camel"):
+    task_id: Annotated[str, "The task's id, as TaskList shows it."]
+
+
+class TaskGet(Tool[TaskGetArgs]):
+    search_hint = "show one work item with description, dependencies"
+    uses = (TaskList,)
+    effects = Effects(reads=(Resource("state", "tasks"),))
+
+    async def call(self, args: TaskGetArgs, ctx: ToolContext) -> ToolResult:
+        task = await ctx[TaskList].find(args.task_id)
+        if task is None:
+            return ToolResult(f"There is no task #{args.task_id}.", data={"task": None})
+        return ToolResult(_told(task), data={"task": msgspec.to_builtins(task)})
+
+
+def _told(task: Task) -> str:
+    lines = [f"Task #{task.id} ({task.status}): {task.subject}", task.description]
+    if task.owner:
+        lines.append(f"Owner: {task.owner}")
+    if task.blocked_by:
+        lines.append("Waits for: " + ", ".join(f"#{other}" for other in task.blocked_by))
+    if task.blocks:
+        lines.append("Others wait for it: " + ", ".join(f"#{other}" for other in task.blocks))
+    return "\n".join(lines)

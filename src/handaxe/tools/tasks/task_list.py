@@ -1,0 +1,61 @@
+"""TaskList: every task of the shared list in one line each."""
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Display, Table
+from handaxe.contract.effects import Effects, Resource
+from handaxe.contract.ports import task_list as port
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+
+
+class TaskListArgs(ToolArgs, kw_only=True):
+    pass
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A task in one line."""
+
+    id: str
+    subject: str
+    status: str
+    owner: str | None = None
+    blocked_by: list[str]
+    """What it still waits for: what is done holds nobody up any more."""
+
+
+class TaskList(Tool[TaskListArgs]):
+    search_hint = "overview of work items, status, owners"
+    uses = (port.TaskList,)
+    effects = Effects(reads=(Resource("state", "tasks"),))
+
+    async def call(self, args: TaskListArgs, ctx: ToolContext) -> ToolResult:
+        tasks = await ctx[port.TaskList].all()
+        still_open = {task.id for task in tasks if task.status != "completed"}
+        rows = [
+            Row(
+                id=task.id,
+                subject=task.subject,
+                status=task.status,
+                owner=task.owner,
+                blocked_by=[other for other in task.blocked_by if other in still_open],
+            )
+            for task in tasks
+        ]
+        text = "\n".join(_line(row) for row in rows) or "There are no tasks."
+        return ToolResult(text, data={"tasks": rows}, display=_shown(rows))
+
+
+def _line(row: Row) -> str:
+    owner = f" ({row.owner})" if row.owner else ""
+    waits = ", ".join(f"#{other}" for other in row.blocked_by)
+    blocked = f" [waits for {waits}]" if waits else ""
+    return f"#{row.id} [{row.status}] {row.subject}{owner}{blocked}"
+
+
+def _shown(rows: list[Row]) -> Display | None:
+    if not rows:
+        return None
+    cells = tuple((row.id, row.status, row.subject, row.owner or "") for row in rows)
+    return (Table(("id", "status", "subject", "owner"), cells),)

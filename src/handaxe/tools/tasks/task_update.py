@@ -1,0 +1,78 @@
+"""TaskUpdate: change, claim, finish or delete a task of the shared list."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.task_list import Task, TaskChange, TaskList
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+
+_COMPARED = ("subject", "description", "active_form", "status", "owner", "blocks", "blocked_by",
+             "metadata")  # fmt: skip
+
+
+class TaskUpdateArgs(ToolArgs, kw_only=True, rename="camel"):
+    task_id: Annotated[str, "The task's id, as TaskList shows it."]
+    status: Annotated[
+        Literal["pending", "in_progress", "completed", "deleted"] | None, "How far it is now."
+    ] = None
+    subject: Annotated[str | None, "Another title."] = None
+    description: Annotated[str | None, "Another description."] = None
+    active_form: Annotated[str | None, "The title as something under way."] = None
+    add_blocks: Annotated[tuple[str, ...], "Ids of tasks that wait for this one."] = ()
+    add_blocked_by: Annotated[tuple[str, ...], "Ids of tasks this one waits for."] = ()
+    owner: Annotated[str | None, "Who takes it; an empty name gives it back."] = None
+    metadata: Annotated[
+        dict[str, Any] | None, "Merged with what is kept; a null takes a key out."
+    ] = None
+
+
+class TaskUpdate(Tool[TaskUpdateArgs]):
+    search_hint = "change status, claim ownership, set work dependencies"
+    uses = (TaskList,)
+    effects = Effects.on_state("tasks")
+
+    async def call(self, args: TaskUpdateArgs, ctx: ToolContext) -> ToolResult:
+        change = TaskChange(
+            status=args.status,
+            subject=args.subject,
+            description=args.description,
+            active_form=args.active_form,
+            owner=args.owner,
+            add_blocks=args.add_blocks,
+            add_blocked_by=args.add_blocked_by,
+            metadata=args.metadata,
+        )
+        before, after = await ctx[TaskList].change(args.task_id, change)
+        deleted = args.status == "deleted"
+        fields = ["deleted"] if deleted else _changed(before, after)
+        data: dict[str, Any] = {"success": True, "taskId": before.id, "updatedFields": fields}
+        if deleted or before.status != after.status:
+            now = "deleted" if deleted else after.status
+            data["statusChange"] = {"from": before.status, "to": now}
+        return ToolResult(_told(before, after, fields, deleted=deleted), data=data)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        status = partial_input.get("status")
+        what = f"#{partial_input.get('taskId', '')}"
+        return f"TaskUpdate({what} → {status})" if status else f"TaskUpdate({what})"
+
+
+def _changed(before: Task, after: Task) -> list[str]:
+    old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
+    return [name for name in _COMPARED if old[name] != new[name]]
+
+
+def _told(before: Task, after: Task, fields: list[str], *, deleted: bool) -> str:
+    if deleted:
+        return f"Task #{before.id} deleted."
+    if not fields:
+        return f"Task #{before.id} was that way already; nothing changed."
+    told = f"Task #{before.id} updated: {', '.join(fields)}."
+    if before.status != "completed" and after.status == "completed" and after.blocks:
+        freed = ", ".join(f"#{other}" for other in after.blocks)
+        told += f" Others waited for it: {freed}. TaskList shows what is next."
+    return told

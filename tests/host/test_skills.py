@@ -1,0 +1,72 @@
+"""Where skills are found, and which of two wins."""
+
+from pathlib import Path
+
+import pytest
+
+from handaxe import Session
+from handaxe.contract.skill_faults import SkillUnreadable
+from handaxe.host.skills import DiskSkills
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.proves("BT-18")
+def test_skills_come_from_home_project_and_the_directories_above(tmp_path):
+    home, project = tmp_path / "home", tmp_path / "repo" / "app"
+    project.mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir()
+    write(home / ".claude/skills/same/SKILL.md", "Mine.")
+    write(project / ".claude/skills/same/SKILL.md", "Theirs.")
+    write(tmp_path / "repo/.claude/skills/above/SKILL.md", "---\ndescription: Above\n---\nx")
+    write(tmp_path / ".claude/skills/outside/SKILL.md", "Not ours.")
+    write(project / ".claude/commands/tools/go.md", "Go.")
+    write(project / ".claude/skills/broken/SKILL.md", "---\na: [\n---\n")
+    skills = DiskSkills(str(home), lambda: [str(project)])
+    assert {skill.name: skill.description for skill in skills.all()} == {
+        "above": "Above",
+        "go": "Go.",
+        "same": "Mine.",
+    }
+    assert ["broken" in problem for problem in skills.problems()] == [True]
+
+
+def test_a_changed_skill_is_read_again_and_a_lost_one_is_named(tmp_path):
+    file = tmp_path / ".claude/skills/x/SKILL.md"
+    write(file, "One.")
+    skills = DiskSkills(str(tmp_path / "home"), lambda: [str(tmp_path)])
+    (skill,) = skills.all()
+    assert skills.body(skill) == "One."
+    write(file, "Two, longer.")
+    assert skills.all()[0].description == "Two, longer."
+    file.unlink()
+    assert skills.all() == ()
+    with pytest.raises(SkillUnreadable):
+        skills.body(skill)
+
+
+async def test_the_text_reaches_the_conversation_and_grants_end_with_the_turn(tmp_path):
+    write(tmp_path / ".claude/skills/x/SKILL.md", "---\nallowed-tools: Write\n---\nWrite $0.")
+    options = {"home": tmp_path / "home", "allow": ["Skill"], "permission_mode": "default"}
+    async with Session(tmp_path, **options) as session:
+        assert (await session.call("Write", file_path="a", content="x")).code == "permission.asked"
+        result = await session.call("Skill", skill="x", args="a")
+        assert "Write a." in result.messages[0]
+        assert (await session.call("Write", file_path="a", content="x")).ok
+        session.permissions.end_turn()
+        assert (await session.call("Write", file_path="b", content="x")).code == "permission.asked"
+
+
+async def test_a_command_in_a_skill_that_cannot_run_stops_the_skill(tmp_path):
+    write(tmp_path / ".claude/skills/x/SKILL.md", "Now: !`date`")
+    options = {"home": tmp_path / "home", "allow": ["Skill"], "deny": ["Bash"]}
+    async with Session(tmp_path, **options) as session:
+        result = await session.call("Skill", skill="x")
+    assert result.code == "skill.command_failed"
+    settings = {"disableSkillShellExecution": True}
+    async with Session(tmp_path, **options, settings=settings) as session:
+        result = await session.call("Skill", skill="x")
+    assert "disabled by policy" in result.messages[0]

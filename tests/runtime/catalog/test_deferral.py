@@ -1,0 +1,129 @@
+"""Deferred tools: found by what they are about, loaded once, appended and never inserted."""
+
+import json
+
+import pytest
+
+from handaxe import Session
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.runtime.catalog.deferral import announcement
+from handaxe.runtime.catalog.ranking import Entry, find
+
+ENTRIES = [
+    Entry("mcp__slack__send_message", "", "Send a message to a channel.", ("channel", "text")),
+    Entry("mcp__slack__list_channels", "", "List all channels.", ()),
+    Entry("mcp__mail__send", "", "Send an electronic letter.", ("to", "subject", "body")),
+    Entry("Config", "show or change settings, options", "The settings.", ("key", "value")),
+    Entry("mcp__github__create_issue", "", "Open an issue.", ("title", "body")),
+]
+
+
+@pytest.mark.proves("RG-5")
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("mcp__mail__send", ["mcp__mail__send"]),
+        ("please use mcp__github__create_issue now", ["mcp__github__create_issue"]),
+        ("create_issue", ["mcp__github__create_issue"]),
+        ("slack message", ["mcp__slack__send_message"]),
+        ("+mail send", ["mcp__mail__send"]),
+        ("settings", ["Config"]),
+        ("subject", ["mcp__mail__send"]),
+        ("select:config, mcp__mail__send", ["Config", "mcp__mail__send"]),
+        ("settings; letter", ["Config", "mcp__mail__send"]),
+        ("channels", ["mcp__slack__list_channels"]),
+        ("zebra", []),
+        ("+zebra send", []),
+        ("select:nothing", []),
+        (";;", []),
+    ],
+)
+def test_a_query_finds_what_it_means(query, best):
+    assert find(query, ENTRIES, 5)[: len(best) or 5] == best
+
+
+def test_no_more_is_found_than_asked_for():
+    assert len(find("send", ENTRIES, 1)) == 1
+
+
+def remote_tools(count: int, server: str = "big") -> list[Tool]:
+    class Args(ToolArgs, kw_only=True):
+        text: str
+
+    def make(number: int) -> Tool:
+        async def call(_self, args, _ctx):
+            return ToolResult(args.text)
+
+        name = f"mcp__{server}__tool_{number:03}"
+        doc = f"Does thing number {number}. " + "A long description. " * 20
+        cls = type(f"T{number}", (Tool,), {"name": name, "__doc__": doc, "args_type": Args})
+        cls.call = call
+        return cls()
+
+    return [make(number) for number in range(count)]
+
+
+@pytest.mark.proves("RG-5", "TC-8")
+async def test_three_hundred_tools_cost_little_before_the_first_search(tmp_path):
+    from handaxe.text.tokens import estimate
+
+    async with Session(tmp_path, home=tmp_path / "home", tools=remote_tools(300)) as session:
+        sent = session.tools(deferred=True)
+        assert not [tool for tool in sent if tool["name"].startswith("mcp__")]
+        waiting = session.waiting_tools()
+        assert len([name for name in waiting if name.startswith("mcp__")]) == 300
+        assert estimate(announcement(waiting)) < 2_000
+        found = await session.call("ToolSearch", query="select:mcp__big__tool_007")
+        assert found.data["matches"] == ["mcp__big__tool_007"]
+        again = session.tools(deferred=True)
+        assert again[: len(sent)] == sent
+        assert [tool["name"] for tool in again[len(sent) :]] == ["mcp__big__tool_007"]
+
+
+@pytest.mark.proves("RG-5")
+async def test_a_call_before_loading_is_answered_with_the_schema(tmp_path):
+    async with Session(
+        tmp_path, home=tmp_path / "home", tools=remote_tools(300), allow=["mcp__big__*"]
+    ) as session:
+        session.tools(deferred=True)
+        early = await session.call("mcp__big__tool_001", text="hello")
+        assert early.code == "call.not_loaded"
+        assert "text" in early.data["inputSchema"]["properties"]
+        now = await session.call("mcp__big__tool_001", text="hello")
+        assert now.text == "hello"
+
+
+@pytest.mark.proves("RG-5", "RG-3")
+async def test_what_was_loaded_survives_a_restart_in_its_order(tmp_path):
+    options = {"home": tmp_path / "home", "tools": remote_tools(300)}
+    async with Session(tmp_path, **options) as session:
+        session.tools(deferred=True)
+        await session.call("ToolSearch", query="select:mcp__big__tool_009,mcp__big__tool_001")
+        before = json.dumps(session.tools("anthropic", deferred=True))
+    async with Session(tmp_path, session_id=session.id, **options) as again:
+        assert json.dumps(again.tools("anthropic", deferred=True)) == before
+
+
+async def test_a_library_that_does_not_defer_sees_everything(tmp_path):
+    async with Session(
+        tmp_path, home=tmp_path / "home", tools=remote_tools(300), allow=["mcp__big__*"]
+    ) as session:
+        assert len([t for t in session.tools() if t["name"].startswith("mcp__")]) == 300
+        assert (await session.call("mcp__big__tool_001", text="x")).ok
+
+
+@pytest.mark.parametrize(("when", "is_deferred"), [("never", False), ("always", True)])
+async def test_the_setting_has_the_last_word(tmp_path, when, is_deferred):
+    settings = {"tool_search": {"when": when, "limit_chars": 10}}
+    async with Session(tmp_path, home=tmp_path / "home", settings=settings) as session:
+        names = [tool["name"] for tool in session.tools(deferred=True)]
+        assert ("Config" not in names) is is_deferred
+
+
+async def test_without_the_search_tool_nothing_is_deferred(tmp_path):
+    settings = {"tool_search": {"limit_chars": 10}}
+    async with Session(
+        tmp_path, home=tmp_path / "home", settings=settings, tools="Read,Config"
+    ) as session:
+        assert [tool["name"] for tool in session.tools(deferred=True)] == ["Config", "Read"]

@@ -1,0 +1,166 @@
+"""Tools that change only what a session remembers: they survive a restart and need no question."""
+
+import asyncio
+
+import pytest
+
+from handaxe import Allow, Deny, Session
+from handaxe.contract.ports.questions import Answers
+
+TODO = {"content": "Run", "status": "pending", "activeForm": "Running"}
+QUESTION = {
+    "question": "Which way?",
+    "header": "Way",
+    "options": [{"label": "Left", "description": "l"}, {"label": "Right", "description": "r"}],
+}
+
+
+@pytest.mark.proves("SS-2")
+async def test_todos_brevity_and_tasks_survive_a_restart(tmp_path):
+    async with Session(tmp_path, home=tmp_path / "home") as session:
+        await session.call("TodoWrite", todos=[TODO])
+        await session.call("Brief")
+        await session.call("TaskCreate", subject="A", description="a")
+    async with Session(tmp_path, home=tmp_path / "home", session_id=session.id) as again:
+        before = (await again.call("TodoWrite", todos=[])).data["oldTodos"]
+        assert [todo.content for todo in before] == ["Run"]
+        assert "As before" in (await again.call("Brief")).text
+        assert "#1" in (await again.call("TaskList")).text
+
+
+async def test_two_sessions_share_a_named_task_list(tmp_path):
+    options = {"home": tmp_path / "home", "settings": {"task_list": "team"}}
+    async with Session(tmp_path, **options) as one, Session(tmp_path, **options) as other:
+        await one.call("TaskCreate", subject="A", description="a")
+        assert "#1 [pending] A" in (await other.call("TaskList")).text
+
+
+async def test_a_name_that_is_a_path_is_no_task_list(tmp_path):
+    from handaxe.contract.faults import SetupError
+
+    with pytest.raises(SetupError, match="task list"):
+        Session(tmp_path, home=tmp_path / "home", settings={"task_list": "../x"})
+
+
+@pytest.mark.proves("BT-23")
+async def test_sleep_is_woken_by_the_users_input(tmp_path):
+    async with Session(tmp_path, home=tmp_path / "home") as session:
+        call = asyncio.ensure_future(session.call("Sleep", seconds=60))
+        while not session._companions.memory.wakeups.wake("a task ended."):
+            await asyncio.sleep(0)
+        result = await asyncio.wait_for(call, 5)
+    assert result.data["wokenBy"] == "a task ended."
+
+
+@pytest.mark.proves("BT-20")
+async def test_a_person_who_agrees_to_the_plan_ends_plan_mode(tmp_path):
+    asked = []
+
+    async def agree(request):
+        asked.append(request)
+        return Allow()
+
+    async with Session(
+        tmp_path, home=tmp_path / "home", permission_mode="acceptEdits", on_ask=agree
+    ) as session:
+        await session.call("EnterPlanMode")
+        names = [tool["name"] for tool in session.tools()]
+        assert not {"Write", "Edit", "NotebookEdit"} & set(names)
+        result = await session.call("ExitPlanMode", plan="# Change a file")
+        assert result.ok, result.text
+        assert asked[0].preview[0].text == "# Change a file"
+        assert session.permissions.mode == "acceptEdits"
+        assert "Write" in [tool["name"] for tool in session.tools()]
+        kept = await session.call("Read", file_path=result.data["filePath"])
+        assert "# Change a file" in kept.text
+
+
+@pytest.mark.proves("BT-20")
+async def test_a_person_who_disagrees_keeps_plan_mode_on(tmp_path):
+    async def refuse(_request):
+        return Deny("Smaller steps, please.")
+
+    async with Session(
+        tmp_path, home=tmp_path / "home", permission_mode="plan", on_ask=refuse
+    ) as session:
+        result = await session.call("ExitPlanMode", plan="# Everything")
+        assert (result.ok, result.code) == (False, "permission.denied")
+        assert "Smaller steps, please." in result.text
+        assert session.permissions.mode == "plan"
+
+
+@pytest.mark.proves("BT-17")
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({"Which way?": "Left"}, "→ Left"),
+        ("Neither, go back.", "The user responded: Neither, go back."),
+        (Answers(answers={"Which way?": "Left, Right"}), "→ Left, Right"),
+    ],
+)
+async def test_the_users_answer_reaches_the_model(tmp_path, said, text):
+    async def answer(_questions):
+        return said
+
+    async with Session(tmp_path, home=tmp_path / "home", on_question=answer) as session:
+        result = await session.call("AskUserQuestion", questions=[QUESTION])
+    assert result.ok
+    assert text in result.text
+
+
+@pytest.mark.proves("BT-17")
+async def test_no_answer_is_said_plainly(tmp_path):
+    async def answer(_questions):
+        return None
+
+    async with Session(tmp_path, home=tmp_path / "home", on_question=answer) as session:
+        result = await session.call("AskUserQuestion", questions=[QUESTION])
+        twice = await session.call("AskUserQuestion", questions=[QUESTION, QUESTION])
+        none = await session.call("AskUserQuestion", questions=[])
+    assert result.code == "user.no_answer"
+    assert twice.code == "user.same_question"
+    assert none.code == "call.bad_input"
+
+
+@pytest.mark.proves("BT-13")
+async def test_only_one_of_many_agents_gets_a_task(tmp_path):
+    from handaxe.storage.task_lists import DiskTaskList
+
+    lists = [DiskTaskList(tmp_path / "tasks") for _ in range(8)]
+    await lists[0].create("A", "a", None, {})
+
+    def claim(number: int) -> bool:
+        from handaxe.contract.ports.task_list import TaskChange
+        from handaxe.contract.task_faults import TaskClaimed
+
+        change = TaskChange(owner=f"agent {number}", status="in_progress")
+        try:
+            asyncio.run(lists[number].change("1", change))
+        except TaskClaimed:
+            return False
+        return True
+
+    won = await asyncio.gather(*(asyncio.to_thread(claim, number) for number in range(8)))
+    assert won.count(True) == 1
+
+
+async def test_tasks_created_at_once_by_many_are_all_kept(tmp_path):
+    from handaxe.storage.task_lists import DiskTaskList
+
+    def create(number: int) -> None:
+        asyncio.run(DiskTaskList(tmp_path / "tasks").create(f"T{number}", "t", None, {}))
+
+    await asyncio.gather(*(asyncio.to_thread(create, number) for number in range(20)))
+    tasks = await DiskTaskList(tmp_path / "tasks").all()
+    assert [task.id for task in tasks] == [str(number) for number in range(1, 21)]
+    assert len({task.subject for task in tasks}) == 20
+
+
+async def test_a_task_list_that_is_no_json_is_named_not_overwritten(tmp_path):
+    async with Session(tmp_path, home=tmp_path / "home", settings={"task_list": "x"}) as session:
+        await session.call("TaskCreate", subject="A", description="a")
+        file = tmp_path / "home" / "tasks" / "x" / "tasks.json"
+        file.write_text("{broken")
+        result = await session.call("TaskCreate", subject="B", description="b")
+    assert result.code == "task.list_broken"
+    assert file.read_text() == "{broken"
