@@ -133,3 +133,15 @@ async def test_a_hook_can_forbid_it_and_a_person_can_ask_for_it(project: Path):
         assert "Keep the names." in str(model.requests[1].messages[-1])
         assert (await agent.ask("Still there?")).result == "Yes."
         assert complaints(agent.messages) == []
+
+
+async def test_lists_are_told_again_after_a_summary(project: Path):
+    todo = {"content": "Run the tests", "status": "pending", "activeForm": "Running the tests"}
+    async with Session(project) as session:
+        model = Player(
+            calls(("c1", "TodoWrite", {"todos": [todo]})), says("Noted."), says("SUMMARY")
+        )
+        agent = Agent(model, session, memory=False)
+        await agent.ask("Write it down.")
+        await agent.compact()
+        assert "[pending] Run the tests" in str(agent.messages[0])

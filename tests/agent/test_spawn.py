@@ -517,3 +517,36 @@ async def test_each_agents_calls_have_ids_of_their_own(session: Session, project
     assert "two" in model.requests[3].messages[-1].content[0].content[0].text
     assert (project / "c.txt").read_text() == "x"
     assert [change.call_id.partition(".")[2] for change in session.history()] == ["2"]
+
+
+async def test_an_agents_todo_list_is_its_own(session: Session):
+    todo = {"content": "Mine", "status": "pending", "activeForm": "Doing mine"}
+    model = Player(
+        calls(task()), calls(("c1", "TodoWrite", {"todos": [todo]})), says("a"), says("b")
+    )
+    await Agent(model, session).ask("Go.")
+    assert not last_result(model, 2).is_error
+    assert session.companions[0].todos.items == ()
+
+
+async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session: Session):
+    """Calls that a tool makes go through the pipeline of whoever runs the tool."""
+    from handaxe.contract.ports.tool_caller import ToolCaller
+
+    @tool(effects=Effects.none(), uses=(ToolCaller,))
+    async def through(ctx: ToolContext) -> str:
+        """Write through another tool."""
+        written = await ctx[ToolCaller].call(
+            ctx.call_id, "Write", {"file_path": "a.txt", "content": "x"}
+        )
+        return written.code or "written"
+
+    session.catalog.add(through)
+    agents = {"careful": {"description": "Careful.", "permissionMode": "plan"}}
+    model = Player(
+        calls(task(subagent_type="careful")), calls(("c1", "through", {})), says("a"), says("b")
+    )
+    await Agent(model, session, agents=agents).ask("Go.")
+    text = last_result(model, 2).content[0].text
+    assert text != "written"
+    assert "permission" in text or "unknown" in text
