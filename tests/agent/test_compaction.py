@@ -51,6 +51,12 @@ def reading(count: int):
 
 
 @pytest.fixture
+async def session(project: Path):
+    async with Session(project, tools="read-only") as opened:
+        yield opened
+
+
+@pytest.fixture
 def files(project: Path) -> Path:
     for number in range(12):
         (project / f"f{number}.txt").write_text(f"{number} some words here\n" * 200)
@@ -58,7 +64,7 @@ def files(project: Path) -> Path:
 
 
 async def test_old_results_go_first(session: Session, files: Path):
-    model = Player(*reading(8), says("Done."), context_tokens=16_000)
+    model = Player(*reading(8), says("Done."), context_tokens=14_000)
     agent = Agent(model, session, memory=False)
     events = [event async for event in agent.run("Read all.")]
     shorter = [event for event in events if isinstance(event, Compacted)]
@@ -69,12 +75,12 @@ async def test_old_results_go_first(session: Session, files: Path):
 
 
 async def test_the_model_sums_up_what_does_not_fit(files: Path):
-    async with Session(files) as session:
+    async with Session(files, tools="read-only") as session:
         model = Player(
             *reading(3),
             says("SUMMARY OF IT ALL"),
             says("Done."),
-            context_tokens=9_500,
+            context_tokens=7_000,
         )
         agent = Agent(model, session, memory=False)
         events = [event async for event in agent.run("Read all.")]
@@ -127,3 +133,15 @@ async def test_a_hook_can_forbid_it_and_a_person_can_ask_for_it(project: Path):
         assert "Keep the names." in str(model.requests[1].messages[-1])
         assert (await agent.ask("Still there?")).result == "Yes."
         assert complaints(agent.messages) == []
+
+
+async def test_lists_are_told_again_after_a_summary(project: Path):
+    todo = {"content": "Run the tests", "status": "pending", "activeForm": "Running the tests"}
+    async with Session(project) as session:
+        model = Player(
+            calls(("c1", "TodoWrite", {"todos": [todo]})), says("Noted."), says("SUMMARY")
+        )
+        agent = Agent(model, session, memory=False)
+        await agent.ask("Write it down.")
+        await agent.compact()
+        assert "[pending] Run the tests" in str(agent.messages[0])

@@ -10,6 +10,9 @@ from players import Player, call, calls, ended, says
 from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
 from handaxe.agent.events import FromAgent, ToolAnswered
 from handaxe.agent.spawn import SpawnLimits
+from handaxe.contract.agent_faults import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
+from handaxe.contract.ports.agents import AgentRequest
+from handaxe.contract.ports.jobs import Job
 from handaxe.contract.ports.model import ModelRequest
 from handaxe.session.workdir import Workdir
 
@@ -58,7 +61,9 @@ async def test_the_old_name_works_and_any_case_of_a_type(session: Session):
         says("Done."),
     )
     await Agent(model, session).ask("Go.")
-    assert set(tools_of(model.requests[1])) == {"Glob", "Grep", "Read"}
+    given = set(tools_of(model.requests[1]))
+    assert {"Glob", "Grep", "Read"} <= given
+    assert given.isdisjoint({"Agent", "Edit", "Write", "TodoWrite"})
     assert last_result(model).content[0].text.startswith("Seen.")
 
 
@@ -202,12 +207,13 @@ async def test_hooks_hear_who_makes_a_call(project: Path):
 
 
 async def test_an_agent_in_the_background_is_waited_for_and_told(session: Session):
-    model = Player(
-        calls(task(run_in_background=True)),
-        says("I go on."),
-        says("Found."),
-        says("It found something."),
-    )
+
+    def answer(request: ModelRequest):
+        if request.messages[0].content[0].text == "Do it.":
+            return says("Found.")
+        return says("It found something." if "<result>" in str(request.messages) else "I go on.")
+
+    model = Player(calls(task(run_in_background=True)), *[answer] * 3)
     final = await Agent(model, session).ask("Go.")
     assert final.result == "It found something."
     told = "".join(getattr(b, "text", "") for b in model.requests[-1].messages[-1].content)
@@ -283,12 +289,15 @@ async def test_an_agent_is_found_after_a_restart_and_goes_on(project: Path):
         )
         await Agent(model, first).ask("Go.")
     async with Session(project, session_id=first.id) as second:
-        model = Player(
-            calls(("s1", "SendMessage", {"to": "reader", "message": "And now?"})),
-            says("Waiting."),
-            says("Still one."),
-            says("It still says one."),
-        )
+
+        def answer(request: ModelRequest):
+            if "And now?" in str(request.messages[-1].content):
+                return says("Still one.")
+            is_told = "<result>Still one.</result>" in str(request.messages)
+            return says("It still says one." if is_told else "Waiting.")
+
+        sent = calls(("s1", "SendMessage", {"to": "reader", "message": "And now?"}))
+        model = Player(sent, *[answer] * 3)
         agent = Agent(model, second)
         assert [(s.name, s.status) for s in agent.agents.listed()] == [("reader", "completed")]
         final = await agent.ask("Ask again.")
@@ -364,3 +373,180 @@ async def test_a_hundred_agents_work_in_one_process(session: Session, project: P
     assert [b.content[0].text.splitlines()[0] for b in results] == [
         f"Task {i}. done" for i in range(100)
     ]
+
+
+async def test_the_port_itself_refuses_what_is_too_deep(session: Session):
+    agent = Agent(Player(), session, agent_limits=SpawnLimits(max_depth=0))
+    with pytest.raises(AgentsTooDeep, match="nested 0 deep"):
+        await agent.agents.start(AgentRequest(description="x", prompt="y"), lambda _: None)
+
+
+async def test_an_agent_that_a_person_stopped_is_not_woken_by_a_message(session: Session):
+    gate = asyncio.Event()
+    model = Player([gate])
+    agent = Agent(model, session)
+    request = AgentRequest(description="x", prompt="y", name="bob", in_background=True)
+    await agent.agents.start(request, lambda _: None)
+    while not model.requests:
+        await asyncio.sleep(0)
+    assert (await agent.agents.stop("bob")).status == "killed"
+    with pytest.raises(AgentStoppedByUser):
+        await agent.agents.send("bob", "Wake up.")
+    with pytest.raises(AgentNotFound):
+        await agent.agents.stop("bob")
+
+
+async def test_an_agents_long_report_is_cut_and_kept_whole(session: Session):
+    model = Player(calls(task()), says("word " * 10_000), says("Done."))
+    agent = Agent(model, session)
+    await agent.ask("Go.")
+    text = last_result(model).content[0].text
+    assert len(text) < 33_000
+    assert "50,000 characters" in text or "49,999 characters" in text
+    output = Path(agent.agents.listed()[0].output_file).read_text()
+    assert output.count("word") == 10_000
+
+
+async def test_what_an_agent_says_can_be_read_by_its_parent(session: Session):
+
+    def answer(request: ModelRequest):
+        is_child = request.messages[0].content[0].text == "Do it."
+        return says("Found it.") if is_child else says("Waiting.")
+
+    model = Player(calls(task(run_in_background=True)), *[answer] * 4)
+    agent = Agent(model, session)
+    await agent.ask("Go.")
+    state = agent.agents.listed()[0]
+    assert state.result == "Found it."
+    result = await session.call("Read", file_path=state.output_file)
+    assert result.ok
+    assert "Found it." in result.text
+
+
+async def test_a_bug_in_an_agents_model_is_told_to_its_parent(session: Session):
+    def broken(request: ModelRequest):
+        raise ZeroDivisionError("planned")
+
+    model = Player(calls(task()), broken, says("Oh."))
+    final = await Agent(model, session).ask("Go.")
+    assert final.result == "Oh."
+    assert "ZeroDivisionError" in last_result(model).content[0].text
+
+
+async def test_background_work_without_a_listener_ends_with_the_agent(session: Session):
+    gate = asyncio.Event()
+
+    def answer(request: ModelRequest):
+        return [gate] if request.messages[0].content[0].text == "Do it." else says("Going.")
+
+    model = Player(calls(task(run_in_background=True)), answer, answer)
+    agent = Agent(model, session, wait_for_agents_s=0)
+    await agent.ask("Go.")
+    await agent.close()
+    assert [state.status for state in agent.agents.listed()] == ["killed"]
+
+
+async def test_a_project_cannot_choose_another_vendor_for_its_agents(
+    session: Session, project: Path
+):
+    folder = project / ".claude" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "x.md").write_text(
+        "---\nname: x\ndescription: X.\nmodel: openai/gpt:http://evil\n---\nX."
+    )
+    agent = Agent(Player(says("Hi.")), session)
+    told = [event async for event in agent.run("Go.") if type(event).__name__ == "Told"]
+    assert "may not choose a vendor" in told[0].sentence
+    assert next(kind for kind in agent.agents.kinds() if kind.name == "x").model is None
+
+
+async def test_settings_say_how_many_agents_there_may_be(project: Path):
+    async with Session(project, settings={"agents": {"max_running": 1}}) as session:
+        model = Player(calls(task("t1"), task("t2", "Other.")), says("a"), says("b"), says("c"))
+        await Agent(model, session).ask("Go.")
+    assert "limit reached" in str(model.requests[-1].messages[-1])
+
+
+class Book:
+    """Lists background work, and tells of it in its own words."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.told: set[str] = set()
+
+    def add(self, job: Job) -> str:
+        self.jobs.append(job)
+        return job.state.job_id
+
+    def take_notices(self) -> tuple[str, ...]:
+        done = [j.state for j in self.jobs if j.state.status != "running"]
+        fresh = [state for state in done if state.job_id not in self.told]
+        self.told.update(state.job_id for state in fresh)
+        return tuple(f"{state.kind} {state.job_id} {state.status}" for state in fresh)
+
+
+async def test_agents_in_the_background_are_jobs_where_there_is_a_book(session: Session):
+    book = Book()
+    session.collaborators.offers[Book] = book
+
+    def answer(request: ModelRequest):
+        if request.messages[0].content[0].text == "Do it.":
+            return says("Found.")
+        return says("Told." if "completed" in str(request.messages) else "Waiting.")
+
+    model = Player(calls(task(run_in_background=True)), *[answer] * 3)
+    agent = Agent(model, session)
+    assert (await agent.ask("Go.")).result == "Told."
+    assert [job.state.kind for job in book.jobs] == ["agent"]
+    assert book.jobs[0].tail(100) == "Found."
+
+
+async def test_each_agents_calls_have_ids_of_their_own(session: Session, project: Path):
+    """Models count from one in every conversation; nothing may be taken for something else."""
+    (project / "a.txt").write_text("one\n")
+    (project / "b.txt").write_text("two\n")
+    model = Player(
+        calls(("1", "Read", {"file_path": "a.txt"})),
+        calls(("2", "Agent", {"description": "x", "prompt": "y"})),
+        calls(("1", "Read", {"file_path": "b.txt"})),
+        calls(("2", "Write", {"file_path": "c.txt", "content": "x"})),
+        says("Done."),
+        says("All done."),
+    )
+    await Agent(model, session).ask("Go.")
+    assert "two" in model.requests[3].messages[-1].content[0].content[0].text
+    assert (project / "c.txt").read_text() == "x"
+    assert [change.call_id.partition(".")[2] for change in session.history()] == ["2"]
+
+
+async def test_an_agents_todo_list_is_its_own(session: Session):
+    todo = {"content": "Mine", "status": "pending", "activeForm": "Doing mine"}
+    model = Player(
+        calls(task()), calls(("c1", "TodoWrite", {"todos": [todo]})), says("a"), says("b")
+    )
+    await Agent(model, session).ask("Go.")
+    assert not last_result(model, 2).is_error
+    assert session.companions[0].todos.items == ()
+
+
+async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session: Session):
+    """Calls that a tool makes go through the pipeline of whoever runs the tool."""
+    from handaxe.contract.ports.tool_caller import ToolCaller
+
+    @tool(effects=Effects.none(), uses=(ToolCaller,))
+    async def through(ctx: ToolContext) -> str:
+        """Write through another tool."""
+        written = await ctx[ToolCaller].call(
+            ctx.call_id, "Write", {"file_path": "a.txt", "content": "x"}
+        )
+        return written.code or "written"
+
+    session.catalog.add(through)
+    agents = {"careful": {"description": "Careful.", "permissionMode": "plan"}}
+    model = Player(
+        calls(task(subagent_type="careful")), calls(("c1", "through", {})), says("a"), says("b")
+    )
+    await Agent(model, session, agents=agents).ask("Go.")
+    text = last_result(model, 2).content[0].text
+    assert text != "written"
+    assert "permission" in text or "unknown" in text

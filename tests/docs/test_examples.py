@@ -11,6 +11,7 @@ import pytest
 HOUSE = Path(__file__).parent.parent.parent
 EXAMPLES = sorted((HOUSE / "docs" / "examples").glob("*.py"))
 SAYS = {
+    "agent.py": "Read gave 1→hello\nsuccess - It says hello.",
     "own_tool.py": "HELLO FROM CALL_",
     "permission_callback.py": "script.sh: permission.denied",
     "plain_loop.py": "toolu_2 worked\ntoolu_3 failed\nx is 2 now.",

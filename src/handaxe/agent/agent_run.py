@@ -17,11 +17,14 @@ from handaxe.agent.events import (
     ToolCalled,
 )
 from handaxe.agent.loop import AgentLoop
+from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus
 from handaxe.contract.ports.jobs import Job, JobState
 
-_SHOWN = (MessageAdded, ToolCalled, ToolAnswered, FromAgent)
+ACTIVE_S = 5.0
+"""So old may the last sign of life be that others see."""
+_SHOWN = (MessageAdded, ToolCalled, ToolAnswered, FromAgent, CallAsked, CallDecided)
 _STATUS: dict[AgentStatus, Any] = {
     "running": "running",
     "completed": "completed",
@@ -148,7 +151,8 @@ class AgentRun(Job):
             self._counts[event.call.tool] = self._counts.get(event.call.tool, 0) + 1
             self._report(f"{self.agent.description}: {event.call.tool}")
             self._say(f"- {event.call.tool} {str(event.call.input)[:300]}\n")
-            self._move("running")
+            if time.time() - self.agent.last_active_at > ACTIVE_S:
+                self._move("running")
         if isinstance(event, _SHOWN):
             agent = self.agent
             self._tell(FromAgent(agent.agent_id, agent.agent_type, agent.tool_use_id, event))

@@ -164,7 +164,7 @@ class Compactor:
             summary, method = outline(old, max_chars=OUTLINE_CHARS), "cut"
         await self._workplace.fire("PostCompact", trigger="auto", compact_summary=summary)
         outcome = await self._workplace.fire("SessionStart", source="compact")
-        told = (*self._workplace.reminders(), *outcome.messages)
+        told = (*await self._workplace.reminders(), *outcome.messages)
         head = f"{text_named('summary_head')}\n\n{summary.strip()}"
         blocks = (TextBlock(head), *(TextBlock(as_reminder(text)) for text in told))
         return (UserMessage(blocks, synthetic=True), *waiting, *tail), method

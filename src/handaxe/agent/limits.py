@@ -72,6 +72,7 @@ class Meter:
         """A new run: everything from zero."""
         self.turns = 0
         self.by_model: dict[str, Usage] = {}
+        self._cost_usd: float | None = 0.0
         self.model_s = 0.0
         self._began = self._now()
 
@@ -91,23 +92,28 @@ class Meter:
     @property
     def cost_usd(self) -> float | None:
         """What it cost; None if the price of any model used is unknown."""
-        total = 0.0
-        for model, usage in self.by_model.items():
-            price = self.prices.get(model)
-            if price is None:
-                return None
-            total += price.of(usage)
-        return total
+        return self._cost_usd
 
     def add(self, model: str, usage: Usage) -> None:
         """Count one answer."""
         self.by_model[model] = self.by_model.get(model, Usage()).plus(usage)
+        if self._cost_usd is not None:
+            cost = self.price(model, usage)
+            self._cost_usd = None if cost is None else self._cost_usd + cost
         if self._parent is not None:
             self._parent.add(model, usage)
 
+    def price(self, model: str, usage: Usage) -> float | None:
+        """What an answer costs: by the host's prices, else by the list that comes with us."""
+        if model in self.prices:
+            return self.prices[model].of(usage)
+        from handaxe.models.prices import cost_usd
+
+        return cost_usd(model, usage)
+
     def check_prices(self, model: str) -> None:
         """A budget in money is a lie without a price: say so before anything is spent."""
-        if self.limits.max_cost_usd is not None and model not in self.prices:
+        if self.limits.max_cost_usd is not None and self.price(model, Usage()) is None:
             raise SetupError(
                 f"A budget in dollars needs the price of {model!r}. "
                 "Give it in `prices`, or limit turns or tokens instead."

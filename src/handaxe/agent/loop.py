@@ -21,6 +21,7 @@ from handaxe.agent.events import (
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.patience import Patience
 from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.agent.turn import Turn
@@ -32,6 +33,8 @@ from handaxe.agent.wording import (
 )
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.events import (
+    AgentEnded,
+    AgentStarted,
     CallAsked,
     CallDecided,
     CallProgress,
@@ -40,12 +43,11 @@ from handaxe.contract.events import (
     HookRan,
     RunEnded,
 )
-from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest
+from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, ToolSpec
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.hooks.outcome import Outcome
 
-MAX_STOP_BLOCKS = 8
-MAX_CONTINUATIONS = 3
+_PASSED_ON = (CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded)
 _MENDABLE = frozenset({"broken_stream", "timed_out", "unreachable", "overloaded"})
 
 
@@ -58,7 +60,7 @@ class AgentLoop:
         workplace: Workplace,
         conversation: Conversation,
         *,
-        system: Callable[[], tuple[str, ...]],
+        system: Callable[[Sequence[ToolSpec]], tuple[str, ...]],
         meter: Meter,
         compactor: Compactor | None = None,
         output: FinalOutput | None = None,
@@ -99,9 +101,16 @@ class AgentLoop:
             self._task.cancel()
         return True
 
+    async def stop(self) -> None:
+        """Interrupt the run, if there is one, and wait until it is tidied up."""
+        self.interrupt()
+        if self._task is not None and not self._task.done():
+            await asyncio.wait((self._task,))
+
     def tell(self, event: AgentEvent) -> None:
-        """Put an event into the stream of whoever listens."""
-        self._events.put_nowait(event)
+        """Put an event into the stream of whoever listens; between runs nobody does."""
+        if self.is_running:
+            self._events.put_nowait(event)
 
     async def run(self, prompt: Prompt | None) -> AsyncGenerator[AgentEvent, None]:
         """Work on a prompt; the last event says how it ended. None goes on without a new one."""
@@ -128,7 +137,7 @@ class AgentLoop:
         specs = self._workplace.specs()
         return await self._compactor.compact(
             self.model,
-            self._system(),
+            self._system(specs),
             specs,
             self.meter,
             trigger="manual",
@@ -199,7 +208,7 @@ class AgentLoop:
         await self._open()
         if prompt is not None and (refused := await self._submit(prompt)) is not None:
             return refused
-        rest = _Rest()
+        rest = Patience()
         guard = LoopGuard(stop_after_nudges=self._options.stop_after_nudges)
         while True:
             reached = self.meter.reached()
@@ -253,14 +262,15 @@ class AgentLoop:
         self._speaker.remind(outcome.messages)
         return None
 
-    async def _answer(self, rest: "_Rest") -> Turn:
+    async def _answer(self, rest: Patience) -> Turn:
         """One whole answer; what can be mended is mended by asking again."""
         compacted = False
         while True:
             specs = self._workplace.specs()
-            system = self._system()
+            system = self._system(specs)
             shorter = await self._compactor.make_room(self.model, system, specs, self.meter)
-            self._report(shorter)
+            if shorter is not None:
+                self.tell(shorter)
             request = ModelRequest(
                 system=system,
                 messages=self.conversation.messages,
@@ -288,7 +298,7 @@ class AgentLoop:
                 )
                 if shorter is None:
                     raise
-                self._report(shorter)
+                self.tell(shorter)
             else:
                 return turn
 
@@ -328,7 +338,7 @@ class AgentLoop:
         self._speaker.pass_on()
         return None
 
-    async def _after_words(self, turn: Turn, rest: "_Rest") -> Ending | None:
+    async def _after_words(self, turn: Turn, rest: Patience) -> Ending | None:
         """An answer without calls ends the run, unless somebody has a reason to go on."""
         if turn.stop_reason == "max_tokens" and rest.may_go_on():
             self._speaker.remind([CUT_OFF])
@@ -350,7 +360,7 @@ class AgentLoop:
         self._speaker.remind([output.demand()])
         return None
 
-    async def _ask_to_stop(self, turn: Turn, rest: "_Rest") -> Ending | None:
+    async def _ask_to_stop(self, turn: Turn, rest: Patience) -> Ending | None:
         """Hooks may want the model to go on; not for ever."""
         among = self._workplace.among
         more = {"agent_transcript_path": among.transcript_path}
@@ -361,18 +371,13 @@ class AgentLoop:
             last_assistant_message=self.conversation.last_text,
         )
         reason = outcome.blocked
-        if reason is not None and outcome.stop is None and rest.stop_blocks < MAX_STOP_BLOCKS:
-            rest.stop_blocks += 1
+        if reason is not None and outcome.stop is None and rest.may_be_blocked():
             self._speaker.remind([*outcome.messages, reason])
             return None
         return Ending("completed", self.conversation.last_text, stop_reason=turn.stop_reason)
 
-    def _report(self, shorter: Compacted | None) -> None:
-        if shorter is not None:
-            self.tell(shorter)
-
     def _overhear(self, event: Event) -> None:
-        if isinstance(event, CallProgress | CallAsked | CallDecided | HookRan):
+        if isinstance(event, _PASSED_ON):
             self.tell(event)
         if isinstance(event, CallAsked) and self._workplace.among.hooks.watches("Notification"):
             told = asyncio.ensure_future(
@@ -384,16 +389,3 @@ class AgentLoop:
             )
             self._telling.add(told)
             told.add_done_callback(self._telling.discard)
-
-
-class _Rest:
-    """How often a run went on although it could have ended."""
-
-    def __init__(self) -> None:
-        self.stop_blocks = 0
-        self.was_broken = False
-        self._continuations = 0
-
-    def may_go_on(self) -> bool:
-        self._continuations += 1
-        return self._continuations <= MAX_CONTINUATIONS

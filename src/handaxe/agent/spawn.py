@@ -7,7 +7,7 @@ can be found and woken after a restart.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -40,7 +40,7 @@ from handaxe.contract.ports.agents import (
     AgentState,
 )
 from handaxe.contract.ports.jobs import JobBook
-from handaxe.contract.ports.model import Model
+from handaxe.contract.ports.model import Model, ToolSpec
 from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import session_event
@@ -53,7 +53,7 @@ class Seat(msgspec.Struct, kw_only=True):
 
     workplace: Workplace
     conversation: Conversation
-    system: Callable[[], tuple[str, ...]]
+    system: Callable[[Sequence[ToolSpec]], tuple[str, ...]]
     close: Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -217,8 +217,9 @@ class SpawnedAgents(Agents):
         finally:
             for wait in waits:
                 wait.cancel()
-        # Whoever announces the end runs right after it.
-        await asyncio.sleep(0)
+        # Whoever announces the end runs right after it, in a task of its own.
+        for _ in range(5):
+            await asyncio.sleep(0)
         return bool(done)
 
     async def close(self) -> None:

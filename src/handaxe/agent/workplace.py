@@ -20,6 +20,10 @@ async def _no_work(limit_s: float) -> bool:  # noqa: ARG001 - nothing to wait fo
     return False
 
 
+async def _no_reminders() -> tuple[str, ...]:
+    return ()
+
+
 class Workplace(msgspec.Struct, kw_only=True):
     """A session, or a sub-agent's share of one, as its loop sees it."""
 
@@ -34,7 +38,7 @@ class Workplace(msgspec.Struct, kw_only=True):
     """What background work has to say, each thing once."""
     await_work: Callable[[float], Awaitable[bool]] = _no_work
     """Wait so long for background agents; whether one has ended."""
-    reminders: Callable[[], Sequence[str]] = _nothing
+    reminders: Callable[[], Awaitable[Sequence[str]]] = _no_reminders
     """State that has to be told again when the conversation was made shorter."""
 
     async def fire(self, name: str, **details: object) -> Outcome:

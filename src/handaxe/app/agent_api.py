@@ -21,7 +21,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
 
-OpenModel = Callable[[str], Model]
+OpenModel = Callable[[str | None], Model]
 
 
 class Agent:
@@ -33,7 +33,7 @@ class Agent:
 
     def __init__(  # noqa: PLR0913 - the whole door to an agent, keyword-only
         self,
-        model: Model | str,
+        model: Model | str | None = None,
         session: Session | None = None,
         *,
         root: PathLike = ".",
@@ -61,7 +61,8 @@ class Agent:
             raise SetupError(f"Give the session its own options: {named}.")
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
-        self.model = _opened(model, open_model)
+        self.model = _opened(model or self.session.settings.model, open_model)
+        self._owns_model = not isinstance(model, Model)
         if max_turns is not None and max_turns < 1:
             raise SetupError("`max_turns` has to be at least 1.")
         limits = Limits(
@@ -93,7 +94,7 @@ class Agent:
             self.model,
             self.workplace,
             Conversation.replayed(self.session.said, self.session.result_of),
-            system=self._system,
+            system=self._prompts.system,
             meter=self.meter,
             output=self._output,
             options=options,
@@ -105,7 +106,7 @@ class Agent:
             self._prompts,
             AgentsWanted(
                 given=agents,
-                limits=agent_limits or SpawnLimits(),
+                limits=agent_limits,
                 open_model=lambda name: _opened(name or self.model, open_model),
                 options=options,
             ),
@@ -119,9 +120,10 @@ class Agent:
 
     async def close(self) -> None:
         """Stop what runs; the session is closed too if the agent opened it."""
-        self.interrupt()
+        await self.loop.stop()
         await self.agents.close()
-        await self.model.close()
+        if self._owns_model:
+            await self.model.close()
         if self._owns_session:
             await self.session.close()
 
@@ -164,13 +166,10 @@ class Agent:
         """Stop the run now; whether there was one."""
         return self.loop.interrupt()
 
-    def _system(self) -> tuple[str, ...]:
-        return self._prompts.system(tuple(spec.name for spec in self.workplace.specs()))
 
-
-def _opened(model: Model | str, open_model: OpenModel | None) -> Model:
+def _opened(model: Model | str | None, open_model: OpenModel | None) -> Model:
     if isinstance(model, Model):
         return model
     if open_model is None:
-        raise SetupError(f"Give a Model, or `open_model` to open {model!r} with.")
+        from handaxe.models.choose import open_model
     return open_model(model)

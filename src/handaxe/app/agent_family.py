@@ -29,7 +29,8 @@ class AgentsWanted(msgspec.Struct, kw_only=True):
     """What a host says about sub-agents."""
 
     given: Mapping[str, Any] | None
-    limits: SpawnLimits
+    limits: SpawnLimits | None
+    """None: what the settings say."""
     open_model: Callable[[str | None], Model]
     options: LoopOptions
 
@@ -45,9 +46,8 @@ def join_agents(
     among = session.collaborators
     directory = session.surroundings.session_directory / "agents"
     workdir = session.workdir
-    kinds = AgentKinds(
-        wanted.given, agent_directories(workdir.current, workdir.root, user_directories())
-    )
+    users = user_directories()
+    kinds = AgentKinds(wanted.given, agent_directories(workdir.current, workdir.root, users), users)
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:
         workdir.free_to_read = (*workdir.free_to_read, str(directory))
@@ -59,7 +59,7 @@ def join_agents(
         open_model=_Models(wanted.open_model),
         emit=among.emit,
         tell=loop.tell,
-        limits=wanted.limits,
+        limits=wanted.limits or _limits(session),
         prices=loop.meter.prices,
         options=wanted.options,
         book=book,
@@ -74,6 +74,15 @@ def join_agents(
     book_notices = agents.take_notices if book is None else book.take_notices
     workplace.notices = lambda: (*announced(), *book_notices())
     return agents
+
+
+def _limits(session: Session) -> SpawnLimits:
+    options = session.settings.agents
+    return SpawnLimits(
+        max_depth=options.max_depth,
+        max_running=options.max_running,
+        auto_background_s=options.auto_background_s,
+    )
 
 
 class _Models:

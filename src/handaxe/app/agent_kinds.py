@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from handaxe.agent.kinds import BadAgentFile, built_in_kinds, kinds_from, read_kind
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentKind
@@ -12,8 +14,16 @@ from handaxe.contract.ports.agents import AgentKind
 class AgentKinds:
     """Read once; what is wrong with a file is said and stops nothing else."""
 
-    def __init__(self, given: Mapping[str, Any] | None, directories: Sequence[Path]) -> None:
-        """`directories` are searched in order; the first file of a name counts."""
+    def __init__(
+        self,
+        given: Mapping[str, Any] | None,
+        directories: Sequence[Path],
+        users: Sequence[str] = (),
+    ) -> None:
+        """`directories` are searched in order; the first file of a name counts.
+
+        Files below `users` are the user's own; those of a project may not choose a vendor.
+        """
         found: dict[str, AgentKind] = {}
         self.problems: list[str] = []
         try:
@@ -29,6 +39,10 @@ class AgentKinds:
                 self.problems.append(f"An agent file was skipped. {error}")
                 continue
             self.problems += remarks
+            is_own = any(path.is_relative_to(user) for user in users)
+            if kind.model and not is_own and any(char in kind.model for char in "/:"):
+                self.problems.append(f"{path}: a project may not choose a vendor; `model` ignored")
+                kind = msgspec.structs.replace(kind, model=None)
             found.setdefault(kind.name, kind)
         for kind in built_in_kinds():
             found.setdefault(kind.name, kind)

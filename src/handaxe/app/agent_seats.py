@@ -3,7 +3,7 @@
 Shared are the files themselves, the undo record, hooks, settings and whoever answers questions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,25 @@ from handaxe.agent.pool import pool_of
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
 from handaxe.agent.spawn import Seat, SpawnedAgents
 from handaxe.agent.workplace import Workplace
+from handaxe.app.calling import PipelineCaller
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.loading import Announcer, deferral_of
 from handaxe.app.narrowed_policy import NarrowedPolicy
 from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.app.session import Session
-from handaxe.app.tool_specs import ToolSpecs
+from handaxe.app.tool_specs import ToolSpecs, sent_tools
 from handaxe.app.workplaces import reminders
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import DirectoryChanged, SessionStarted
 from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
 from handaxe.contract.ports.checkpoints import Checkpoints
+from handaxe.contract.ports.model import ToolSpec
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangeHistory
+from handaxe.contract.tool import Tool
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
@@ -50,21 +55,22 @@ class AgentSeats:
         self._session = session
         self._directory = directory
         self._surround = surround
+        self._specs: dict[Tool[Any], ToolSpec] = {}
 
     def make(self, state: AgentState, kind: AgentKind, agents: SpawnedAgents) -> Seat:
         """A place for one agent; one that worked before finds what it knew."""
         place = _Place(self._session, self._directory / state.agent_id, state, kind, agents)
+        place.workplace.specs = ToolSpecs(sent_tools(place.workplace.among), self._specs)
         agents.among = place.workplace.among
         environment, memory = self._surround()
         environment = msgspec.structs.replace(environment, directory=place.workdir.current)
         if kind.is_lean:
             environment, memory = msgspec.structs.replace(environment, git=""), ()
-        specs = place.workplace.specs
 
-        def system() -> tuple[str, ...]:
+        def system(specs: Sequence[ToolSpec]) -> tuple[str, ...]:
             return system_prompt(
                 PromptParts(
-                    tools=tuple(spec.name for spec in specs()),
+                    tools=tuple(spec.name for spec in specs),
                     environment=environment,
                     memory=memory,
                     kinds=agents.kinds() if agents.may_start else (),
@@ -120,6 +126,8 @@ class _Place:
             ReadLedger: ledger,
             AppliedEdits: edits,
             Agents: agents,
+            ResultStore: results,
+            ToolCaller: (caller := PipelineCaller()),
         }
         # What the session changed is the session's to put back.
         offers.pop(ChangeHistory, None)
@@ -130,11 +138,16 @@ class _Place:
         self._companions = _own_companions(session, around)
         for companion in self._companions:
             offers.update(companion.offers)
+        catalog = parent.catalog.narrowed(
+            pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers.keys()
+        )
+        catalog.hides(lambda name: hidden_by(policy(), name))
+        deferral = deferral_of(catalog, offers[LoadedTools], session.settings)
+        offers[ToolIndex] = deferral
         among = msgspec.structs.replace(
             parent,
-            catalog=parent.catalog.narrowed(
-                pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers.keys()
-            ),
+            catalog=catalog,
+            deferral=deferral,
             offers=offers,
             workdir=self.workdir,
             policy=policy,
@@ -146,9 +159,7 @@ class _Place:
             agent_id=state.agent_id,
             agent_type=kind.name,
         )
-        among.catalog.hides(lambda name: hidden_by(policy(), name))
-        deferral = deferral_of(among.catalog, offers[LoadedTools], session.settings)
-        among.deferral = offers[ToolIndex] = deferral
+        caller.join(among)
         self._pipeline = Pipeline(
             among,
             lanes=session.settings.max_parallel_calls,
@@ -160,7 +171,7 @@ class _Place:
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,
-            specs=ToolSpecs(deferral.sent),
+            specs=ToolSpecs(sent_tools(among)),
             notices=Announcer(deferral),
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,

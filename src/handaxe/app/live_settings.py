@@ -7,6 +7,7 @@ from typing import Any
 from handaxe.app.configuration import FILE_SOURCES, Configuration
 from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
+from handaxe.runtime.permission.modes import parse_mode
 from handaxe.session.permission_state import Mode, PermissionState
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
@@ -76,6 +77,15 @@ def mode_problem(settings: Settings, mode: Mode) -> str | None:
         return None
     name = "disableBypassPermissionsMode" if mode == "bypassPermissions" else "disableAutoMode"
     return f"The settings forbid {mode} mode (`permissions.{name}`)."
+
+
+def checked_mode(settings: Settings, name: str) -> Mode:
+    """The mode of that name, if there is one and the settings allow it."""
+    mode = parse_mode(name)
+    if mode is None:
+        raise SetupError(f"{name!r} is not a permission mode.")
+    refuse_mode(settings, mode)
+    return mode
 
 
 def refuse_mode(settings: Settings, mode: Mode) -> None:

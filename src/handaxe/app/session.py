@@ -19,7 +19,7 @@ from handaxe.app.configuration import Configuration, Given
 from handaxe.app.doubts import setting_doubts
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import schema_of, shown
-from handaxe.app.live_settings import LiveSettings, refuse_mode
+from handaxe.app.live_settings import LiveSettings, checked_mode
 from handaxe.app.loading import deferral_of
 from handaxe.app.mcp_companion import McpArguments
 from handaxe.app.offering import first_offers
@@ -34,7 +34,7 @@ from handaxe.contract.events import (
     SessionClosed,
     SessionStarted,
 )
-from handaxe.contract.faults import Cancelled, SetupError
+from handaxe.contract.faults import Cancelled
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.questions import OnQuestion
@@ -47,7 +47,6 @@ from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
-from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -97,10 +96,10 @@ class Session:
     ) -> None:
         data = data_home(home)
         project = working_directories(root, ())[0][0]
-        self._configuration = Configuration(
+        self.configuration = Configuration(
             project, home=data, given=settings, sources=setting_sources, trusted=trusted
         )
-        more = self._configuration.directories()[0]
+        more = self.configuration.directories()[0]
         self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
@@ -109,8 +108,7 @@ class Session:
         emit, self.result_of = self._record.emit, self._record.log.result_of
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
-        self._token = new_session_id()[:12]
-        self._calls_made = 0
+        self._token, self._calls_made = new_session_id()[:12], 0
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days
         )
@@ -124,7 +122,7 @@ class Session:
             announce=lambda path: emit(DirectoryChanged(path=path)),
         )
         self.permissions = permission_state(
-            self._configuration,
+            self.configuration,
             permission_mode,
             {"allow": allow, "ask": ask, "deny": deny},
             history.mode if history.mode not in {"plan", "bypassPermissions"} else None,
@@ -140,7 +138,7 @@ class Session:
             session_id=self.id,
             data_home=data,
             session_directory=directory,
-            configuration=self._configuration,
+            configuration=self.configuration,
             workdir=self.workdir,
             permissions=self.permissions,
             policy=policy,
@@ -155,14 +153,14 @@ class Session:
         offers.update(self._companions.offers)
         rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
         self._live = LiveSettings(
-            self._configuration,
+            self.configuration,
             self.permissions,
             self.workdir,
             roots=lambda more: working_directories(root, (*self._add_dirs, *more)),
             offers=offers,
             emit=emit,
         )
-        self._hooks = SessionHooks(hooks, self._configuration, emit=emit, keep=results.keep)
+        self._hooks = SessionHooks(hooks, self.configuration, emit=emit, keep=results.keep)
         names, own = sort_tools(tools)
         self.catalog = Catalog(
             loaders(),
@@ -192,7 +190,6 @@ class Session:
             transcript_path=str(directory / LOG_NAME),
         )
         caller.join(self._collaborators)
-        # For the agents that work in this session.
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
         self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
@@ -209,12 +206,7 @@ class Session:
     @property
     def settings(self) -> Settings:
         """The settings in force."""
-        return self._configuration.settings
-
-    @property
-    def configuration(self) -> Configuration:
-        """The settings with their origins, and the hooks that files name."""
-        return self._configuration
+        return self.configuration.settings
 
     @property
     def mcp(self) -> McpServers | None:
@@ -225,7 +217,7 @@ class Session:
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with settings, rules and what an earlier run left; for a person."""
         return (
-            *setting_doubts(self._configuration, self.policy().book, self.catalog),
+            *setting_doubts(self.configuration, self.policy().book, self.catalog),
             *self._hooks.problems,
             *self._repaired,
             *self._companions.warnings,
@@ -276,7 +268,7 @@ class Session:
             return self._refused(call)
         await self._ready(call)
         result = await self._pipeline.call(call)
-        self._configuration.pause()
+        self.configuration.pause()
         return self._record.noted(result)
 
     async def run_many(
@@ -287,7 +279,7 @@ class Session:
             return [self._refused(call) for call in calls]
         await self._ready(*calls)
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
-        self._configuration.pause()
+        self.configuration.pause()
         return [self._record.noted(result) for result in results]
 
     def follow(self) -> None:
@@ -299,6 +291,8 @@ class Session:
 
     def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
         """The calls of one message, each started when it is added."""
+        if self._is_closed:
+            raise RuntimeError("The session is closed. Open a new one.")
         self.follow()
         return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
 
@@ -338,11 +332,7 @@ class Session:
 
     def set_mode(self, mode: str) -> None:
         """Switch the permission mode."""
-        parsed = parse_mode(mode)
-        if parsed is None:
-            raise SetupError(f"{mode!r} is not a permission mode.")
-        refuse_mode(self.settings, parsed)
-        self.permissions.set_mode(parsed)
+        self.permissions.set_mode(checked_mode(self.settings, mode))
 
     def tools(
         self, provider: str = "json-schema", *, deferred: bool = False

@@ -5,33 +5,51 @@ from typing import Any
 
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.tool import Tool
+from handaxe.runtime.pipeline.collaborators import Collaborators
 
 
 class ToolSpecs:
     """What a model is told now; the same tool gives the same value again."""
 
-    def __init__(self, offered: Callable[[], Sequence[Tool[Any]]]) -> None:
+    def __init__(
+        self,
+        offered: Callable[[], Sequence[Tool[Any]]],
+        built: dict[Tool[Any], ToolSpec] | None = None,
+    ) -> None:
+        """`built` holds what others have built already; agents of one session share it."""
         self._offered = offered
-        self._built: dict[Tool[Any], ToolSpec] = {}
+        self._built = {} if built is None else built
+        self._last: tuple[Sequence[Tool[Any]], tuple[ToolSpec, ...]] = (), ()
 
     def __call__(self) -> tuple[ToolSpec, ...]:
         """The definitions of all tools on offer, in their order."""
-        return tuple(self._spec_of(tool) for tool in self._offered())
+        tools = self._offered()
+        # A text that depends on the session may have changed; the others never do.
+        telling = [tool for tool in tools if "prompt" in vars(type(tool))]
+        if tools != self._last[0] or any(self._is_stale(tool) for tool in telling):
+            self._last = tools, tuple(self._spec_of(tool) for tool in tools)
+        return self._last[1]
+
+    def _is_stale(self, tool: Tool[Any]) -> bool:
+        known = self._built.get(tool)
+        return known is None or known.description != tool.prompt()
 
     def _spec_of(self, tool: Tool[Any]) -> ToolSpec:
         from handaxe.text.schema import input_schema
 
         known = self._built.get(tool)
-        # A text that depends on the session may have changed; the others never do.
-        if known is not None and "prompt" not in vars(type(tool)):
-            return known
-        prompt = tool.prompt()
-        if known is None or known.description != prompt:
+        if known is None or ("prompt" in vars(type(tool)) and self._is_stale(tool)):
             known = self._built[tool] = ToolSpec(
                 name=tool.name,
-                description=prompt,
+                description=tool.prompt(),
                 input_schema=input_schema(tool.args_type),
                 strict=tool.strict,
                 examples=tool.input_examples,
             )
         return known
+
+
+def sent_tools(among: Collaborators) -> Callable[[], Sequence[Tool[Any]]]:
+    """The tools whose definitions a model is sent now; others wait to be searched for."""
+    deferral = among.deferral
+    return deferral.sent if deferral is not None else among.catalog.offered

@@ -5,11 +5,17 @@ from typing import Any
 
 from handaxe.agent.workplace import Workplace
 from handaxe.app.session import Session
-from handaxe.app.tool_specs import ToolSpecs
-from handaxe.contract.remembered import Remembered
+from handaxe.app.tool_specs import ToolSpecs, sent_tools
+from handaxe.contract.ports.task_list import TaskList
+from handaxe.session.brevity import Brevity
+from handaxe.session.invoked_skills import InvokedSkills
+from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.todos import Todos
 
 MAX_FILES = 50
+SKILL_CHARS = 20_000
+ALL_SKILLS_CHARS = 100_000
 
 
 def workplace_of(session: Session) -> Workplace:
@@ -18,7 +24,7 @@ def workplace_of(session: Session) -> Workplace:
     return Workplace(
         among=among,
         open_stream=session.stream,
-        specs=ToolSpecs(session.deferral.sent),
+        specs=ToolSpecs(sent_tools(among)),
         subscribe=session.subscribe,
         new_call_id=session.new_call_id,
         flush=session.flush,
@@ -26,18 +32,49 @@ def workplace_of(session: Session) -> Workplace:
     )
 
 
-def reminders(offers: Mapping[type[Any], Any]) -> Sequence[str]:
-    """State that must survive a summary: files seen, and whatever else wants to be told again."""
-    values: list[object] = list(offers.values())
-    told = [value.reminder() for value in values if isinstance(value, Remembered)]
-    seen = [value for value in values if isinstance(value, ReadLedger)]
-    for ledger in seen:
-        paths = ledger.paths()
-        if paths:
-            more = f"\n... and {len(paths) - MAX_FILES} more" if len(paths) > MAX_FILES else ""
-            listed = "\n".join(f"- {path}" for path in paths[-MAX_FILES:])
-            told.append(
-                "Files you have read in this session; editing them needs no new read unless they "
-                f"changed:\n{listed}{more}"
-            )
+async def reminders(offers: Mapping[type[Any], Any]) -> Sequence[str]:
+    """State that must survive a summary, in words for the model."""
+    state: PermissionState | None = offers.get(PermissionState)
+    brevity: Brevity | None = offers.get(Brevity)
+    ledger: ReadLedger | None = offers.get(ReadLedger)
+    todos: Todos | None = offers.get(Todos)
+    tasks: TaskList | None = offers.get(TaskList)
+    skills: InvokedSkills | None = offers.get(InvokedSkills)
+    told: list[str] = []
+    if state is not None and state.mode == "plan":
+        told.append("Plan mode is on: nothing may be changed before the plan is agreed to.")
+    if brevity is not None and brevity.enabled:
+        told.append("The user wants short answers.")
+    if ledger is not None:
+        told.append(_files(ledger))
+    if todos is not None and todos.items:
+        lines = [f"- [{todo.status}] {todo.content}" for todo in todos.items]
+        told.append("\n".join(("Your todo list:", *lines)))
+    if tasks is not None and (listed := await tasks.all()):
+        lines = [f"- {t.id} [{t.status}] {t.subject} ({t.owner or 'nobody'})" for t in listed]
+        told.append("\n".join(("The shared task list:", *lines)))
+    if skills is not None:
+        told += _skills(skills)
     return [text for text in told if text]
+
+
+def _files(ledger: ReadLedger) -> str:
+    paths = ledger.paths()
+    if not paths:
+        return ""
+    more = f"\n... and {len(paths) - MAX_FILES} more" if len(paths) > MAX_FILES else ""
+    listed = "\n".join(f"- {path}" for path in paths[-MAX_FILES:])
+    head = "Files you have read in this session; editing them needs no new read:"
+    return f"{head}\n{listed}{more}"
+
+
+def _skills(skills: InvokedSkills) -> list[str]:
+    """The newest texts first, as long as there is room."""
+    kept: list[str] = []
+    left = ALL_SKILLS_CHARS
+    for name, text in reversed(skills.texts.items()):
+        shown = text[: min(SKILL_CHARS, left)]
+        left -= len(shown)
+        if shown:
+            kept.append(f"The skill {name!r} that you follow:\n{shown}")
+    return kept

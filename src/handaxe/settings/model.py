@@ -195,6 +195,21 @@ class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     network: SandboxNetworkOptions = SandboxNetworkOptions()
 
 
+class AgentOptions(_Options, frozen=True, kw_only=True):
+    """Sub-agents: how many, how deep, how long they are waited for."""
+
+    max_depth: Annotated[
+        int, msgspec.Meta(ge=0, le=10), "How deep agents may start agents; 0: not at all."
+    ] = 3
+    max_running: Annotated[
+        int, msgspec.Meta(ge=1, le=1000), "How many agents of a session work at once."
+    ] = 20
+    auto_background_s: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)] | None,
+        "An agent that is waited for longer goes on in the background; unset: never.",
+    ] = None
+
+
 class Settings(_Options, frozen=True, kw_only=True):
     """The whole configuration of a session."""
 
@@ -206,6 +221,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     permissions: PermissionOptions = PermissionOptions()
     undo: UndoOptions = UndoOptions()
     sandbox: SandboxOptions = SandboxOptions()
+    agents: AgentOptions = AgentOptions()
     max_parallel_calls: Annotated[
         int, msgspec.Meta(ge=1, le=1000), "How many calls run at once."
     ] = 10

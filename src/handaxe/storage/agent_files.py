@@ -1,5 +1,6 @@
 """What is kept of a session's agents: how they stand, what they said, their logs."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import msgspec
 from handaxe.contract.ports.agents import AgentState
 from handaxe.storage.home import make_private
 
-STATE_NAME = "state.json"
+STATES_NAME = "states.jsonl"
 OUTPUT_NAME = "output.md"
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_decoder = msgspec.json.Decoder(AgentState)
 
 
 class AgentFiles:
@@ -27,12 +30,14 @@ class AgentFiles:
         return self.place_of(agent_id) / OUTPUT_NAME
 
     def keep(self, state: AgentState) -> None:
-        """Write down how an agent stands; whole or not at all."""
-        place = self.place_of(state.agent_id)
-        make_private(place)
-        fresh = place / f".{STATE_NAME}"
-        fresh.write_bytes(msgspec.json.encode(state))
-        os.replace(fresh, place / STATE_NAME)  # noqa: PTH105 - the atomic one, by its name
+        """Write down how an agent stands; the last line of an agent counts."""
+        make_private(self.directory)
+        # One write to a file opened for appending: whole lines, whoever else writes.
+        place = os.open(self.directory / STATES_NAME, _APPEND, 0o600)
+        try:
+            os.write(place, b"\n" + msgspec.json.encode(state))
+        finally:
+            os.close(place)
 
     def say(self, agent_id: str, text: str) -> None:
         """Add to what an agent said."""
@@ -43,10 +48,13 @@ class AgentFiles:
 
     def states(self) -> list[AgentState]:
         """Every agent that was ever started here, oldest first; unreadable ones are left out."""
-        found: list[AgentState] = []
-        for path in self.directory.glob(f"*/{STATE_NAME}"):
-            try:
-                found.append(msgspec.json.decode(path.read_bytes(), type=AgentState))
-            except (OSError, msgspec.DecodeError):
-                continue
-        return sorted(found, key=lambda state: (state.started_at, state.agent_id))
+        found: dict[str, AgentState] = {}
+        try:
+            lines = (self.directory / STATES_NAME).read_bytes().splitlines()
+        except OSError:
+            return []
+        for line in lines:
+            with contextlib.suppress(msgspec.DecodeError):
+                state = _decoder.decode(line)
+                found[state.agent_id] = state
+        return list(found.values())

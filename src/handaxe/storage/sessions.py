@@ -91,10 +91,10 @@ class History(msgspec.Struct):
                 self.edits.append(event)
             case JobStarted() | JobEnded() | JobsTold():
                 self.jobs.append(event)
-            case UserSaid() | AssistantSaid() | AssistantEnded():
+            case UserSaid() | AssistantSaid() | AssistantEnded() | Compacted():
+                # Nothing before a summary is ever sent again.
+                self.said = [] if isinstance(event, Compacted) else self.said
                 self.said.append(event)
-            case Compacted():
-                self.said = [event]
             case _:
                 self._take_state(event)
 

@@ -269,6 +269,6 @@ async def test_a_command_runs_where_it_was_judged(project):
         return Allow()
 
     async with Session(project, on_ask=on_ask) as session:
-        session._companions[0]._shell._shell = Noting()
+        session._companions.background._shell._shell = Noting()
         await session.call("Bash", command="make")
     assert places == [str(project)]
