@@ -34,6 +34,10 @@ class Workplace(msgspec.Struct, kw_only=True):
     subscribe: Callable[[Callable[[Event], None]], Callable[[], None]]
     new_call_id: Callable[[], str]
     flush: Callable[[], None]
+    notes: Callable[[], tuple[str, ...]] = _nothing
+    """Sections of the system prompt that only this place knows; asked for once."""
+    changes: Callable[[], Sequence[str]] = _nothing
+    """What differs from the notes by now; told with the next request, and no reason for one."""
     notices: Callable[[], Sequence[str]] = _nothing
     """What background work has to say, each thing once."""
     await_work: Callable[[float], Awaitable[bool]] = _no_work

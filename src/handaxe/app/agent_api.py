@@ -137,7 +137,7 @@ class Agent:
 
         None goes on with the conversation as it is.
         """
-        for note in await self._prompts.load():
+        for note in await self._prompts.load(self.workplace.notes):
             yield Told(note)
         async with aclosing(self.loop.run(prompt)) as events:
             async for event in events:
@@ -154,7 +154,7 @@ class Agent:
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now, with wishes for the summary."""
-        await self._prompts.load()
+        await self._prompts.load(self.workplace.notes)
         return await self.loop.compact(instructions)
 
     def send(self, prompt: Prompt) -> None:

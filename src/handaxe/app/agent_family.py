@@ -13,7 +13,6 @@ from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_kinds import AgentKinds, agent_directories
 from handaxe.app.agent_prompts import AgentPrompts
 from handaxe.app.agent_seats import AgentSeats
-from handaxe.app.loading import Announcer
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import Agents
@@ -70,9 +69,7 @@ def join_agents(
     offers: Any = among.offers
     offers[Agents] = agents
     workplace.await_work = agents.await_work
-    announced = Announcer(session.deferral)
-    book_notices = agents.take_notices if book is None else book.take_notices
-    workplace.notices = lambda: (*announced(), *book_notices())
+    workplace.notices = agents.take_notices if book is None else book.take_notices
     return agents
 
 

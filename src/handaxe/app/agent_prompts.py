@@ -2,7 +2,7 @@
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,14 +39,16 @@ class AgentPrompts:
         self._environment: Environment | None = None
         self._memory: tuple[MemoryText, ...] = ()
         self._notes: tuple[str, ...] = ()
+        self._notes: tuple[str, ...] = ()
         self._last: tuple[PromptParts, tuple[str, ...]] | None = None
         self.kinds: tuple[AgentKind, ...] = ()
         self.problems: tuple[str, ...] = ()
 
-    async def load(self) -> tuple[str, ...]:
+    async def load(self, notes: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """Look at the machine and the project, once; what there is to tell a person."""
         if self._environment is not None:
             return ()
+        self._notes = notes()
         self._environment = environment_of(self._session, self._model)
         self._notes = tuple(filter(None, (self._skills(), self._waiting_tools())))
         if not self._options.memory:

@@ -23,7 +23,7 @@ from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.app.session import Session
 from handaxe.app.tool_specs import ToolSpecs, sent_tools
-from handaxe.app.workplaces import reminders
+from handaxe.app.workplaces import notes, reminders
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import DirectoryChanged, SessionStarted
 from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
@@ -67,6 +67,8 @@ class AgentSeats:
         if kind.is_lean:
             environment, memory = msgspec.structs.replace(environment, git=""), ()
 
+        own_notes = place.workplace.notes()
+
         def system(specs: Sequence[ToolSpec]) -> tuple[str, ...]:
             return system_prompt(
                 PromptParts(
@@ -74,6 +76,7 @@ class AgentSeats:
                     environment=environment,
                     memory=memory,
                     kinds=agents.kinds() if agents.may_start else (),
+                    notes=own_notes,
                     replace=kind.prompt or None,
                 )
             )
@@ -168,11 +171,13 @@ class _Place:
         resume_state(history, ledger, edits, self.workdir)
         resume_calls(history, state.agent_id, self._record, self._pipeline)
         self.conversation = Conversation.replayed(history.said, self._record.log.result_of)
+        announcer = Announcer(deferral)
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,
             specs=ToolSpecs(sent_tools(among)),
-            notices=Announcer(deferral),
+            notes=lambda: notes(offers, announcer),
+            changes=announcer,
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,
             flush=self._record.flush,

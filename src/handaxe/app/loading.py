@@ -15,13 +15,20 @@ def deferral_of(catalog: Catalog, loaded: LoadedTools, settings: Settings) -> De
 class Announcer:
     """Tells a model the names of tools it can load, and later only what changed.
 
-    Said in the conversation and never in the system prompt: a server that comes or goes must not
-    change anything that was sent before.
+    What waits at the start is in the system prompt; changes are said in the conversation, so that
+    a server that comes or goes changes nothing that was sent before.
     """
 
     def __init__(self, deferral: Deferral) -> None:
         self._deferral = deferral
         self._told: frozenset[str] = frozenset()
+
+    def first(self) -> str:
+        """The names of all tools that wait now, for the system prompt; empty if none does."""
+        self._deferral.sent()
+        waiting = self._deferral.waiting()
+        self._told = frozenset(waiting)
+        return announcement(waiting) if waiting else ""
 
     def __call__(self) -> tuple[str, ...]:
         """What there is to tell now; mostly nothing."""

@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handaxe.agent.workplace import Workplace
+from handaxe.app.loading import Announcer
 from handaxe.app.session import Session
+from handaxe.app.skill_listing import skill_listing
 from handaxe.app.tool_specs import ToolSpecs, sent_tools
+from handaxe.contract.ports.skills import Skills
 from handaxe.contract.ports.task_list import TaskList
 from handaxe.session.brevity import Brevity
 from handaxe.session.invoked_skills import InvokedSkills
@@ -21,6 +24,7 @@ ALL_SKILLS_CHARS = 100_000
 def workplace_of(session: Session) -> Workplace:
     """The session itself, for its main agent."""
     among = session.collaborators
+    announcer = Announcer(session.deferral)
     return Workplace(
         among=among,
         open_stream=session.stream,
@@ -29,7 +33,16 @@ def workplace_of(session: Session) -> Workplace:
         new_call_id=session.new_call_id,
         flush=session.flush,
         reminders=lambda: reminders(among.offers),
+        notes=lambda: notes(among.offers, announcer),
+        changes=announcer,
     )
+
+
+def notes(offers: Mapping[type[Any], Any], announcer: Announcer) -> tuple[str, ...]:
+    """Sections of the system prompt: skills that can be run, tools that can be loaded."""
+    skills: Skills | None = offers.get(Skills)
+    listed = skill_listing(skills.all()) if skills is not None else ""
+    return tuple(note for note in (listed, announcer.first()) if note)
 
 
 async def reminders(offers: Mapping[type[Any], Any]) -> Sequence[str]:
