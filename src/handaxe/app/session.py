@@ -119,7 +119,14 @@ class Session:
         self.permissions.never_prompt = never_prompt
         self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
-        self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
+        self._changes = ChangeRecord(
+            data,
+            self.id,
+            self.workdir.root,
+            ledger,
+            roots=lambda: self.workdir.roots,
+            options=lambda: self.settings.undo,
+        )
         self._repaired = self._changes.repair(resumed=session_id is not None)
         files = self._changes.files
         offers: dict[type[Any], Any] = {

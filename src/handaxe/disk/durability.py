@@ -46,3 +46,12 @@ def sync_directory(fd: int) -> None:
         # Some file systems write names through and refuse the call.
         if error.errno not in _NO_DIRECTORY_SYNC:
             raise
+
+
+def sync_names(directory: str | os.PathLike[str]) -> None:
+    """Make the names in a directory durable."""
+    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sync_directory(fd)
+    finally:
+        close(fd)

@@ -32,9 +32,10 @@ class Step(msgspec.Struct):
     @property
     def mode(self) -> int | None:
         """The permission bits to put back; None if the calls did not change them."""
-        if self.target.kind != "file":
+        kind = self.target.kind
+        if kind not in {"file", "directory"}:
             return None
-        is_kept = self.expected.kind == "file" and self.expected.mode == self.target.mode
+        is_kept = self.expected.kind == kind and self.expected.mode == self.target.mode
         return None if is_kept else self.target.mode
 
     def is_done(self, now: State) -> bool:
@@ -51,7 +52,8 @@ class Step(msgspec.Struct):
             again = self.expected.kind == "absent"
             gone = "it is gone" if now.kind == "absent" else "it was changed since"
             return "something is there again" if again else gone
-        if self.mode is not None and now.mode != self.expected.mode and now.kind == "file":
+        has_mode = now.kind in {"file", "directory"}
+        if self.mode is not None and has_mode and now.mode != self.expected.mode:
             return f"its mode was changed since, to {now.mode:o}"
         if any(self.expected.path in entry.doubtful for entry in self._entries()):
             return "a crash cut the call off, and the file was written long after it began"

@@ -10,6 +10,7 @@ import msgspec
 
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.home import sessions_directory
+from handaxe.storage.undo.bundles import kept_name
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry
 from handaxe.storage.undo.journal import UndoJournal
@@ -163,7 +164,7 @@ def _kept_for(entry: Entry) -> Iterator[str]:
     changed = entry.after
     for place, state in entry.before.items():
         if state.kept and (changed is None or place in changed):
-            yield state.kept.partition(":")[2]
+            yield kept_name(state.kept)
 
 
 def _kept_by(parts: list[_Part]) -> set[str]:

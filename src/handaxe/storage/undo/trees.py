@@ -41,6 +41,8 @@ def changes(
     found: Mapping[str, State],
     left_out: Iterable[str],
     look_at: Callable[[str, State | None], State],
+    *,
+    paths_only: bool = False,
 ) -> list[State]:
     """What differs now from what was found, with what is new below its directories."""
     changed: list[State] = []
@@ -50,7 +52,7 @@ def changes(
         now = look_at(place, before)
         if not now.is_same(before) or now.mode != before.mode or now.has_more_parents(before):
             changed.append(now)
-        if now.kind == "directory" and now.path not in skipped:
+        if now.kind == "directory" and not paths_only and now.path not in skipped:
             places |= dict.fromkeys(_all_below(place))
     new = (look_at(place, None) for place in places if place not in found)
     # Children of a new directory must not count it as missing: it is listed itself.

@@ -1,0 +1,113 @@
+"""What is kept of one project between sessions: its last known tree, and the packs it needs.
+
+Sessions of the same project share the packs. Nobody removes one while anybody else is there, or
+while a session that crashed has left a manifest that may need it.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections import Counter
+from pathlib import Path
+
+from handaxe.disk import locks
+from handaxe.disk.durability import close
+from handaxe.storage.home import make_durably
+from handaxe.storage.tree_snapshots.manifest import Damaged, Manifest, ManifestFile, read_manifest
+from handaxe.storage.tree_snapshots.nodes import GIT
+from handaxe.storage.tree_snapshots.packs import EMPTY
+
+INDEX_NAME = "index"
+LOCK_NAME = "lock"
+MANIFEST_ENDING = ".manifest"
+_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def snapshots_directory(home: Path) -> Path:
+    """Where the trees of all projects are kept."""
+    return home / "snapshots"
+
+
+class ProjectStore:
+    """One project's directory below the data directory, while a session uses it."""
+
+    def __init__(self, home: Path, root: str) -> None:
+        key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+        self.directory = snapshots_directory(home) / key
+        self._lock_fd = -1
+
+    def open(self) -> None:
+        """Begin to use it; nobody removes anything from now on."""
+        make_durably(self.directory)
+        self._lock_fd = os.open(self.directory / LOCK_NAME, _LOCK, 0o600)
+        locks.hold(self._lock_fd, shared=True)
+
+    def manifest_path(self, session_id: str) -> Path:
+        """Where a session writes down what it sees."""
+        return self.directory / f"{session_id}-{os.urandom(4).hex()}{MANIFEST_ENDING}"
+
+    def last_tree(self) -> Manifest:
+        """The tree as the last session left it; empty if there was none."""
+        try:
+            manifest = read_manifest(self.directory / INDEX_NAME)
+        except Damaged:
+            return Manifest()
+        packs = set(os.listdir(self.directory)) | {EMPTY}
+        for listing in manifest.directories.values():
+            for node in listing.values():
+                is_there = node.pack in packs or node.pack.startswith(GIT)
+                if node.racy or not is_there:
+                    node.pack = ""
+        return manifest
+
+    def save(self, tree: Manifest) -> None:
+        """Keep a tree for the next session, and throw away what nobody needs."""
+        with self._alone() as is_alone:
+            if is_alone:
+                self._drop_packs(tree)
+            unnamed = self.directory / f".new-{os.urandom(8).hex()}"
+            try:
+                file = ManifestFile(unnamed)
+                file.write(tree, tree.directories)
+                file.close()
+                unnamed.replace(self.directory / INDEX_NAME)
+            except OSError:
+                unnamed.unlink(missing_ok=True)
+                raise
+
+    def close(self) -> None:
+        """Use it no more."""
+        if self._lock_fd >= 0:
+            close(self._lock_fd)
+            self._lock_fd = -1
+
+    @contextlib.contextmanager
+    def _alone(self):  # noqa: ANN202 - a generator of one bool
+        """Whether no other session is here, and no crashed one waits to be completed."""
+        try:
+            locks.hold(self._lock_fd, wait_s=0)
+        except locks.Locked:
+            yield False
+            return
+        try:
+            yield not any(self.directory.glob(f"*{MANIFEST_ENDING}"))
+        finally:
+            locks.hold(self._lock_fd, shared=True)
+
+    def _drop_packs(self, tree: Manifest) -> None:
+        """Remove packs that are mostly waste; what was still good in them is kept anew later."""
+        used: Counter[str] = Counter()
+        nodes = [node for listing in tree.directories.values() for node in listing.values()]
+        for node in nodes:
+            if node.pack:
+                used[node.pack] += node.size_bytes
+        wasted = {
+            path.name
+            for path in self.directory.glob("*.pack")
+            if used[path.name] * 2 < path.stat().st_size
+        }
+        for node in nodes:
+            if node.pack in wasted:
+                node.pack = ""
+        for name in wasted:
+            (self.directory / name).unlink(missing_ok=True)
