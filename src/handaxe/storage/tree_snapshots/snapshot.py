@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -45,10 +46,13 @@ class TreeSnapshot:
         self._limits = limits
         self._store = ProjectStore(home, root)
         self._session_id = session_id
-        self._tree = Tree(max_entries=2 * limits.max_files, apart=(str(home),))
+        self._tree = Tree(
+            max_entries=2 * limits.max_files, make_room=self._make_room, apart=(str(home),)
+        )
         self._packs = Packs(self._store.directory)
         self._manifest: ManifestFile | None = None
         self._unkept: dict[str, Node] = {}
+        self._former_names: dict[tuple[int, int], set[str]] = {}
         self._kept_bytes = 0
 
     @classmethod
@@ -98,6 +102,7 @@ class TreeSnapshot:
         for path, node in list(self._unkept.items()):
             self._keep_or_leave_out(path, node)
         self._unkept.clear()
+        self._former_names.clear()
         return self._write_down()
 
     def end(self) -> list[Change]:
@@ -118,13 +123,13 @@ class TreeSnapshot:
         found = self._tree.directories.get(directory or "/", {}).get(name)
         return found or self._tree.roots.get(path)
 
-    def names_of(self, nodes: Iterable[Node]) -> dict[tuple[int, int], list[str]]:
-        """The names in the tree of files that have several."""
+    def names_of(self, nodes: Iterable[Node]) -> dict[tuple[int, int], set[str]]:
+        """The names in the tree of files that have several, or had before the last looks."""
         wanted = {(node.dev, node.ino) for node in nodes if node.links > 1 and node.is_file}
-        names: dict[tuple[int, int], list[str]] = {key: [] for key in wanted}
+        names = {key: set(self._former_names.get(key, ())) for key in wanted}
         for path, node in self._tree.linked_nodes() if wanted else ():
             if (node.dev, node.ino) in wanted:
-                names[node.dev, node.ino].append(path)
+                names[node.dev, node.ino].add(path)
         return names
 
     def close(self, *, keep: bool = True) -> None:
@@ -161,6 +166,8 @@ class TreeSnapshot:
         """The changes that are more than new times; the new contents are kept on the way."""
         found: list[Change] = []
         for path, old, new in changes:
+            if old is not None and old.links > 1 and old.is_file:
+                self._former_names.setdefault((old.dev, old.ino), set()).add(path)
             if new is not None and new.needs_content:
                 self._keep_if_possible(path, new)
             if not _is_same(old, new):
@@ -209,6 +216,9 @@ class TreeSnapshot:
             leave_out_excess(self._tree, max_files=limits.max_files, max_bytes=limits.max_bytes)
             self._kept_bytes = sum(n.size_bytes for _, n in self._tree.nodes() if n.pack)
 
+    def _make_room(self, tree: Tree) -> None:
+        leave_out_excess(tree, max_files=self._limits.max_files, max_bytes=sys.maxsize)
+
     def _write_down(self) -> Baseline:
         assert self._manifest is not None
         tree = self._tree
@@ -245,4 +255,5 @@ def _is_same(old: Node | None, new: Node | None) -> bool:
         return False
     if not old.is_file:
         return True
-    return bool(old.digest) and old.digest == new.digest
+    is_same_file = max(old.links, new.links) == 1 or (old.dev, old.ino) == (new.dev, new.ino)
+    return is_same_file and bool(old.digest) and old.digest == new.digest

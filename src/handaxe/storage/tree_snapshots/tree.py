@@ -8,7 +8,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from handaxe.storage.tree_snapshots.nodes import Change, Node, node_of
 from handaxe.storage.tree_snapshots.watches import CannotWatch, Watches, can_be_watched
@@ -22,8 +22,17 @@ TOO_MUCH = "too much to remember"
 class Tree:
     """Every path below some roots."""
 
-    def __init__(self, *, max_entries: int, apart: Iterable[str] = ()) -> None:
-        """`apart` names directories that are never entered, without a word about it."""
+    def __init__(
+        self,
+        *,
+        max_entries: int,
+        make_room: "Callable[[Tree], None]" = lambda _: None,
+        apart: Iterable[str] = (),
+    ) -> None:
+        """`make_room` leaves something out when there is too much.
+
+        `apart` names directories that are never entered, without a word about it.
+        """
         self.roots: dict[str, Node | None] = {}
         self.directories: dict[str, dict[str, Node]] = {}
         self.left_out: dict[str, str] = {}
@@ -33,6 +42,7 @@ class Tree:
         self.count = 0
         self._apart = frozenset(apart)
         self._max_entries = max_entries
+        self._make_room = make_room
         self._linked: set[tuple[str, str]] = set()
         self._watches: Watches | None = None
         self._may_watch = True
@@ -139,6 +149,13 @@ class Tree:
         elif self._linked:
             self._linked.discard((directory, name))
 
+    def find_names(self, inodes: set[tuple[int, int]]) -> None:
+        """Find the other names of files that got one; of those nothing was told."""
+        for directory, listing in self.directories.items() if inodes else ():
+            for name, node in listing.items():
+                if (node.dev, node.ino) in inodes:
+                    self._linked.add((directory, name))
+
     def is_entered(self, path: str, info: os.stat_result) -> bool:
         """Whether a directory is looked into; if not for a reason, the reason is noted."""
         if path in self._apart or path in self.left_out:
@@ -148,9 +165,24 @@ class Tree:
             return False
         return True
 
-    def is_full(self) -> bool:
-        """Whether no more directories are entered."""
-        return self.count > self._max_entries
+    def has_room(self, directory: str, more: int) -> bool:
+        """Whether a directory with so many names can be taken in; if not, it is left out."""
+        if self.count + more <= self._max_entries:
+            return True
+        self._make_room(self)
+        if not self.is_known(directory):
+            return False
+        if self.count + more > self._max_entries:
+            self.leave_out(directory, TOO_MUCH)
+            return False
+        return True
+
+    def is_known(self, directory: str) -> bool:
+        """Whether a directory is still a part of the tree."""
+        if directory in self.roots:
+            return directory not in self.left_out
+        above, _, name = directory.rpartition("/")
+        return name in self.directories.get(above or "/", ())
 
     def watch(self, directory: str) -> None:
         """Have changes in a directory told."""
@@ -234,6 +266,10 @@ class _Look:
 
     def finish(self) -> list[Change]:
         """What was found; a file that only moved along with its directory keeps its content."""
+        if not self.is_full:
+            self._tree.find_names(
+                {(n.dev, n.ino) for _, _, n in self.changes if n and n.links > 1 and n.is_file}
+            )
         gone: dict[tuple[int, int], Node] = {}
         for change in self.changes:
             if change.old is not None and change.old.pack:
@@ -248,11 +284,10 @@ class _Look:
 
     def _whole(self, directory: str) -> None:
         tree = self._tree
+        if not tree.is_known(directory):
+            return
         tree.watch(directory)
         listing = tree.directories.get(directory)
-        if listing is None and tree.is_full():
-            tree.left_out[directory] = TOO_MUCH
-            return
         try:
             fd = os.open(directory, _LIST)
         except PermissionError:
@@ -264,10 +299,12 @@ class _Look:
             self.changes.extend(tree.drop(directory))
             return
         try:
+            names = os.listdir(fd)
             if listing is None:
+                if not tree.has_room(directory, len(names)):
+                    return
                 listing = tree.directories[directory] = {}
                 tree.touched.add(directory)
-            names = os.listdir(fd)
             for name in names:
                 self._one(directory, fd, name, listing, is_told=False)
             for name in listing.keys() - names:
@@ -305,9 +342,6 @@ class _Look:
                 return
             if is_directory and not tree.is_entered(path, info):
                 return
-        if old is None and tree.is_full():
-            tree.left_out.setdefault(directory, TOO_MUCH)
-            return
         node = node_of(info, self.now_ns)
         if stat.S_ISLNK(info.st_mode):
             node.target = os.fsencode(_link_target(name, fd))

@@ -29,6 +29,7 @@ from handaxe.storage.undo.records import State, Undid
 from handaxe.storage.undo.restore import CannotMake, Restorer
 from handaxe.storage.undo.states import look, spliced
 from handaxe.storage.undo.threads import in_thread
+from handaxe.storage.undo.trees import is_shared_otherwise
 
 _LARGE_BYTES = 1 << 20
 _MANY = 50
@@ -103,7 +104,8 @@ class JournalHistory(ChangeHistory):
         now, found = look(step.place)
         target = step.target
         content: bytes | memoryview = b""
-        if target.kind == "file" and not now.is_same(target):
+        is_same = now.is_same(target) and not is_shared_otherwise(target, now)
+        if target.kind == "file" and not is_same:
             try:
                 content = self._content(step.target_entry, target, opened)
             except NotKept as fault:
@@ -245,11 +247,8 @@ class _Pending(msgspec.Struct):
 
     @property
     def is_apart(self) -> bool:
-        """Whether it has the right content, but is another file than its other names are."""
-        target = self.step.target
-        if not target.shared_with or self.now.kind != "file":
-            return False
-        return (self.now.dev, self.now.ino) != (target.dev, target.ino)
+        """Whether it has the right content, but not the right other names."""
+        return is_shared_otherwise(self.step.target, self.now)
 
     def restored(self, version: atomic.Version | None) -> Restored:
         """The step after it was made."""

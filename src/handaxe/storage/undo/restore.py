@@ -82,10 +82,14 @@ class Restorer:
 
     def _share(self, target: State, now: State) -> bool:
         """Give the file its name beside another name it still has; False if there is none."""
+        if now.kind == "file" and (now.dev, now.ino) == (target.dev, target.ino):
+            return False
         made = self._made.get((target.dev, target.ino))
         for other in (made, *map(os.fsdecode, target.shared_with)):
             if other is not None and other != target.place and self._is_it(other, target):
                 _put_name(target.place, other, now)
+                if stat.S_IMODE(os.lstat(other).st_mode) != target.mode:
+                    atomic.set_mode(other, target.mode)
                 return True
         return False
 
@@ -104,7 +108,7 @@ class Restorer:
         self, target: State, now: State, content: bytes | memoryview, mode: int | None
     ) -> atomic.Version | None:
         place = target.place
-        if now.is_same(target):
+        if now.is_same(target) and not _is_name_of_another(target, now):
             if mode is not None:
                 atomic.set_mode(place, mode)
             return None

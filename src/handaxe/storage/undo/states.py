@@ -85,6 +85,8 @@ def look(path: str, *, hash_large: bool = True) -> tuple[State, bytes | None]:
     except LinkInTheWay:
         return _link_state(path, text, raw), None
     except NotRegular as special:
+        if _is_behind_link(path):
+            return State(text, "absent", raw), None
         kind = "directory" if special.kind == "directory" else "special"
         mode = os.lstat(path).st_mode
         bits = stat.S_IFMT(mode) if kind == "special" else 0
@@ -174,10 +176,15 @@ def _known_state(path: str, known: KnownFile | None) -> tuple[State, bytes | Non
 
 
 def _link_state(path: str, text: str, raw: bytes) -> State:
-    if stat.S_ISLNK(os.lstat(path).st_mode):
+    if stat.S_ISLNK(os.lstat(path).st_mode) and not _is_behind_link(path):
         return State(text, "link", raw, target=os.fsencode(os.readlink(path)))
-    # A directory above became a link: what is behind it is not the file that was meant.
     return State(text, "absent", raw)
+
+
+def _is_behind_link(path: str) -> bool:
+    """Whether a directory above became a link: what is behind it is not what was meant."""
+    parent = os.path.split(path)[0]
+    return os.path.realpath(parent) != parent
 
 
 def _missing_parents(path: str) -> int:

@@ -63,7 +63,9 @@ class TreeRecord:
         self._journal.enter()
         try:
             self._look()
+            seen = len(self._snapshot.foreign)
             baseline = self._snapshot.begin(self._roots())
+            self._forget_claimed(seen)
             self._journal.append(
                 Tracked(
                     call_id,
@@ -107,6 +109,12 @@ class TreeRecord:
     def close(self) -> None:
         """Hand the tree to the next session; with a call open it stays for whoever completes it."""
         self._snapshot.close(keep=not any(call.is_running for call in self._calls.values()))
+
+    def _forget_claimed(self, seen: int) -> None:
+        """What calls with a record of their own changed is nobody else's."""
+        foreign = self._snapshot.foreign
+        foreign[seen:] = [found for found in foreign[seen:] if found[0] not in self._claimed]
+        self._claimed.clear()
 
     def _look(self) -> None:
         """Give what changed to the running call it can be of."""

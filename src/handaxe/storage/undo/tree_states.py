@@ -62,13 +62,11 @@ class TreeStates:
         linked = [(p, n) for p, n in nodes if n is not None and n.links > 1 and n.is_file]
         names = self._snapshot.names_of(node for _, node in linked)
         for path, node in linked:
-            of_this = names[node.dev, node.ino]
-            if path not in of_this:
-                of_this.append(path)
+            names[node.dev, node.ino].add(path)
         return names
 
 
-_Names = dict[tuple[int, int], list[str]]
+_Names = dict[tuple[int, int], set[str]]
 
 
 def _state(path: str, node: Node | None, names: _Names) -> State:
@@ -76,7 +74,7 @@ def _state(path: str, node: Node | None, names: _Names) -> State:
     if node is None:
         return State(text, "absent", raw)
     kind = _kind(node)
-    shared = names.get((node.dev, node.ino), []) if kind == "file" else []
+    shared = names.get((node.dev, node.ino), set()) if kind == "file" else set()
     return State(
         text,
         kind,
