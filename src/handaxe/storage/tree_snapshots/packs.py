@@ -72,6 +72,8 @@ class Packs:
         Raises:
             NotInPack: they are gone or spoilt.
         """
+        if not node.pack:
+            raise NotInPack("it was not kept")
         if node.pack == EMPTY:
             yield memoryview(b"")
             return

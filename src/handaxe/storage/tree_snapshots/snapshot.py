@@ -200,7 +200,7 @@ class TreeSnapshot:
                 if not node.is_file:
                     return
             except FileNotFoundError:
-                # The next look finds it gone.
+                self._tree.forget(path)
                 return
             except OSError as error:
                 if error.errno in _NO_ROOM:

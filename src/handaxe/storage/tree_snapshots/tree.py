@@ -95,8 +95,12 @@ class Tree:
                 self.note_links(directory, name, node)
 
     def leave_out(self, path: str, reason: str) -> None:
-        """Forget a path and what is below it."""
+        """Remember a path and what is below it no more, for a reason."""
         self.left_out[path] = reason
+        self.forget(path)
+
+    def forget(self, path: str) -> None:
+        """Take a path and what is below it out of the tree, as if it had never been there."""
         directory, _, name = path.rpartition("/")
         listing = self.directories.get(directory or "/")
         if listing is not None and name in listing:
