@@ -60,7 +60,9 @@ async def timed(work: Callable[[], Awaitable[Any]]) -> float:
 
 
 def line(name: str, ours: float, floor: float, goal: str = "") -> None:
-    print(f"{name:44} {ours:9.1f} ms   floor {floor:8.1f} ms   on top {ours - floor:8.1f} ms  {goal}")
+    print(
+        f"{name:44} {ours:9.1f} ms   floor {floor:8.1f} ms   on top {ours - floor:8.1f} ms  {goal}"
+    )
 
 
 async def measure(root: Path, home: Path, label: str) -> None:
@@ -103,7 +105,11 @@ async def main() -> None:
         make_project(root, files)
         await measure(root, place / "home", "plain")
         await measure(root, place / "home", "next session")
-        for command in ("git init -q", "git add -A", "git -c gc.auto=0 -c user.name=b -c user.email=b@b commit -qm b"):
+        for command in (
+            "git init -q",
+            "git add -A",
+            "git -c gc.auto=0 -c user.name=b -c user.email=b@b commit -qm b",
+        ):
             subprocess.run(command.split(), cwd=root, check=True)
         time.sleep(2.5)
         await measure(root, place / "git-home", "git")

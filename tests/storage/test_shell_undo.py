@@ -1,7 +1,6 @@
 """What a command changed is put back by one undo, to the byte, whatever the command was."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -206,9 +205,7 @@ async def test_the_data_directory_in_a_project_is_not_part_of_it(tree):
 
 
 async def test_without_watches_every_look_is_a_whole_one(tree, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "handaxe.storage.tree_snapshots.tree.can_be_watched", lambda _place: False
-    )
+    monkeypatch.setattr("handaxe.storage.tree_snapshots.tree.can_be_watched", lambda _place: False)
     before = whole_tree(tree)
     async with open_session(tree, tmp_path / "home") as session:
         await run(session, tree, "touch -r a.txt ref; printf 'ONE\n' > a.txt; touch -r ref a.txt")
@@ -226,5 +223,3 @@ async def test_a_root_that_is_removed_comes_back(tree, tmp_path):
         undone = await session.undo()
         assert undone.ok, undone.text
         assert whole_tree(tree) == before
-
-

@@ -92,6 +92,10 @@ async def test_keeping_a_tree_touches_neither_index_nor_refs_nor_stash(repositor
 
 def _git(root: Path, *arguments: str) -> str:
     done = subprocess.run(
-        ["git", "--no-optional-locks", *arguments], cwd=root, check=True, capture_output=True, text=True
+        ["git", "--no-optional-locks", *arguments],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout

@@ -17,6 +17,7 @@ from handaxe.app.configuration import Configuration, Given
 from handaxe.app.hidden_files import hidden_files
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.live_settings import LiveSettings, refuse_mode, rule_doubts
+from handaxe.app.previewing import Previewing
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.contract.call import ToolCall
@@ -386,6 +387,6 @@ class Session:
         return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
 
 
-def _companions(around: Surroundings) -> tuple[Companion, ...]:  # noqa: ARG001 - none yet
+def _companions(around: Surroundings) -> tuple[Companion, ...]:
     """Everything that opens with a session, in the order it is opened."""
-    return ()
+    return (Previewing(around),)

@@ -1,0 +1,29 @@
+"""Show what a command would change, without changing it."""
+
+from abc import ABC, abstractmethod
+
+import msgspec
+
+from handaxe.contract.display import Diff
+from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command said and changed where nothing of it lasts."""
+
+    output: CommandOutput
+    end: CommandEnd
+    diffs: tuple[Diff, ...] = ()
+    """Text files that would be created, changed or deleted."""
+    others: tuple[str, ...] = ()
+    """Sentences on changes that have no diff: binary files, modes, links, directories."""
+    left_out: tuple[str, ...] = ()
+    """Directories whose changes were not looked at."""
+
+
+class CommandPreviews(ABC):
+    """Somebody who can run a command against a copy of the roots that is thrown away."""
+
+    @abstractmethod
+    async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
+        """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
