@@ -91,7 +91,7 @@ async def measure(root: Path, home: Path, label: str) -> None:
             line(f"{label}: {name}", middle["ours"], middle["floor"], f"goal {GOAL_MS} ms on top")
         removed = await timed(calling(ours, "sh", "rm -rf part0 part1 part2 part3"))
         print(f"{label}: rm -rf of 4,000 files {removed:26.1f} ms")
-        undone = await timed(lambda: ours.undo())
+        undone = await timed(ours.undo)
         print(f"{label}: undo of that {undone:35.1f} ms")
     kept = sum(p.lstat().st_size for p in (home / "snapshots").rglob("*") if p.is_file())
     print(f"{label}: kept of the tree {kept:31,} bytes")

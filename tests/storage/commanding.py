@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -70,3 +71,14 @@ async def run(session: Session, root: Path, command: str) -> str:
     result = await session.call("sh", command=command, cwd=str(root))
     assert result.ok, result.text
     return result.text
+
+
+async def _main(root: str, home: str, *commands: str) -> None:
+    """Run commands one after the other; whoever starts this wants the last one to kill it."""
+    async with open_session(Path(root), Path(home), "crashed") as session:
+        for command in commands:
+            await run(session, Path(root), command)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))

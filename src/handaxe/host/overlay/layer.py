@@ -38,7 +38,7 @@ def _paths(upper: str, root: str, into: LayerChanges) -> Iterator[tuple[str, str
             into.left_out.append(real)
             continue
         names = sorted(os.listdir(layered))
-        if _is_opaque(layered) and os.path.isdir(real) and not os.path.islink(real):
+        if _is_opaque(layered) and _look(real).kind == "directory":
             for name in sorted(set(os.listdir(real)) - set(names)):
                 yield from _gone(f"{real}/{name}", into)
         for name in names:
@@ -51,7 +51,7 @@ def _paths(upper: str, root: str, into: LayerChanges) -> Iterator[tuple[str, str
                 continue
             if stat.S_ISDIR(info.st_mode):
                 waiting.append((place, path))
-            elif os.path.isdir(path) and not os.path.islink(path):
+            elif _look(path).kind == "directory":
                 yield from _gone(path, into)
             yield path, place
 
@@ -62,7 +62,7 @@ def _gone(path: str, into: LayerChanges) -> Iterator[tuple[str, None]]:
     if into.count > MAX_PATHS:
         into.left_out.append(path)
         return
-    if os.path.isdir(path) and not os.path.islink(path):
+    if _look(path).kind == "directory":
         for name in sorted(os.listdir(path)):
             yield from _gone(f"{path}/{name}", into)
     yield path, None
