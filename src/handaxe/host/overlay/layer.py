@@ -98,9 +98,8 @@ def _compare_files(shown: str, path: str, layered: str, into: LayerChanges) -> N
     before, after = _content(path), _content(layered)
     if before is not None and before == after:
         return
-    if before is None or after is None:
-        if _same_large(path, layered):
-            return
+    if (before is None or after is None) and _same_large(path, layered):
+        return
     if not _add_diff(shown, before, after, into):
         into.others.append(f"{shown}: content would change")
 

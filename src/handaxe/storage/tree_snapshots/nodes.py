@@ -11,6 +11,8 @@ RACY_NS = 2_000_000_000
 """A file written so shortly before it was looked at may change again without a newer time."""
 GIT = "git:"
 """Begins the pack of a file whose bytes are an object of git; its digest is that object's id."""
+LINK = "link:"
+"""Begins the pack of an object's own file, which is kept by a second name, without a digest."""
 
 
 class Node(msgspec.Struct, array_like=True, gc=False):
@@ -49,6 +51,11 @@ class Node(msgspec.Struct, array_like=True, gc=False):
     def needs_content(self) -> bool:
         """Whether it could not be put back yet."""
         return not self.pack and stat.S_ISREG(self.mode)
+
+    @property
+    def is_in_pack(self) -> bool:
+        """Whether a pack of ours has the bytes, and the digest is theirs."""
+        return bool(self.pack) and not self.pack.startswith((GIT, LINK))
 
     def is_stamp_of(self, info: os.stat_result) -> bool:
         """Whether the system says of the path what it said then."""

@@ -44,7 +44,7 @@ class Packs:
     def know(self, nodes: Collection[Node] | Iterator[Node]) -> None:
         """Remember what is kept already, so that equal bytes are kept once."""
         for node in nodes:
-            if node.pack and node.digest:
+            if node.is_in_pack:
                 self._places[node.digest] = node.pack, node.offset
 
     def keep(self, path: str, node: Node) -> bool:

@@ -13,8 +13,9 @@ from pathlib import Path
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.storage.home import make_durably
+from handaxe.storage.tree_snapshots.git_objects import GitObjects
 from handaxe.storage.tree_snapshots.manifest import Damaged, Manifest, ManifestFile, read_manifest
-from handaxe.storage.tree_snapshots.nodes import GIT
+from handaxe.storage.tree_snapshots.nodes import GIT, LINK
 from handaxe.storage.tree_snapshots.packs import EMPTY
 
 INDEX_NAME = "index"
@@ -55,8 +56,8 @@ class ProjectStore:
         packs = set(os.listdir(self.directory)) | {EMPTY}
         for listing in manifest.directories.values():
             for node in listing.values():
-                is_there = node.pack in packs or node.pack.startswith(GIT)
-                if node.racy or not is_there:
+                is_git = node.pack.startswith((GIT, LINK))
+                if (node.racy and not is_git) or not (is_git or node.pack in packs):
                     node.pack = ""
         return manifest
 
@@ -98,6 +99,7 @@ class ProjectStore:
         """Remove packs that are mostly waste; what was still good in them is kept anew later."""
         used: Counter[str] = Counter()
         nodes = [node for listing in tree.directories.values() for node in listing.values()]
+        GitObjects(self.directory).drop_unused(nodes)
         for node in nodes:
             if node.pack:
                 used[node.pack] += node.size_bytes

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from handaxe.storage.tree_snapshots.nodes import GIT, Node
+from handaxe.storage.tree_snapshots.nodes import GIT, LINK, Node
 from handaxe.storage.tree_snapshots.tree import TOO_MUCH, Tree, joined
 
 Weight = Callable[[Node], int]
@@ -17,7 +17,7 @@ def leave_out_excess(tree: Tree, *, max_files: int, max_bytes: int) -> None:
 
 def _size(node: Node) -> int:
     """What keeping it costs; what git has, it keeps."""
-    return node.size_bytes if node.is_file and not node.pack.startswith(GIT) else 0
+    return node.size_bytes if node.is_file and not node.pack.startswith((GIT, LINK)) else 0
 
 
 def _reduce(tree: Tree, weight: Weight, most: int) -> None:

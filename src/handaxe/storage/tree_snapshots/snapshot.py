@@ -5,15 +5,23 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
+from handaxe.storage.tree_snapshots.git_objects import GitObjects, blob_id
 from handaxe.storage.tree_snapshots.manifest import Manifest, ManifestFile, read_manifest
-from handaxe.storage.tree_snapshots.nodes import RACY_NS, Change, Node, is_within, node_of
+from handaxe.storage.tree_snapshots.nodes import (
+    GIT,
+    LINK,
+    RACY_NS,
+    Change,
+    Node,
+    is_within,
+    node_of,
+)
 from handaxe.storage.tree_snapshots.packs import Packs
 from handaxe.storage.tree_snapshots.project_store import ProjectStore
 from handaxe.storage.tree_snapshots.sizing import leave_out_excess
@@ -50,6 +58,7 @@ class TreeSnapshot:
             max_entries=2 * limits.max_files, make_room=self._make_room, apart=(str(home),)
         )
         self._packs = Packs(self._store.directory)
+        self._git = GitObjects(self._store.directory)
         self._manifest: ManifestFile | None = None
         self._unkept: dict[str, Node] = {}
         self._former_names: dict[tuple[int, int], set[str]] = {}
@@ -68,7 +77,7 @@ class TreeSnapshot:
         saved = read_manifest(path, baseline.length)
         snapshot = cls(home, "", next(iter(saved.roots), ""), limits)
         snapshot._store.directory = path.parent
-        snapshot._packs = Packs(path.parent)
+        snapshot._packs, snapshot._git = Packs(path.parent), GitObjects(path.parent)
         tree = snapshot._tree
         tree.adopt(saved.directories, saved.left_out)
         tree.roots = dict(saved.roots)
@@ -98,6 +107,7 @@ class TreeSnapshot:
         self._settle_foreign(self._tree.look())
         if is_first:
             self.foreign.clear()
+        self._take_from_git()
         self._stay_within_limits()
         for path, node in list(self._unkept.items()):
             self._keep_or_leave_out(path, node)
@@ -109,13 +119,22 @@ class TreeSnapshot:
         """What is not as it was when it was last looked at; contents compared."""
         return self._settled(self._tree.look())
 
-    def view(self, node: Node) -> AbstractContextManager[memoryview]:
+    @contextlib.contextmanager
+    def view(self, node: Node) -> Generator[memoryview]:
         """The kept bytes of a file.
 
         Raises:
-            NotInPack: they are gone or spoilt.
+            DiskFault: they are gone or spoilt.
         """
-        return self._packs.view(node)
+        if node.is_in_pack or not node.pack:
+            with self._packs.view(node) as content:
+                yield content
+        else:
+            yield memoryview(self._git.view(node))
+
+    def rest(self) -> None:
+        """Let go of what is needed only while contents are read."""
+        self._git.rest()
 
     def node_at(self, path: str) -> Node | None:
         """What is known to be at a path."""
@@ -140,6 +159,7 @@ class TreeSnapshot:
                 with contextlib.suppress(OSError):
                     self._save()
         self._tree.close()
+        self._git.rest()
         self._packs.close()
         self._store.close()
 
@@ -170,7 +190,7 @@ class TreeSnapshot:
                 self._former_names.setdefault((old.dev, old.ino), set()).add(path)
             if new is not None and new.needs_content:
                 self._keep_if_possible(path, new)
-            if not _is_same(old, new):
+            if not self._is_same(old, new):
                 found.append(Change(path, old, new))
         return found
 
@@ -178,7 +198,7 @@ class TreeSnapshot:
         """Keep what a command left; what cannot be kept is tried again before the next one."""
         fits = self._kept_bytes + node.size_bytes <= self._limits.max_bytes
         try:
-            if fits and self._packs.keep(path, node):
+            if fits and (self._git.keep(path, node) or self._packs.keep(path, node)):
                 self._kept_bytes += node.size_bytes
                 return
         except OSError:
@@ -209,6 +229,16 @@ class TreeSnapshot:
                 return
         self._tree.leave_out(path, "it was written to all the time")
 
+    def _take_from_git(self) -> None:
+        """Have git keep what it has: its own files, and files that are as its index knows them."""
+        for path, node in list(self._unkept.items()):
+            if self._git.keep(path, node):
+                del self._unkept[path]
+        self._git.adopt(self._tree, self._unkept)
+        for path, node in list(self._unkept.items()):
+            if node.pack:
+                del self._unkept[path]
+
     def _stay_within_limits(self) -> None:
         limits = self._limits
         wanted = self._kept_bytes + sum(node.size_bytes for node in self._unkept.values())
@@ -219,10 +249,30 @@ class TreeSnapshot:
     def _make_room(self, tree: Tree) -> None:
         leave_out_excess(tree, max_files=self._limits.max_files, max_bytes=sys.maxsize)
 
+    def _is_same(self, old: Node | None, new: Node | None) -> bool:
+        """Whether nothing changed but times."""
+        if old is None or new is None:
+            return old is new
+        if old.mode != new.mode or old.target != new.target:
+            return False
+        if not old.is_file:
+            return True
+        is_same_file = (old.dev, old.ino) == (new.dev, new.ino)
+        if not is_same_file and max(old.links, new.links) > 1:
+            return False
+        if old.pack.startswith(LINK):
+            # Git gives an object a new time when it would have written it again.
+            return is_same_file and old.size_bytes == new.size_bytes
+        if old.pack.startswith(GIT) and new.is_in_pack:
+            with self.view(new) as content:
+                return old.digest == blob_id(content)
+        return bool(old.digest) and old.digest == new.digest
+
     def _write_down(self) -> Baseline:
         assert self._manifest is not None
         tree = self._tree
         if tree.touched:
+            self._git.sync()
             self._packs.sync()
             self._manifest.write(self._as_manifest(), sorted(tree.touched))
             tree.touched.clear()
@@ -245,15 +295,3 @@ class TreeSnapshot:
     def _as_manifest(self) -> Manifest:
         tree = self._tree
         return Manifest(tree.roots, tree.directories, tree.left_out)
-
-
-def _is_same(old: Node | None, new: Node | None) -> bool:
-    """Whether nothing changed but times."""
-    if old is None or new is None:
-        return old is new
-    if old.mode != new.mode or old.target != new.target:
-        return False
-    if not old.is_file:
-        return True
-    is_same_file = max(old.links, new.links) == 1 or (old.dev, old.ino) == (new.dev, new.ino)
-    return is_same_file and bool(old.digest) and old.digest == new.digest

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from handaxe.storage.tree_snapshots.nodes import Change, Node, node_of
+from handaxe.storage.tree_snapshots.nodes import LINK, Change, Node, node_of
 from handaxe.storage.tree_snapshots.watches import CannotWatch, Watches, can_be_watched
 
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -148,7 +148,8 @@ class Tree:
 
     def note_links(self, directory: str, name: str, node: Node | None) -> None:
         """Remember which files have other names, through which they change unseen."""
-        if node is not None and node.links > 1 and node.is_file:
+        has_names = node is not None and node.links > 1 and node.is_file
+        if has_names and not node.pack.startswith(LINK):
             self._linked.add((directory, name))
         elif self._linked:
             self._linked.discard((directory, name))
@@ -157,7 +158,7 @@ class Tree:
         """Find the other names of files that got one; of those nothing was told."""
         for directory, listing in self.directories.items() if inodes else ():
             for name, node in listing.items():
-                if (node.dev, node.ino) in inodes:
+                if (node.dev, node.ino) in inodes and not node.pack.startswith(LINK):
                     self._linked.add((directory, name))
 
     def is_entered(self, path: str, info: os.stat_result) -> bool:

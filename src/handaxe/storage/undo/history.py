@@ -119,7 +119,7 @@ class JournalHistory(ChangeHistory):
             return opened.enter_context(self._store.view(state))
         kept = self._small_content(entry, state)
         if kept is None:
-            raise NotKept("its content could not be read when it was replaced")
+            raise NotKept(f"the content of {state.path} could not be read when it was replaced")
         return kept
 
     def _small_content(self, entry: Entry, state: State) -> bytes | None:

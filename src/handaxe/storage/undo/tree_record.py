@@ -154,6 +154,8 @@ class TreeRecord:
         except BaseException:
             bundle.discard()
             raise
+        finally:
+            self._snapshot.rest()
         self._journal.append(Moved(call_id, time.time(), tuple(found), tuple(left)), durable=False)
         call.changes.clear()
 

@@ -1,5 +1,6 @@
 """Changes of a tree as states of the undo journal, with the contents that undoing them needs."""
 
+import hashlib
 import os
 import stat
 from collections.abc import Sequence
@@ -39,20 +40,26 @@ class TreeStates:
             return state
         try:
             with self._snapshot.view(node) as content:
-                return self._bundle.put(state, content)
+                return self._bundle.put(_hashed(state, node, content), content)
         except DiskFault:
             # It was never kept, or what was kept is gone: undo says so when it is wanted.
             return state
 
     def _left(self, path: str, node: Node | None, found: State, names: "_Names") -> State:
         state = _state(path, node, names)
-        if node is None or not node.is_file or not node.pack or state.digest == found.digest:
+        if node is None or not node.is_file or not node.pack:
+            return state
+        if state.digest and state.digest == found.digest:
             return state
         old = b"" if found.kind != "file" else found.content
-        if old is None or not self._bundle.has_room(node.size_bytes):
+        is_shown = old is not None and self._bundle.has_room(node.size_bytes)
+        if not is_shown and node.is_in_pack:
             return state
         try:
             with self._snapshot.view(node) as content:
+                state = _hashed(state, node, content)
+                if old is None or not is_shown:
+                    return state
                 return msgspec.structs.replace(state, splice=splice_of(old, bytes(content)))
         except DiskFault:
             return state
@@ -64,6 +71,13 @@ class TreeStates:
         for path, node in linked:
             names[node.dev, node.ino].add(path)
         return names
+
+
+def _hashed(state: State, node: Node, content: memoryview) -> State:
+    """The state with the digest of its content, where git had named it otherwise."""
+    if node.is_in_pack:
+        return state
+    return msgspec.structs.replace(state, digest=hashlib.sha256(content).hexdigest())
 
 
 _Names = dict[tuple[int, int], set[str]]
@@ -79,7 +93,7 @@ def _state(path: str, node: Node | None, names: _Names) -> State:
         text,
         kind,
         raw,
-        digest=node.digest.hex() if kind == "file" else "",
+        digest=node.digest.hex() if node.is_in_pack else "",
         size_bytes=node.size_bytes if kind == "file" else 0,
         mode=stat.S_IMODE(node.mode) if kind != "link" else 0,
         uid=node.uid,
