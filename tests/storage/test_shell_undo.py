@@ -202,3 +202,34 @@ async def test_a_root_that_is_removed_comes_back(tree, tmp_path):
         undone = await session.undo()
         assert undone.ok, undone.text
         assert whole_tree(tree) == before
+
+
+async def test_thousands_of_files_come_back_and_go_again(tree, tmp_path):
+    for number in range(300):
+        place = tree / f"many/{number % 30}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{number}.txt").write_text(f"{number}\n" * 100)
+        (place / f"{number}.txt").chmod(0o640 if number % 2 else 0o600)
+    (tree / "many/0").chmod(0o500)
+    before = whole_tree(tree)
+    async with open_session(tree, tmp_path / "home") as session:
+        await run(session, tree, "chmod u+w many/0; rm -rf many; cp -r deep new; touch new/{1..99}")
+        after = whole_tree(tree)
+        for expected, redo in ((before, False), (after, True), (before, False)):
+            result = await session.undo(redo=redo)
+            assert result.ok, result.text
+            assert whole_tree(tree) == expected
+
+
+async def test_many_files_are_not_put_where_something_else_is_by_now(tree, tmp_path):
+    (tree / "many").mkdir()
+    for number in range(100):
+        (tree / f"many/{number}").write_text(f"{number}\n")
+    async with open_session(tree, tmp_path / "home") as session:
+        await run(session, tree, "rm -rf many")
+        (tree / "many").write_text("a file now\n")
+        undone = await session.undo()
+        assert undone.code == "undo.conflict"
+        assert (tree / "many").read_text() == "a file now\n"
+        assert (await session.undo(force=True)).ok
+        assert (tree / "many/42").read_text() == "42\n"

@@ -14,7 +14,6 @@ from tests.storage.commanding import open_session, run, whole_tree
 
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 PATHS = st.sampled_from(["a", "b", "d/a", "d/b", "d/e/a", "d", "d/e", "n\nl", "f/g/h"])
-ODD = st.sampled_from(["a", "d/a", "d/e/a"])
 WORDS = st.sampled_from(["", "one", "two", "L" * 70_000])
 MODES = st.sampled_from(["600", "644", "755", "444", "700"])
 
@@ -44,7 +43,6 @@ def operations(draw: st.DrawFn) -> str:
                 f"chmod -R {draw(MODES)} {one}",
                 f"sed -i s/o/0/g {one}",
                 f"touch {one}",
-                f"mkfifo {one}",
                 "touch $'caf\\xe9'",
                 "rm -f $'caf\\xe9'",
             ]

@@ -1,6 +1,7 @@
 """The changes of one session as a port: listed, planned back, put back."""
 
 import contextlib
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from handaxe.contract.ports.undo import (
 )
 from handaxe.contract.undo_faults import PrunedCall, UndoConflict, UndoFailed, UnknownCall
 from handaxe.disk import atomic
+from handaxe.storage.undo.bulk_restore import BulkRestorer
 from handaxe.storage.undo.bundles import BUNDLE, INLINE_BYTES
 from handaxe.storage.undo.contents import ContentStore, NotKept
 from handaxe.storage.undo.differences import kind_of_change, shown_difference
@@ -174,7 +176,8 @@ class JournalHistory(ChangeHistory):
 
     def _apply(self, pending: Sequence["_Pending"]) -> tuple[list[Restored], list[str]]:
         """Make every step; what was done, and what has to be told besides."""
-        restorer = Restorer(journal=self._in_place, own_links=self._store.own_links)
+        kind = BulkRestorer if len(pending) > _MANY else Restorer
+        restorer = kind(journal=self._in_place, own_links=self._store.own_links)
         restored: list[Restored] = []
         notes: list[str] = []
         for item in pending:
@@ -198,9 +201,17 @@ class JournalHistory(ChangeHistory):
                     done = [one.path for one in restored if one.action != "already as before"]
                     raise UndoFailed(step.target.path, str(fault), done) from fault
                 restored.append(item.restored(version))
+            self._complete(restorer, restored)
         finally:
             restorer.finish()
         return restored, notes
+
+    def _complete(self, restorer: Restorer, restored: Sequence[Restored]) -> None:
+        try:
+            restorer.complete()
+        except (atomic.DiskFault, OSError) as fault:
+            done = [one.path for one in restored if os.path.lexists(one.path)]
+            raise UndoFailed("The rest of it", str(fault), done) from fault
 
     def _as_call(self, entry: Entry, *, gone: Collection[str], diffs: bool = False) -> ChangedCall:
         changes: list[PathChange] = []

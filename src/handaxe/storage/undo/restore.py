@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from handaxe.disk import atomic, attributes
-from handaxe.disk.directories import locked_directory
+from handaxe.disk.directories import Directory, locked_directory
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import explained
 from handaxe.disk.places import open_regular_at
@@ -71,12 +71,19 @@ class Restorer:
                 _put_special(place, target, now)
         return None
 
+    def complete(self) -> None:
+        """Nothing is left to do: every path was made what it should be when it was put."""
+
+    def sync(self, directory: Directory) -> None:
+        """Make the names in a directory durable."""
+        directory.sync()
+
     def finish(self) -> None:
         """Give every directory its permission bits, from the inside out."""
         for place in sorted(self._modes, key=len, reverse=True):
             with contextlib.suppress(OSError, atomic.DiskFault), locked_directory(place) as held:
                 os.fchmod(held.fd, self._modes[place])
-                held.sync()
+                self.sync(held)
         self._modes.clear()
         self._made.clear()
 
