@@ -105,9 +105,9 @@ def _compare_files(shown: str, path: str, layered: str, into: LayerChanges) -> N
 
 
 def _same_large(path: str, layered: str) -> bool:
-    if os.path.getsize(path) != os.path.getsize(layered):
-        return False
     try:
+        if Path(path).stat().st_size != Path(layered).stat().st_size:
+            return False
         with Path(path).open("rb") as one, Path(layered).open("rb") as other:
             while piece := one.read(MAX_DIFFED_BYTES):
                 if piece != other.read(MAX_DIFFED_BYTES):
@@ -140,7 +140,7 @@ def _add_diff(shown: str, before: bytes | None, after: bytes | None, into: Layer
 def _content(path: str) -> bytes | None:
     """The bytes of a file that is small enough to be shown."""
     try:
-        if os.path.getsize(path) > MAX_DIFFED_BYTES:
+        if Path(path).stat().st_size > MAX_DIFFED_BYTES:
             return None
         return Path(path).read_bytes()
     except OSError:

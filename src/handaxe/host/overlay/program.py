@@ -17,9 +17,9 @@ def find_overlay_program(roots: Sequence[str]) -> str | None:
     """A bubblewrap with overlays: the one that came with us, or the system's; never a root's."""
     for place in (*_bundled(), *SYSTEM_PLACES):
         real = os.path.realpath(place)
-        if os.access(real, os.X_OK) and not any(is_inside(real, root) for root in roots):
-            if _has_overlays(real):
-                return real
+        is_foreign = any(is_inside(real, root) for root in roots)
+        if os.access(real, os.X_OK) and not is_foreign and _has_overlays(real):
+            return real
     return None
 
 

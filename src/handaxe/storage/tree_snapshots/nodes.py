@@ -53,6 +53,11 @@ class Node(msgspec.Struct, array_like=True, gc=False):
         return not self.pack and stat.S_ISREG(self.mode)
 
     @property
+    def has_other_names(self) -> bool:
+        """Whether the file can be reached and changed by another name than ours or this one."""
+        return self.links > 1 and self.is_file and not self.pack.startswith(LINK)
+
+    @property
     def is_in_pack(self) -> bool:
         """Whether a pack of ours has the bytes, and the digest is theirs."""
         return bool(self.pack) and not self.pack.startswith((GIT, LINK))

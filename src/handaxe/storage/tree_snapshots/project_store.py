@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 from handaxe.disk import locks
@@ -83,7 +84,7 @@ class ProjectStore:
             self._lock_fd = -1
 
     @contextlib.contextmanager
-    def _alone(self):  # noqa: ANN202 - a generator of one bool
+    def _alone(self) -> Generator[bool]:
         """Whether no other session is here, and no crashed one waits to be completed."""
         try:
             locks.hold(self._lock_fd, wait_s=0)
@@ -113,3 +114,65 @@ class ProjectStore:
                 node.pack = ""
         for name in wasted:
             (self.directory / name).unlink(missing_ok=True)
+
+
+def snapshot_bytes(home: Path) -> int:
+    """How much the trees of all projects take; what has another name takes nothing."""
+    return sum(_own_bytes(directory) for directory in _stores(home))
+
+
+def prune_snapshots(home: Path, *, oldest: float, excess_bytes: int, dry_run: bool = False) -> int:
+    """Throw away trees that were not used since `oldest`, and then the oldest; the bytes freed.
+
+    A tree that is gone is kept anew with the next command; one in use is left alone.
+    """
+    freed = 0
+    for directory in sorted(_stores(home), key=_used_at):
+        is_old = _used_at(directory) < oldest
+        if not is_old and (freed >= excess_bytes or any(directory.glob(f"*{MANIFEST_ENDING}"))):
+            continue
+        size_bytes = _own_bytes(directory)
+        if dry_run or _remove(directory):
+            freed += size_bytes
+    return freed
+
+
+def _stores(home: Path) -> list[Path]:
+    try:
+        return [place for place in snapshots_directory(home).iterdir() if place.is_dir()]
+    except OSError:
+        return []
+
+
+def _used_at(directory: Path) -> float:
+    try:
+        return directory.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _own_bytes(directory: Path) -> int:
+    total = 0
+    for place, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):
+                info = os.lstat(f"{place}/{name}")
+                total += info.st_size if info.st_nlink <= 1 else 0
+    return total
+
+
+def _remove(directory: Path) -> bool:
+    from shutil import rmtree
+
+    try:
+        fd = os.open(directory / LOCK_NAME, _LOCK, 0o600)
+    except OSError:
+        return False
+    try:
+        locks.hold(fd, wait_s=0)
+        rmtree(directory, ignore_errors=True)
+    except locks.Locked:
+        return False
+    finally:
+        close(fd)
+    return True

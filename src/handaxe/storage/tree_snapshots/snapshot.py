@@ -190,7 +190,7 @@ class TreeSnapshot:
                 self._former_names.setdefault((old.dev, old.ino), set()).add(path)
             if new is not None and new.needs_content:
                 self._keep_if_possible(path, new)
-            if not self._is_same(old, new):
+            if not self.is_same(old, new):
                 found.append(Change(path, old, new))
         return found
 
@@ -249,7 +249,7 @@ class TreeSnapshot:
     def _make_room(self, tree: Tree) -> None:
         leave_out_excess(tree, max_files=self._limits.max_files, max_bytes=sys.maxsize)
 
-    def _is_same(self, old: Node | None, new: Node | None) -> bool:
+    def is_same(self, old: Node | None, new: Node | None) -> bool:
         """Whether nothing changed but times."""
         if old is None or new is None:
             return old is new
@@ -258,11 +258,13 @@ class TreeSnapshot:
         if not old.is_file:
             return True
         is_same_file = (old.dev, old.ino) == (new.dev, new.ino)
-        if not is_same_file and max(old.links, new.links) > 1:
-            return False
         if old.pack.startswith(LINK):
             # Git gives an object a new time when it would have written it again.
             return is_same_file and old.size_bytes == new.size_bytes
+        has_same_names = is_same_file or max(old.links, new.links) == 1
+        return has_same_names and self._has_same_bytes(old, new)
+
+    def _has_same_bytes(self, old: Node, new: Node) -> bool:
         if old.pack.startswith(GIT) and new.is_in_pack:
             with self.view(new) as content:
                 return old.digest == blob_id(content)

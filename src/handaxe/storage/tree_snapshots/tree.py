@@ -148,8 +148,7 @@ class Tree:
 
     def note_links(self, directory: str, name: str, node: Node | None) -> None:
         """Remember which files have other names, through which they change unseen."""
-        has_names = node is not None and node.links > 1 and node.is_file
-        if has_names and not node.pack.startswith(LINK):
+        if node is not None and node.has_other_names:
             self._linked.add((directory, name))
         elif self._linked:
             self._linked.discard((directory, name))

@@ -7,7 +7,7 @@ they get their own names. So a crash leaves each of them whole or not there.
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import msgspec
 
@@ -92,7 +92,7 @@ class BulkRestorer(Restorer):
         self._modes[target.place] = target.mode
 
     @contextlib.contextmanager
-    def _in(self, parent: str) -> Iterator[Directory]:
+    def _in(self, parent: str) -> Generator[Directory]:
         with locked_directory(parent, make=True) as directory:
             yield directory
 

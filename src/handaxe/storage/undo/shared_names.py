@@ -14,7 +14,8 @@ def without_listed_parents(state: State, known: Collection[str]) -> State:
     """The state, not counting missing directories above it that have a state of their own."""
     if not state.missing_parents:
         return state
-    missing, parent = 0, os.path.split(state.place)[0]
+    missing = 0
+    parent: str = os.path.split(state.place)[0]
     while missing < state.missing_parents and parent not in known:
         missing += 1
         parent = os.path.split(parent)[0]

@@ -143,6 +143,9 @@ class TreeRecord:
         for path, old in reversed(since):
             if path not in self._claimed and is_within(path, call.scopes):
                 call.changes[path] = (old, self._snapshot.node_at(path))
+        for path, (old, new) in list(call.changes.items()):
+            if self._snapshot.is_same(old, new):
+                del call.changes[path]
         self._claimed.clear()
 
     def _write(self, call_id: str, call: _Call) -> None:

@@ -88,7 +88,7 @@ def _state(path: str, node: Node | None, names: _Names) -> State:
     if node is None:
         return State(text, "absent", raw)
     kind = _kind(node)
-    shared = names.get((node.dev, node.ino), set()) if kind == "file" else set()
+    shared = names.get((node.dev, node.ino), ()) if kind == "file" else ()
     return State(
         text,
         kind,
