@@ -101,15 +101,13 @@ class Restorer:
         return False
 
     def _is_it(self, other: str, target: State) -> bool:
-        try:
-            info = os.lstat(other)
-        except OSError:
-            return False
+        """Whether a path is the file, or what an undo in between had to make anew in its place."""
         if self._made.get((target.dev, target.ino)) == other:
-            return True
-        return (info.st_dev, info.st_ino) == (target.dev, target.ino) and _has_content(
-            other, target
-        )
+            return os.path.lexists(other)
+        try:
+            return _has_content(other, target)
+        except (OSError, atomic.DiskFault):
+            return False
 
     def _put_file(
         self, target: State, now: State, content: bytes | memoryview, mode: int | None
