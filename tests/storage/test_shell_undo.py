@@ -148,6 +148,7 @@ async def test_directories_too_big_to_remember_are_named_and_the_rest_is_undone(
         result = await session.call("sh", command="rm -rf huge deep", cwd=str(tree))
         [note] = result.notes
         assert f"{tree}/huge/inner/blob (too much to remember)" in note
+        assert session.history()[0].left_out == (f"{tree}/huge/inner/blob",)
         undone = await session.undo()
         assert undone.ok, undone.text
         assert any("huge/inner/blob" in note for note in undone.notes)
@@ -233,3 +234,24 @@ async def test_many_files_are_not_put_where_something_else_is_by_now(tree, tmp_p
         assert (tree / "many").read_text() == "a file now\n"
         assert (await session.undo(force=True)).ok
         assert (tree / "many/42").read_text() == "42\n"
+
+
+async def test_more_changes_than_the_system_can_tell_are_found_all_the_same(tree, tmp_path):
+    before = whole_tree(tree)
+    async with open_session(tree, tmp_path / "home") as session:
+        await run(session, tree, "true")
+        await run(session, tree, "mkdir n; cd n; touch {1..9000}; rm {1..8000}; rm ../a.txt")
+        assert len(whole_tree(tree)) > 1000
+        assert (await session.undo()).ok
+        assert whole_tree(tree) == before
+
+
+async def test_a_directory_that_somebody_uses_by_now_is_left_and_said(tree, tmp_path):
+    async with open_session(tree, tmp_path / "home") as session:
+        await run(session, tree, "mkdir made; echo 1 > made/by-command; rm a.txt")
+        (tree / "made/mine").write_text("mine\n")
+        undone = await session.undo()
+        assert undone.ok, undone.text
+        assert undone.notes == (f"{tree}/made was left as it is: something else is in it by now.",)
+        assert sorted(os.listdir(tree / "made")) == ["mine"]
+        assert (tree / "a.txt").read_text() == "one\n"

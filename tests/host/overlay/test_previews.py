@@ -17,6 +17,12 @@ from handaxe.host.overlay.previews import OverlayPreviews
 from handaxe.host.overlay.program import find_overlay_program
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_directory(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+
 @pytest.fixture
 def tree(project: Path) -> Path:
     (project / "a.txt").write_text("one\ntwo\n")
@@ -36,8 +42,7 @@ async def tried(root: Path, command: str, timeout_s: float = 20):
         return await previews.preview(asked, timeout_s)
     finally:
         assert whole_tree(root) == before
-        left = [n for n in os.listdir(tempfile.gettempdir()) if n.startswith("handaxe-preview-")]
-        assert left == []
+        assert os.listdir(tempfile.gettempdir()) == []
 
 
 def lines(preview) -> list[str]:

@@ -17,7 +17,7 @@ from handaxe.disk.durability import close, sync_file_systems
 from handaxe.disk.faults import explained
 from handaxe.disk.renames import rename_new
 from handaxe.storage.undo.records import State
-from handaxe.storage.undo.restore import Restorer
+from handaxe.storage.undo.restore import Restorer, remove_directory
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -133,8 +133,7 @@ def _remove(place: str, now: State, directory: Directory) -> None:
     """Remove what was looked at a moment ago, if it still is that."""
     name = os.path.split(place)[1]
     if now.kind == "directory":
-        with contextlib.suppress(FileNotFoundError):
-            os.rmdir(name, dir_fd=directory.fd)
+        remove_directory(name, directory)
         return
     info = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
     is_it = now.kind != "file" or (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns) == (

@@ -28,7 +28,7 @@ from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.plan import Step, steps_back
 from handaxe.storage.undo.pruned import pruned_calls
 from handaxe.storage.undo.records import State, Undid
-from handaxe.storage.undo.restore import CannotMake, Restorer
+from handaxe.storage.undo.restore import CannotMake, InUse, Restorer
 from handaxe.storage.undo.states import look, spliced
 from handaxe.storage.undo.threads import in_thread
 from handaxe.storage.undo.trees import is_shared_otherwise
@@ -194,8 +194,8 @@ class JournalHistory(ChangeHistory):
                     continue
                 try:
                     version = restorer.put(step.target, item.now, item.content, step.mode)
-                except CannotMake as fault:
-                    notes.append(f"{step.target.path} was not put back: {fault}.")
+                except (CannotMake, InUse) as fault:
+                    notes.append(f"{step.target.path} was left as it is: {fault}.")
                     continue
                 except (atomic.DiskFault, OSError) as fault:
                     done = [one.path for one in restored if one.action != "already as before"]
@@ -227,6 +227,7 @@ class JournalHistory(ChangeHistory):
             undone=entry.call_id in gone,
             undoes=entry.undoes,
             cut_off=entry.found_late,
+            left_out=entry.left_out,
         )
 
     def _shown(self, entry: Entry, place: str, found: State, left: State) -> str:

@@ -5,6 +5,7 @@ somebody makes right now is never overwritten unseen.
 """
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -23,6 +24,10 @@ _OWNER = 0o700
 
 class CannotMake(atomic.DiskFault):
     """A socket or a device: no content, and nothing that could be made again."""
+
+
+class InUse(atomic.DiskFault):
+    """A directory that would be removed holds something that is not ours to remove."""
 
 
 class Restorer:
@@ -173,9 +178,20 @@ def _remove(place: str, now: State) -> None:
         elif now.kind == "special":
             os.unlink(name, dir_fd=directory.fd)
         else:
-            with contextlib.suppress(FileNotFoundError):
-                os.rmdir(name, dir_fd=directory.fd)
+            remove_directory(name, directory)
         directory.sync()
+
+
+def remove_directory(name: str, directory: Directory) -> None:
+    """Remove an empty directory; one that is gone already is fine."""
+    try:
+        os.rmdir(name, dir_fd=directory.fd)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise InUse("something else is in it by now") from error
+        raise
 
 
 def _remove_empty_parents(place: str, count: int) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -14,11 +15,8 @@ def without_listed_parents(state: State, known: Collection[str]) -> State:
     """The state, not counting missing directories above it that have a state of their own."""
     if not state.missing_parents:
         return state
-    missing = 0
-    parent: str = os.path.split(state.place)[0]
-    while missing < state.missing_parents and parent not in known:
-        missing += 1
-        parent = os.path.split(parent)[0]
+    above = [str(parent) for parent in Path(state.place).parents][: state.missing_parents]
+    missing = next((at for at, parent in enumerate(above) if parent in known), len(above))
     return msgspec.structs.replace(state, missing_parents=missing)
 
 

@@ -1,6 +1,7 @@
 """Commands that could change anything: what they find is kept, what they did is found out."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,6 +46,7 @@ class TreeRecord:
         self._snapshot = TreeSnapshot(home, session_id, roots()[0], limits)
         self._calls: dict[str, _Call] = {}
         self._claimed: set[str] = set()
+        self._mutex = threading.Lock()
 
     @property
     def roots(self) -> Sequence[str]:
@@ -60,6 +62,15 @@ class TreeRecord:
         Raises:
             OSError, DiskFault: that is not possible.
         """
+        with self._mutex:
+            self._begin(call_id, tool, scopes)
+
+    def after(self, call_id: str) -> tuple[str, ...]:
+        """Record what the call changed, or has changed since it was last asked; what to tell."""
+        with self._mutex:
+            return self._end(call_id, self._calls[call_id])
+
+    def _begin(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
         self._journal.enter()
         try:
             self._look()
@@ -83,9 +94,7 @@ class TreeRecord:
             raise
         self._calls[call_id] = _Call(tuple(scopes))
 
-    def after(self, call_id: str) -> tuple[str, ...]:
-        """Record what the call changed, or has changed since it was last asked; what to tell."""
-        call = self._calls[call_id]
+    def _end(self, call_id: str, call: _Call) -> tuple[str, ...]:
         was_running = call.is_running
         if not was_running:
             self._journal.enter()
