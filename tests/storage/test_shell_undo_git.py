@@ -1,5 +1,7 @@
 """Commands of git and a working tree with everything in it: undo restores every byte."""
 
+import asyncio
+import os
 import subprocess
 from pathlib import Path
 
@@ -99,3 +101,51 @@ def _git(root: Path, *arguments: str) -> str:
         text=True,
     )
     return done.stdout
+
+
+async def test_files_that_git_has_are_not_kept_twice(project, tmp_path):
+    for number in range(200):
+        (project / f"{number}.txt").write_text(f"{number}\n" * 500)
+    for command in ("init -q", "add -A", "-c user.name=n -c user.email=n@e commit -qm all"):
+        _git(project, *command.split())
+    size_bytes = sum(file.stat().st_size for file in project.glob("*.txt"))
+    settled = 1_700_000_000
+    for file in project.glob("*.txt"):
+        os.utime(file, (settled, settled))
+    # The index knows the new times, and is younger than they are; changes of inodes stay young
+    # for two seconds, in which nothing is proved by them.
+    _git(project, "update-index", "--refresh")
+    await asyncio.sleep(2.1)
+    before = whole_tree(project)
+    async with open_session(project, tmp_path / "home") as session:
+        await run(session, project, "rm -rf .git; rm -f 1*.txt; echo more >> 2.txt; touch 3.txt")
+        [store] = (tmp_path / "home/snapshots").iterdir()
+        kept = sum(pack.stat().st_size for pack in store.glob("*.pack"))
+        assert kept < size_bytes / 5
+        changed = {Path(change.file_path).name for change in session.history()[0].changes}
+        assert "2.txt" in changed
+        assert "3.txt" not in changed
+        undone = await session.undo()
+        assert undone.ok, undone.text
+        assert whole_tree(project) == before
+
+
+@pytest.mark.parametrize("attribute", ["ident", "filter=swap", "working-tree-encoding=UTF-16"])
+async def test_files_that_git_stores_otherwise_are_kept_as_they_are(project, tmp_path, attribute):
+    for number in range(100):
+        (project / f"{number}.txt").write_text(f"$Id$ {number:04}\n")
+    _git(project, "init", "-q")
+    _git(project, "config", "filter.swap.clean", "tr a-z A-Z")
+    _git(project, "config", "filter.swap.smudge", "tr A-Z a-z")
+    (project / ".gitattributes").write_text(f"*.txt {attribute}\n")
+    if attribute.endswith("UTF-16"):
+        for file in project.glob("*.txt"):
+            file.write_text(file.read_text(), encoding="utf-16")
+    _git(project, "add", "-A")
+    await asyncio.sleep(2.1)
+    _git(project, "update-index", "--refresh")
+    before = whole_tree(project)
+    async with open_session(project, tmp_path / "home") as session:
+        await run(session, project, "rm -f *.txt")
+        assert (await session.undo()).ok
+        assert whole_tree(project) == before

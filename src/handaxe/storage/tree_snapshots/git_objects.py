@@ -29,7 +29,8 @@ _ENTRY = re.compile(
 )
 # With none of these attributes the bytes in the working tree are those of the object.
 _UNCHANGED = ":(top,attr:!filter !ident !working-tree-encoding)"
-_WORTH_ASKING = 50
+# Reading the index costs about a sixteenth of what keeping as many files does.
+_LEAST_ASKED, _ASKED_PART = 50, 16
 _GIT_S = 60.0
 
 
@@ -67,7 +68,7 @@ class GitObjects:
     def adopt(self, tree: Tree, unkept: Mapping[str, Node]) -> None:
         """Mark files whose bytes are an object that is kept."""
         git = _git_program(tuple(tree.roots))
-        if git is None or len(unkept) < _WORTH_ASKING:
+        if git is None or len(unkept) < max(_LEAST_ASKED, tree.count // _ASKED_PART):
             return
         for directory, listing in tree.directories.items():
             if directory.endswith("/.git") and "index" in listing:
