@@ -218,9 +218,9 @@ class _Named(Checkpoints):
         """The call is about to change something."""
         await self._record.before(f"{self._agent_id}.{call_id}", tool, effects)
 
-    async def after(self, call_id: str) -> None:
-        """The call is over."""
-        await self._record.after(f"{self._agent_id}.{call_id}")
+    async def after(self, call_id: str) -> tuple[str, ...]:
+        """The call is over; what there is to say about it."""
+        return await self._record.after(f"{self._agent_id}.{call_id}")
 
 
 def _own_companions(session: Session, around: Surroundings) -> list[Companion]:

@@ -3,6 +3,7 @@
 A session that changes nothing never loads it: everything here waits for the first use.
 """
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from handaxe.storage.undo.history import JournalHistory
     from handaxe.storage.undo.journal import UndoJournal
     from handaxe.storage.undo.states import KnownFile
+    from handaxe.storage.undo.tree_record import TreeRecord
 
 REPLACING = frozenset({"Edit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
 """The tools that change files through `Files.replace` or its like, and in no other way."""
@@ -32,8 +34,19 @@ REPLACING = frozenset({"Edit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys(
 class ChangeRecord(Checkpoints, ChangeHistory):
     """What makes the changes of one session reversible, and reverses them."""
 
-    def __init__(self, home: Path, session_id: str, root: str, ledger: ReadLedger) -> None:
+    def __init__(
+        self,
+        home: Path,
+        session_id: str,
+        root: str,
+        ledger: ReadLedger,
+        *,
+        roots: Callable[[], Sequence[str]] | None = None,
+        options: Callable[[], UndoOptions] = UndoOptions,
+    ) -> None:
         self._home = home
+        self._roots = roots or (lambda: (root,))
+        self._options = options
         self._session_id = session_id
         self._root = root
         self._ledger = ledger
@@ -45,9 +58,9 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         self._is_used = True
         await self._checkpoints.before(call_id, tool, effects)
 
-    async def after(self, call_id: str) -> None:
-        """The call ended, well or badly: record what it left."""
-        await self._checkpoints.after(call_id)
+    async def after(self, call_id: str) -> tuple[str, ...]:
+        """The call ended, well or badly: record what it left; what there is to tell of it."""
+        return await self._checkpoints.after(call_id)
 
     def touched(self, wanted: Wanted) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
@@ -78,14 +91,14 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
     async def close(self, options: UndoOptions | None = None) -> None:
         """Let go of the journal; once a day take the time to prune."""
-        if "_journal" in self.__dict__:
-            self._journal.close()
         if not self._is_used:
+            if "_journal" in self.__dict__:
+                self._journal.close()
             return
         from handaxe.storage.undo.pruning import prune_if_due
         from handaxe.storage.undo.threads import in_thread
 
-        self._checkpoints.close()
+        await in_thread(self._checkpoints.close)
         if options is not None:
             await in_thread(
                 lambda: prune_if_due(
@@ -118,7 +131,24 @@ class ChangeRecord(Checkpoints, ChangeHistory):
     def _checkpoints(self) -> "DiskCheckpoints":
         from handaxe.storage.checkpoints import DiskCheckpoints
 
-        return DiskCheckpoints(self._journal, self._store, known=self._known, replacing=REPLACING)
+        return DiskCheckpoints(
+            self._journal,
+            self._store,
+            known=self._known,
+            replacing=REPLACING,
+            roots=self._roots,
+            tree=self._tree if self._options().shell_max_files else None,
+        )
+
+    def _tree(self) -> "TreeRecord":
+        from handaxe.storage.tree_snapshots.snapshot import Limits
+        from handaxe.storage.undo.tree_record import TreeRecord
+
+        options = self._options()
+        limits = Limits(options.shell_max_files, options.shell_max_bytes)
+        return TreeRecord(
+            self._home, self._session_id, self._roots, limits, self._journal, self._store
+        )
 
     def _in_place(self, intent: "Intent") -> AbstractContextManager[object]:
         from handaxe.storage.undo.in_place import SharedContentGuard

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import msgspec
+
+from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
-from handaxe.contract.faults import UnknownTool
+from handaxe.contract.faults import Cancelled, UnknownTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
@@ -33,3 +36,10 @@ def shown(catalog: Catalog, result: ToolResult, call_input: dict[str, Any]) -> D
         return tool.show(read_input(tool.args_type, call_input)[0], result)
     except (InputProblems, UnknownTool):
         return None
+
+
+def closed_answer(call: ToolCall) -> ToolResult:
+    """The result of a call that came after the session's end."""
+    refused = ToolResult.from_fault(Cancelled(started=False))
+    text = "The session is closed. Open a new one."
+    return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)

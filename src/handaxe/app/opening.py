@@ -4,6 +4,7 @@ from handaxe.app.background_work import BackgroundWork
 from handaxe.app.companions import Companions, Surroundings
 from handaxe.app.mcp_companion import McpArguments, McpCompanion
 from handaxe.app.memory import Memory
+from handaxe.app.previewing import Previewing
 from handaxe.storage.sessions import History
 
 
@@ -21,4 +22,4 @@ class SessionCompanions(Companions):
         self.memory = Memory(around, history)
         self.background = BackgroundWork(around)
         self.mcp = McpCompanion(around, mcp_servers, is_strict=is_strict)
-        super().__init__(self.memory, self.background, self.mcp)
+        super().__init__(self.memory, self.background, Previewing(around), self.mcp)

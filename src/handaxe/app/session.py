@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
@@ -18,7 +16,7 @@ from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.doubts import setting_doubts
 from handaxe.app.hooking import HookArguments, SessionHooks
-from handaxe.app.listing import schema_of, shown
+from handaxe.app.listing import closed_answer, schema_of, shown
 from handaxe.app.live_settings import LiveSettings, checked_mode
 from handaxe.app.loading import deferral_of
 from handaxe.app.mcp_companion import McpArguments
@@ -34,7 +32,6 @@ from handaxe.contract.events import (
     SessionClosed,
     SessionStarted,
 )
-from handaxe.contract.faults import Cancelled
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.questions import OnQuestion
@@ -131,7 +128,10 @@ class Session:
         self.permissions.announce = lambda mode: emit(ModeChanged(mode=mode))
         self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
-        self._changes = ChangeRecord(data, self.id, self.workdir.root, ledger)
+        self._changes = ChangeRecord(
+            data, self.id, self.workdir.root, ledger, roots=lambda: self.workdir.roots,
+            options=lambda: self.settings.undo,
+        )  # fmt: skip
         self._repaired = self._changes.repair(resumed=session_id is not None)
         files = self._changes.files
         around = Surroundings(
@@ -265,7 +265,7 @@ class Session:
     async def run(self, call: ToolCall) -> ToolResult:
         """One call under an id of the caller's; the same id again gives the same result."""
         if self._is_closed:
-            return self._refused(call)
+            return closed_answer(call)
         await self._ready(call)
         result = await self._pipeline.call(call)
         self.configuration.pause()
@@ -276,7 +276,7 @@ class Session:
     ) -> list[ToolResult]:
         """Like `call_many`, under ids of the caller's."""
         if self._is_closed:
-            return [self._refused(call) for call in calls]
+            return [closed_answer(call) for call in calls]
         await self._ready(*calls)
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         self.configuration.pause()
@@ -313,7 +313,7 @@ class Session:
 
         call = ToolCall(self.new_call_id(), "Undo", {})
         if self._is_closed:
-            return self._refused(call)
+            return closed_answer(call)
         wanted = Wanted(call_id=call_id, only=only, redo=redo, force=force)
         return self._record.noted(await HostUndo(self._collaborators).undo(call.id, wanted))
 
@@ -393,8 +393,3 @@ class Session:
             mode=self.permissions.mode,
             version=__version__,
         )
-
-    def _refused(self, call: ToolCall) -> ToolResult:
-        refused = ToolResult.from_fault(Cancelled(started=False))
-        text = "The session is closed. Open a new one."
-        return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)

@@ -35,7 +35,7 @@ class CannotKeep(Exception):
 def attributes_of(fd: int) -> Attributes:
     """The attributes of an open file."""
     info = os.fstat(fd)
-    return Attributes(stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid, _extended_of(fd))
+    return Attributes(stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid, extended_of(fd))
 
 
 def give(fd: int, wanted: Attributes) -> None:
@@ -66,7 +66,8 @@ def _allowed(what: str, change: Callable[..., None], *arguments: object) -> None
         raise
 
 
-def _extended_of(fd: int) -> dict[str, bytes]:
+def extended_of(fd: int) -> dict[str, bytes]:
+    """The extended attributes of an open file, where its file system has them."""
     if not hasattr(os, "listxattr"):
         return {}
     try:

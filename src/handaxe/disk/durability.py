@@ -7,6 +7,7 @@ import contextlib
 import errno
 import fcntl
 import os
+from collections.abc import Iterable
 
 # macOS: fsync alone leaves the bytes in the drive's cache.
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
@@ -46,3 +47,37 @@ def sync_directory(fd: int) -> None:
         # Some file systems write names through and refuse the call.
         if error.errno not in _NO_DIRECTORY_SYNC:
             raise
+
+
+def sync_names(directory: str | os.PathLike[str]) -> None:
+    """Make the names in a directory durable."""
+    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sync_directory(fd)
+    finally:
+        close(fd)
+
+
+def sync_file_systems(directories: Iterable[str]) -> None:
+    """Make everything durable that was written to the file systems of some directories."""
+    import ctypes
+
+    sync = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if sync is None:
+        os.sync()
+        return
+    seen: set[int] = set()
+    for directory in directories:
+        try:
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            # Gone by now, or not to be read; its file system is synced by its neighbours.
+            continue
+        try:
+            dev = os.fstat(fd).st_dev
+            if dev not in seen and sync(fd) < 0:
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code))
+            seen.add(dev)
+        finally:
+            close(fd)

@@ -51,6 +51,16 @@ class UndoOptions(_Options, frozen=True, kw_only=True):
     retention_days: Annotated[
         int, msgspec.Meta(ge=1), "How long a session's changes can be undone after its last one."
     ] = 30
+    shell_max_files: Annotated[
+        int,
+        msgspec.Meta(ge=0),
+        "How many files of the roots are watched over while a command runs; 0 for none.",
+    ] = 200_000
+    shell_max_bytes: Annotated[
+        int,
+        msgspec.Meta(ge=0),
+        "How much of the roots is kept for undoing commands; the largest directories are left out.",
+    ] = 1 << 30
 
 
 class SearchOptions(_Options, frozen=True, kw_only=True):

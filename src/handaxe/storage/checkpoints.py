@@ -8,21 +8,29 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
 
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.undo_faults import NotRecorded
 from handaxe.disk.faults import DiskFault, in_plain_words
+from handaxe.storage.tree_snapshots.nodes import is_within
+from handaxe.storage.undo.bundles import Bundle
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.records import After, Before, State
+from handaxe.storage.undo.shared_names import with_shared_names, without_listed_parents
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
 from handaxe.storage.undo.threads import in_thread
 from handaxe.storage.undo.trees import TooBig, below, changes
 
+if TYPE_CHECKING:
+    from handaxe.storage.undo.tree_record import TreeRecord
+
 IDLE_S = 5.0
 _LARGE_BYTES = 1 << 20
+_MANY = 50
 
 _log = logging.getLogger("handaxe.storage")
 
@@ -37,14 +45,22 @@ class DiskCheckpoints(Checkpoints):
         *,
         known: Known = nothing_known,
         replacing: Collection[str] = (),
+        roots: Callable[[], Sequence[str]] = tuple,
+        tree: "Callable[[], TreeRecord] | None" = None,
     ) -> None:
-        """`replacing` names the tools that change files by a rename and in no other way."""
+        """`replacing` names the tools that change files by a rename and in no other way.
+
+        `tree` makes what compares whole roots, for calls that could change anything in them.
+        """
         self._journal = journal
         self._store = store
         self._keeper = Keeper(store, known)
         self._replacing = frozenset(replacing)
         # Undo puts back attributes as well, which only a look at the file itself tells.
         self._comparing = self._replacing - {"Undo"}
+        self._roots = roots
+        self._tree = tree
+        self._tracked: TreeRecord | None = None
         self._open: dict[str, Before] = {}
         self._idle: asyncio.TimerHandle | None = None
         self._used = False
@@ -52,14 +68,21 @@ class DiskCheckpoints(Checkpoints):
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
         paths = [place.name for place in effects.writes if place.kind == "path"]
-        if not paths:
+        if not paths and not (effects.writes_everything and self._tree is not None):
             return
 
         def record() -> None:
-            self._open[call_id] = self._record(call_id, tool, paths)
+            if effects.writes_everything:
+                self._track(call_id, tool, ())
+                return
+            try:
+                self._open[call_id] = self._record(call_id, tool, paths)
+            except TooBig:
+                self._track(call_id, tool, paths)
 
         try:
-            if any(_is_slow(path, is_known=tool in self._comparing) for path in paths):
+            many = effects.writes_everything or len(paths) > _MANY
+            if many or any(_is_slow(path, is_known=tool in self._comparing) for path in paths):
                 await in_thread(record)
             else:
                 record()
@@ -68,14 +91,17 @@ class DiskCheckpoints(Checkpoints):
         except DiskFault as fault:
             raise NotRecorded(str(fault)) from fault
 
-    async def after(self, call_id: str) -> None:
-        """The call ended, well or badly: record what it left."""
+    async def after(self, call_id: str) -> tuple[str, ...]:
+        """The call ended, well or badly: record what it left; what there is to tell of it."""
+        if self._tracked is not None and call_id in self._tracked:
+            return await self._finish_tracked(call_id, self._tracked)
         before = self._open.pop(call_id, None)
         if before is None:
-            return
+            return ()
         is_known = before.tool in self._comparing
         try:
-            if any(_is_slow(state.place, is_known=is_known) for state in before.states):
+            many = len(before.states) > _MANY
+            if many or any(_is_slow(state.place, is_known=is_known) for state in before.states):
                 await in_thread(lambda: self._finish(before))
             else:
                 self._finish(before)
@@ -85,46 +111,81 @@ class DiskCheckpoints(Checkpoints):
         finally:
             self._journal.leave()
             self._rest_later()
+        return ()
+
+    async def _finish_tracked(self, call_id: str, tracked: "TreeRecord") -> tuple[str, ...]:
+        try:
+            return await in_thread(lambda: tracked.after(call_id))
+        except (OSError, DiskFault):
+            _log.exception("what %s left could not be recorded", call_id)
+            return ("What it changed could not be recorded; undo finds it out later.",)
+        finally:
+            self._rest_later()
+
+    def _track(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
+        """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
+        if self._tracked is None:
+            assert self._tree is not None
+            self._tracked = self._tree()
+        self._tracked.before(call_id, tool, scopes or self._tracked.roots)
 
     def close(self) -> None:
         """Make the journal durable and let go of it."""
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
+        if self._tracked is not None:
+            self._tracked.close()
+            self._tracked = None
         self._journal.close()
 
     def _record(self, call_id: str, tool: str, paths: list[str]) -> Before:
         self._journal.enter()
         states: list[State] = []
+        bundle = self._store.new_bundle()
         try:
-            left_out = self._remember(paths, states, tool)
-            record = Before(call_id, tool, time.time(), tuple(states), left_out)
+            left_out = self._remember(paths, states, bundle, tool)
+            with_names = tuple(with_shared_names(states, self._journal, tool))
+            paths_only = tool in self._replacing
+            record = Before(call_id, tool, time.time(), with_names, left_out, paths_only)
+            bundle.seal()
             self._journal.append(record, durable=True)
         except BaseException:
+            bundle.discard()
             for state in states:
                 self._store.release(state.kept)
             self._journal.leave()
             raise
         return record
 
-    def _remember(self, paths: list[str], states: list[State], tool: str) -> tuple[str, ...]:
+    def _remember(
+        self, paths: list[str], states: list[State], bundle: Bundle, tool: str
+    ) -> tuple[str, ...]:
         """Collect the states of paths and of the trees below them; which trees were too big."""
         may_pin, trusting = tool in self._replacing, tool in self._comparing
         left_out: list[str] = []
+        known = set(paths)
         for path in paths:
-            state = self._keeper.remember(path, may_pin=may_pin, trusting=trusting)
-            states.append(state)
-            if state.kind != "directory":
+            state = self._keeper.remember(path, bundle, may_pin=may_pin, trusting=trusting)
+            states.append(without_listed_parents(state, known))
+            if state.kind != "directory" or may_pin:
                 continue
             try:
                 inside = below(path)
             except TooBig:
+                if self._tracks(paths):
+                    raise
                 left_out.append(state.path)
                 continue
             states += [
-                self._keeper.remember(place, may_pin=False, trusting=False) for place in inside
+                self._keeper.remember(place, bundle, may_pin=False, trusting=False)
+                for place in inside
             ]
         return tuple(left_out)
+
+    def _tracks(self, paths: list[str]) -> bool:
+        """Whether all of these are in the roots, where trees of any size are compared."""
+        return self._tree is not None and all(is_within(path, self._roots()) for path in paths)
 
     def _finish(self, before: Before) -> None:
         found = {state.place: state for state in before.states}
@@ -133,11 +194,13 @@ class DiskCheckpoints(Checkpoints):
         def look_at(place: str, state: State | None) -> State:
             return self._keeper.looked_at(place, state, trusting=trusting)
 
-        changed = changes(found, before.left_out, look_at)
+        changed = changes(found, before.left_out, look_at, paths_only=before.paths_only)
         self._journal.append(After(before.call_id, time.time(), tuple(changed)), durable=False)
         left = {state.place: state for state in changed}
         for place, state in found.items():
             self._store.settle(state, left.get(place))
+        if self._tracked is not None:
+            self._tracked.claim([state.place for state in changed])
 
     def _rest_later(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""

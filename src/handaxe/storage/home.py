@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from handaxe.contract.faults import SetupError
+from handaxe.disk.durability import sync_names
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -51,3 +52,11 @@ def make_private(directory: Path) -> None:
     missing = [place for place in (directory, *directory.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(exist_ok=True, mode=0o700)
+
+
+def make_durably(directory: Path) -> None:
+    """Create a directory of ours, with those above it, so that it survives a power failure."""
+    missing = [place for place in (directory, *directory.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+        sync_names(place.parent)

@@ -48,9 +48,10 @@ class RecordingCheckpoints(Checkpoints):
         """The call is about to change something."""
         self._story.append("checkpoint before")
 
-    async def after(self, call_id: str) -> None:  # noqa: ARG002
+    async def after(self, call_id: str) -> tuple[str, ...]:  # noqa: ARG002
         """The call is over."""
         self._story.append("checkpoint after")
+        return ()
 
 
 class ScriptedAsker(Asker):

@@ -13,5 +13,8 @@ class Checkpoints(ABC):
         """Make durable what the call may change; raising stops the call."""
 
     @abstractmethod
-    async def after(self, call_id: str) -> None:
-        """The call ended, well or badly: record what it left."""
+    async def after(self, call_id: str) -> tuple[str, ...]:
+        """The call ended, well or badly: record what it left; what there is to tell of it.
+
+        Whoever let something of the call run on in the background asks again when that ends.
+        """

@@ -49,6 +49,8 @@ class ChangedCall(msgspec.Struct, frozen=True, rename="camel"):
     """Whether a crash ended it, so that what it left was found later."""
     pruned: bool = False
     """Whether what it replaced is no longer kept."""
+    left_out: tuple[str, ...] = ()
+    """Places where it may have changed something that cannot be put back."""
 
 
 class Restored(msgspec.Struct, frozen=True):

@@ -236,9 +236,10 @@ class Pipeline:
                 began = time.perf_counter()
                 result = await run(prepared, self._among)
                 took_ms = round((time.perf_counter() - began) * 1000, 3)
-                return await settle(result, prepared, self._among, took_ms=took_ms)
+                result = await settle(result, prepared, self._among, took_ms=took_ms)
             finally:
-                await remember_outcome(prepared, self._among)
+                told = await remember_outcome(prepared, self._among)
+            return msgspec.structs.replace(result, notes=(*result.notes, *told)) if told else result
         except Refused as refused:
             result = ToolResult.from_fault(refused.fault)
             return msgspec.structs.replace(

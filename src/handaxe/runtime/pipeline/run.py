@@ -24,10 +24,11 @@ async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
         return failed_by_bug(parsed.tool.name, error)
 
 
-async def remember_outcome(prepared: Prepared, among: Collaborators) -> None:
+async def remember_outcome(prepared: Prepared, among: Collaborators) -> tuple[str, ...]:
     """Record what the call left; what its after-hooks changed in its files belongs to it."""
-    if among.checkpoints is not None and not prepared.parsed.effects.is_internal:
-        await among.checkpoints.after(prepared.parsed.call.id)
+    if among.checkpoints is None or prepared.parsed.effects.is_internal:
+        return ()
+    return await among.checkpoints.after(prepared.parsed.call.id)
 
 
 def failed_by_bug(tool: str, error: Exception) -> ToolResult:

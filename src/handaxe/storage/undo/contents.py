@@ -15,16 +15,13 @@ from collections import Counter
 from collections.abc import Collection, Generator
 from pathlib import Path
 
-from handaxe.disk.durability import close, sync_file
+from handaxe.disk.durability import close, sync_file, sync_names
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.places import open_regular
 from handaxe.disk.versions import hash_file
-from handaxe.storage.undo.layout import (
-    blobs_directory,
-    make_durably,
-    pins_directory,
-    sync_names,
-)
+from handaxe.storage.home import make_durably
+from handaxe.storage.undo.bundles import BUNDLE, Bundle, bundle_place
+from handaxe.storage.undo.layout import blobs_directory, pins_directory
 from handaxe.storage.undo.records import State
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,6 +29,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CLONE = 0x40049409
 _COPY_BYTES = 1 << 20
 _BLOB, _PIN = "blob:", "pin:"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotKept(DiskFault):
@@ -42,10 +40,16 @@ class ContentStore:
     """Old contents of one data directory, as one session sees them."""
 
     def __init__(self, home: Path, session_id: str = "") -> None:
+        self.home = home
         self._owner = hashlib.sha256(session_id.encode()).hexdigest()[:12]
         self._blobs = blobs_directory(home)
         self._pins = pins_directory(home)
         self._pinned: Counter[tuple[int, int]] = Counter()
+        self._mapped: tuple[str, mmap.mmap] | None = None
+
+    def new_bundle(self) -> Bundle:
+        """Somewhere to put the contents of one record."""
+        return Bundle(self._blobs)
 
     def pin(self, path: str, info: os.stat_result) -> str:
         """Keep a file by a second name, durably; empty where the system refuses that."""
@@ -91,6 +95,9 @@ class ContentStore:
         Raises:
             NotKept: it is gone or spoilt.
         """
+        if state.kept.startswith(BUNDLE):
+            yield self._bundled(state)
+            return
         fd = self._open(state)
         try:
             info = os.fstat(fd)
@@ -171,6 +178,23 @@ class ContentStore:
             self.separate(found.kept)
         else:
             self.replaced(found.kept)
+
+    def _bundled(self, state: State) -> memoryview:
+        """A part of a bundle; the file is mapped once for all that follow each other."""
+        name, offset = bundle_place(state.kept)
+        if self._mapped is None or self._mapped[0] != name:
+            try:
+                fd = os.open(self._blobs / name[:2] / name, _READ)
+            except OSError as error:
+                raise NotKept("it was removed to save space") from error
+            try:
+                self._mapped = name, mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+            finally:
+                close(fd)
+        part = memoryview(self._mapped[1])[offset : offset + state.size_bytes]
+        if hashlib.sha256(part).hexdigest() != state.digest:
+            raise NotKept("the kept content was changed by somebody")
+        return part
 
     def _open(self, state: State) -> int:
         kind, _, name = state.kept.partition(":")

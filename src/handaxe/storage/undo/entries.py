@@ -7,7 +7,7 @@ import msgspec
 
 from handaxe.contract.ports.undo import Wanted
 from handaxe.contract.undo_faults import NothingToUndo, UnknownCall
-from handaxe.storage.undo.records import After, Before, State, Undid
+from handaxe.storage.undo.records import After, Before, Moved, State, Tracked, Undid
 
 _SHOWN_CALLS = 5
 
@@ -30,6 +30,11 @@ class Entry(msgspec.Struct):
     """Whether an undo came to its end."""
     found_late: bool = False
     doubtful: tuple[str, ...] = ()
+    paths_only: bool = False
+    tracked: Tracked | None = None
+    """How to find out what it changed, if it could have been anything."""
+    more: list[tuple[Path, int]] = []
+    """Where further records with contents are."""
 
     @property
     def has_changes(self) -> bool:
@@ -45,14 +50,23 @@ class Entry(msgspec.Struct):
         self.after = {state.place: state for state in record.states}
         self.found_late, self.doubtful = record.found_late, record.doubtful
 
+    def extend(self, record: Moved, part: Path, offset: int) -> None:
+        """Take in what a call changed that could have changed anything."""
+        self.more.append((part, offset))
+        for state in record.found:
+            self.before.setdefault(state.place, msgspec.structs.replace(state, content=None))
+        self.after = (self.after or {}) | {state.place: state for state in record.left}
+        self.found_late, self.doubtful = record.found_late, record.doubtful
+
     def note_undo(self, record: Undid) -> None:
         """Take in what the call took back."""
         self.undoes, self.is_complete = record.calls, record.is_complete
 
 
-def entry_of(record: Before, part: Path, offset: int) -> Entry:
+def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
     """The entry that a record opens; contents stay in the file."""
-    states = (msgspec.structs.replace(state, content=None) for state in record.states)
+    found = record.states if isinstance(record, Before) else ()
+    states = (msgspec.structs.replace(state, content=None) for state in found)
     return Entry(
         call_id=record.call_id,
         tool=record.tool,
@@ -61,6 +75,8 @@ def entry_of(record: Before, part: Path, offset: int) -> Entry:
         offset=offset,
         before={state.place: state for state in states},
         left_out=record.left_out,
+        paths_only=isinstance(record, Before) and record.paths_only,
+        tracked=record if isinstance(record, Tracked) else None,
     )
 
 

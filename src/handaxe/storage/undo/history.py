@@ -1,7 +1,9 @@
 """The changes of one session as a port: listed, planned back, put back."""
 
 import contextlib
+import os
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -17,6 +19,8 @@ from handaxe.contract.ports.undo import (
 )
 from handaxe.contract.undo_faults import PrunedCall, UndoConflict, UndoFailed, UnknownCall
 from handaxe.disk import atomic
+from handaxe.storage.undo.bulk_restore import BulkRestorer
+from handaxe.storage.undo.bundles import BUNDLE, INLINE_BYTES
 from handaxe.storage.undo.contents import ContentStore, NotKept
 from handaxe.storage.undo.differences import kind_of_change, shown_difference
 from handaxe.storage.undo.entries import Entry, chosen, undone
@@ -24,11 +28,13 @@ from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.plan import Step, steps_back
 from handaxe.storage.undo.pruned import pruned_calls
 from handaxe.storage.undo.records import State, Undid
-from handaxe.storage.undo.restore import Restorer
+from handaxe.storage.undo.restore import CannotMake, InUse, Restorer
 from handaxe.storage.undo.states import look, spliced
 from handaxe.storage.undo.threads import in_thread
+from handaxe.storage.undo.trees import is_shared_otherwise
 
 _LARGE_BYTES = 1 << 20
+_MANY = 50
 
 
 class JournalHistory(ChangeHistory):
@@ -43,7 +49,8 @@ class JournalHistory(ChangeHistory):
     ) -> None:
         self._journal = journal
         self._store = store
-        self._restorer = Restorer(journal=in_place, own_links=store.own_links)
+        self._in_place = in_place
+        self._read: tuple[tuple[Path, int, int], dict[str, State]] | None = None
 
     def touched(self, wanted: Wanted) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
@@ -58,7 +65,7 @@ class JournalHistory(ChangeHistory):
         """Put it back, as a change made by `call_id`, which has its own record already."""
         targets = self._targets(wanted)
         steps = steps_back(targets)
-        if max(step.size_bytes for step in steps) <= _LARGE_BYTES:
+        if sum(step.size_bytes for step in steps) <= _LARGE_BYTES and len(steps) <= _MANY:
             return self._put_back(call_id, targets, steps, force=wanted.force)
         return await in_thread(lambda: self._put_back(call_id, targets, steps, force=wanted.force))
 
@@ -71,10 +78,10 @@ class JournalHistory(ChangeHistory):
                 self._refuse_conflicts(pending)
             ids = tuple(entry.call_id for entry in targets)
             self._journal.append(Undid(call_id, ids, is_complete=False), durable=False)
-            restored = self._apply(pending)
+            restored, lost = self._apply(pending)
             self._journal.append(Undid(call_id, ids, is_complete=True), durable=False)
         calls = tuple(self._as_call(entry, gone=frozenset()) for entry in reversed(targets))
-        return Undone(calls, tuple(restored), self._notes(targets))
+        return Undone(calls, tuple(restored), (*lost, *self._notes(targets)))
 
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call that changed something, oldest first."""
@@ -99,7 +106,8 @@ class JournalHistory(ChangeHistory):
         now, found = look(step.place)
         target = step.target
         content: bytes | memoryview = b""
-        if target.kind == "file" and not now.is_same(target):
+        is_same = now.is_same(target) and not is_shared_otherwise(target, now)
+        if target.kind == "file" and not is_same:
             try:
                 content = self._content(step.target_entry, target, opened)
             except NotKept as fault:
@@ -113,15 +121,25 @@ class JournalHistory(ChangeHistory):
             return opened.enter_context(self._store.view(state))
         kept = self._small_content(entry, state)
         if kept is None:
-            raise NotKept("its content could not be read when it was replaced")
+            raise NotKept(f"the content of {state.path} could not be read when it was replaced")
         return kept
 
     def _small_content(self, entry: Entry, state: State) -> bytes | None:
         """The content a call found, if it was small enough to stand in the journal."""
         try:
-            return self._journal.contents_of(entry)[state.place].content
+            if state.kept.startswith(BUNDLE) and state.size_bytes <= INLINE_BYTES:
+                with self._store.view(state) as kept:
+                    return bytes(kept)
+            return self._contents_of(entry)[state.place].content
         except (KeyError, OSError, atomic.DiskFault, msgspec.MsgspecError):
             return None
+
+    def _contents_of(self, entry: Entry) -> dict[str, State]:
+        """The small contents of an entry, read once for all of its paths."""
+        key = entry.part, entry.offset, len(entry.more)
+        if self._read is None or self._read[0] != key:
+            self._read = key, self._journal.contents_of(entry)
+        return self._read[1]
 
     def _left_content(self, entry: Entry, place: str) -> bytes | None:
         """The content a call left, if it was small."""
@@ -156,20 +174,44 @@ class JournalHistory(ChangeHistory):
         left = self._left_content(before[at - 1], step.place) if at else None
         return shown_difference(left, self._small_content(entry, state), step.target.path)
 
-    def _apply(self, pending: Sequence["_Pending"]) -> list[Restored]:
+    def _apply(self, pending: Sequence["_Pending"]) -> tuple[list[Restored], list[str]]:
+        """Make every step; what was done, and what has to be told besides."""
+        kind = BulkRestorer if len(pending) > _MANY else Restorer
+        restorer = kind(journal=self._in_place, own_links=self._store.own_links)
         restored: list[Restored] = []
+        notes: list[str] = []
         for item in pending:
-            step = item.step
-            if step.is_done(item.now):
-                restored.append(Restored(step.place, "already as before"))
-                continue
-            try:
-                version = self._restorer.put(step.target, item.now, item.content, step.mode)
-            except (atomic.DiskFault, OSError) as fault:
-                done = [one.path for one in restored if one.action != "already as before"]
-                raise UndoFailed(step.target.path, str(fault), done) from fault
-            restored.append(item.restored(version))
-        return restored
+            if item.now.kind == "directory":
+                restorer.open_up(item.step.place, item.now.mode)
+        try:
+            for item in pending:
+                step = item.step
+                if item.is_shared:
+                    # Another name of the same file may have been put back a moment ago.
+                    item.now, _ = look(step.place)
+                if step.is_done(item.now) and not item.is_apart:
+                    restored.append(Restored(step.place, "already as before"))
+                    continue
+                try:
+                    version = restorer.put(step.target, item.now, item.content, step.mode)
+                except (CannotMake, InUse) as fault:
+                    notes.append(f"{step.target.path} was left as it is: {fault}.")
+                    continue
+                except (atomic.DiskFault, OSError) as fault:
+                    done = [one.path for one in restored if one.action != "already as before"]
+                    raise UndoFailed(step.target.path, str(fault), done) from fault
+                restored.append(item.restored(version))
+            self._complete(restorer, restored)
+        finally:
+            restorer.finish()
+        return restored, notes
+
+    def _complete(self, restorer: Restorer, restored: Sequence[Restored]) -> None:
+        try:
+            restorer.complete()
+        except (atomic.DiskFault, OSError) as fault:
+            done = [one.path for one in restored if os.path.lexists(one.path)]
+            raise UndoFailed("The rest of it", str(fault), done) from fault
 
     def _as_call(self, entry: Entry, *, gone: Collection[str], diffs: bool = False) -> ChangedCall:
         changes: list[PathChange] = []
@@ -185,6 +227,7 @@ class JournalHistory(ChangeHistory):
             undone=entry.call_id in gone,
             undoes=entry.undoes,
             cut_off=entry.found_late,
+            left_out=entry.left_out,
         )
 
     def _shown(self, entry: Entry, place: str, found: State, left: State) -> str:
@@ -208,6 +251,16 @@ class _Pending(msgspec.Struct):
     now: State
     found: bytes | None
     content: bytes | memoryview
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the file has other names, now or as it is to be."""
+        return bool(self.step.target.shared_with or self.step.expected.shared_with)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has the right content, but not the right other names."""
+        return is_shared_otherwise(self.step.target, self.now)
 
     def restored(self, version: atomic.Version | None) -> Restored:
         """The step after it was made."""

@@ -18,10 +18,22 @@ from handaxe.disk.faults import DiskFault
 from handaxe.disk.line_tail import line_at
 from handaxe.disk.lines import LineLog, parse_line, scan
 from handaxe.disk.temporary import sweep
+from handaxe.storage.home import make_durably
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry, entry_of
-from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files, make_durably
-from handaxe.storage.undo.records import After, Before, Record, Start, State, Undid, decode, encode
+from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files
+from handaxe.storage.undo.records import (
+    After,
+    Before,
+    Moved,
+    Record,
+    Start,
+    State,
+    Tracked,
+    Undid,
+    decode,
+    encode,
+)
 from handaxe.storage.undo.states import look
 from handaxe.storage.undo.trees import changes
 
@@ -99,9 +111,12 @@ class UndoJournal:
             with self.alone() as is_alone:
                 if is_alone:
                     # Another process may have completed them while we waited for the lock.
-                    for entry in self._read():
-                        if entry.after is None:
-                            self._complete(entry)
+                    crashed = [entry for entry in self._read() if entry.after is None]
+                    for entry in crashed:
+                        self._complete(entry)
+                    for entry in crashed:
+                        if entry.tracked is not None:
+                            Path(os.fsdecode(entry.tracked.manifest)).unlink(missing_ok=True)
                     entries = self._read()
         return entries
 
@@ -114,9 +129,13 @@ class UndoJournal:
 
     def contents_of(self, entry: Entry) -> dict[str, State]:
         """What the call found, with the small contents."""
-        record = decode(self._payload_at(entry.part, entry.offset))
-        assert isinstance(record, Before)
-        return {state.place: state for state in record.states}
+        found: dict[str, State] = {}
+        for part, offset in ((entry.part, entry.offset), *entry.more):
+            record = decode(self._payload_at(part, offset))
+            states = record.found if isinstance(record, Moved) else ()
+            for state in record.states if isinstance(record, Before) else states:
+                found.setdefault(state.place, state)
+        return found
 
     @contextlib.contextmanager
     def alone(self) -> Generator[bool]:
@@ -191,20 +210,30 @@ class UndoJournal:
                 except msgspec.MsgspecError as error:
                     self.damage.append(f"{part.name}: record {line.seq} is unknown: {error}")
                     continue
-                if isinstance(record, Before):
+                if isinstance(record, Before | Tracked):
                     latest[record.call_id] = entry_of(record, part, line.offset)
                     entries.append(latest[record.call_id])
                 elif not isinstance(record, Start) and record.call_id in latest:
-                    _take(latest[record.call_id], record)
+                    _take(latest[record.call_id], record, part, line.offset)
             self.damage += [f"{part.name}: {found.reason}" for found in records.damages]
         return entries
 
     def _complete(self, entry: Entry) -> None:
         """Record what a call left that a crash ended, and sweep up its unfinished files."""
+        if entry.tracked is not None:
+            from handaxe.storage.undo.tree_late import found_late
+
+            self.append(found_late(entry.tracked, self._store.home, self._store), durable=True)
+            return
         for parent in {os.path.split(place)[0] for place in entry.before}:
             with contextlib.suppress(OSError, DiskFault):
                 sweep(parent)
-        changed = changes(entry.before, entry.left_out, lambda place, _: look(place)[0])
+        changed = changes(
+            entry.before,
+            entry.left_out,
+            lambda place, _: look(place)[0],
+            paths_only=entry.paths_only,
+        )
         latest_ns = (entry.at + LATE_S) * 1e9
         doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
         record = After(
@@ -237,8 +266,10 @@ def root_of(journal: Path) -> str | None:
     return None
 
 
-def _take(entry: Entry, record: After | Undid) -> None:
+def _take(entry: Entry, record: After | Moved | Undid, part: Path, offset: int) -> None:
     if isinstance(record, After):
         entry.finish(record)
+    elif isinstance(record, Moved):
+        entry.extend(record, part, offset)
     else:
         entry.note_undo(record)

@@ -10,6 +10,12 @@ import msgspec
 
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.home import sessions_directory
+from handaxe.storage.tree_snapshots.project_store import (
+    prune_snapshots,
+    snapshot_bytes,
+    snapshots_directory,
+)
+from handaxe.storage.undo.bundles import kept_name
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry
 from handaxe.storage.undo.journal import UndoJournal
@@ -70,6 +76,11 @@ def prune(home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = Fa
     contents = dict(_contents(home))
     oldest = time.time() - retention_days * DAY_S
     total = sum(part.size_bytes for part in parts) + _size_of(contents, parts)
+    trees = snapshot_bytes(home)
+    # Trees can be kept anew, what calls replaced cannot: so they go first.
+    gone = prune_snapshots(
+        home, oldest=oldest, excess_bytes=total + trees - max_bytes, dry_run=dry_run
+    )
     dropped: list[_Part] = []
     while parts and (parts[0].used_at < oldest or total > max_bytes):
         dropped.append(parts.pop(0))
@@ -92,7 +103,7 @@ def prune(home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = Fa
         _drop_old_leftovers(home, oldest)
     freed = sum(part.size_bytes for part in dropped) + sum(_own_bytes(contents[p]) for p in loose)
     calls = sum(entry.has_changes for part in dropped for entry in part.entries)
-    return Pruned(len(dropped), calls, len(loose), freed, total)
+    return Pruned(len(dropped), calls, len(loose), freed + gone, total + trees - gone)
 
 
 def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned | None:
@@ -114,7 +125,12 @@ def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned |
 def usage(home: Path) -> Usage:
     """How much the data directory holds."""
     totals = {"events": 0, "results": 0, "checkpoints": 0, "other": 0}
-    checkpoints = (blobs_directory(home), pins_directory(home), in_place_directory(home))
+    checkpoints = (
+        blobs_directory(home),
+        pins_directory(home),
+        in_place_directory(home),
+        snapshots_directory(home),
+    )
     for directory, _, names in os.walk(home):
         place = Path(directory)
         for name in names:
@@ -154,6 +170,7 @@ def _is_worth_it(home: Path, max_bytes: int, oldest: float) -> bool:
         for path in journal_files(session)
     ]
     contents = sum(_own_bytes(info) for _, info in _contents(home))
+    contents += snapshot_bytes(home)
     is_old = any(info.st_mtime < oldest for info in infos)
     return is_old or contents + sum(info.st_size for info in infos) > max_bytes
 
@@ -163,7 +180,7 @@ def _kept_for(entry: Entry) -> Iterator[str]:
     changed = entry.after
     for place, state in entry.before.items():
         if state.kept and (changed is None or place in changed):
-            yield state.kept.partition(":")[2]
+            yield kept_name(state.kept)
 
 
 def _kept_by(parts: list[_Part]) -> set[str]:

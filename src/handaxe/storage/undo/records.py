@@ -44,6 +44,10 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     kept: str = ""
     """Where the content store has a larger one."""
     splice: Splice | None = None
+    shared_with: tuple[bytes, ...] = ()
+    """Other names of the same file, which it should share again."""
+    type_bits: int = 0
+    """What a special file is."""
     missing_parents: int = 0
     """How many of the directories above were not there either."""
 
@@ -97,6 +101,32 @@ class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
     states: tuple[State, ...]
     left_out: tuple[str, ...] = ()
     """Places below which there was too much to remember."""
+    paths_only: bool = False
+    """Whether only these very paths change, and nothing else below a directory among them."""
+
+
+class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
+    """A call may change anything below these places; what is there is written down elsewhere."""
+
+    call_id: str
+    tool: str
+    at: float
+    scopes: tuple[bytes, ...]
+    manifest: bytes
+    length: int
+    """How much of the manifest was written when the call began."""
+    left_out: tuple[str, ...] = ()
+
+
+class Moved(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_defaults=True):
+    """What such a call found and what it left, of the paths it changed; more may follow."""
+
+    call_id: str
+    at: float
+    found: tuple[State, ...]
+    left: tuple[State, ...]
+    found_late: bool = False
+    doubtful: tuple[str, ...] = ()
 
 
 class After(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_defaults=True):
@@ -119,7 +149,7 @@ class Undid(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):
     is_complete: bool
 
 
-Record = Start | Before | After | Undid
+Record = Start | Before | After | Tracked | Moved | Undid
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)

@@ -5,26 +5,46 @@ somebody makes right now is never overwritten unseen.
 """
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 from handaxe.disk import atomic, attributes
-from handaxe.disk.directories import locked_directory
+from handaxe.disk.directories import Directory, locked_directory
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import explained
 from handaxe.disk.places import open_regular_at
 from handaxe.storage.undo.records import State
 
 OwnLinks = Callable[[int, int], int]
+_OWNER = 0o700
+
+
+class CannotMake(atomic.DiskFault):
+    """A socket or a device: no content, and nothing that could be made again."""
+
+
+class InUse(atomic.DiskFault):
+    """A directory that would be removed holds something that is not ours to remove."""
 
 
 class Restorer:
-    """Changes paths on this machine."""
+    """Changes paths on this machine, for one undo."""
 
     def __init__(self, *, journal: atomic.Journal | None, own_links: OwnLinks) -> None:
         self._journal = journal
         self._own_links = own_links
+        self._modes: dict[str, int] = {}
+        self._made: dict[tuple[int, int], str] = {}
+
+    def open_up(self, place: str, mode: int) -> None:
+        """Let a directory be worked in; `finish` gives it its bits again."""
+        if mode & _OWNER != _OWNER:
+            with contextlib.suppress(OSError):
+                Path(place).chmod(mode | _OWNER)
+                self._modes.setdefault(place, mode)
 
     def put(
         self, target: State, now: State, content: bytes | memoryview, mode: int | None
@@ -32,32 +52,77 @@ class Restorer:
         """Make the path what `target` says; gives the version of a file that now stands there.
 
         Raises:
+            CannotMake: it was something that cannot be made again.
             atomic.DiskFault: the system refused, or the path changed a moment ago.
         """
         place = target.place
         match target.kind:
             case "absent":
+                self._modes.pop(place, None)
                 _remove(place, now)
                 _remove_empty_parents(place, target.missing_parents)
             case "file":
-                return self._put_file(target, now, content, mode)
+                if target.shared_with and self._share(target, now):
+                    return None
+                version = self._put_file(target, now, content, mode)
+                self._made.setdefault((target.dev, target.ino), place)
+                return version
             case "link":
                 _put_link(place, target.target, now)
             case "directory":
-                _put_directory(place, target.mode, now)
+                _put_directory(place, target.mode | _OWNER, now)
+                self._modes[place] = target.mode
             case "special":
-                raise atomic.DiskFault("what was there could not be read when it was replaced")
+                _put_special(place, target, now)
         return None
+
+    def complete(self) -> None:
+        """Nothing is left to do: every path was made what it should be when it was put."""
+
+    def sync(self, directory: Directory) -> None:
+        """Make the names in a directory durable."""
+        directory.sync()
+
+    def finish(self) -> None:
+        """Give every directory its permission bits, from the inside out."""
+        for place in sorted(self._modes, key=len, reverse=True):
+            with contextlib.suppress(OSError, atomic.DiskFault), locked_directory(place) as held:
+                os.fchmod(held.fd, self._modes[place])
+                self.sync(held)
+        self._modes.clear()
+        self._made.clear()
+
+    def _share(self, target: State, now: State) -> bool:
+        """Give the file its name beside another name it still has; False if there is none."""
+        if now.kind == "file" and (now.dev, now.ino) == (target.dev, target.ino):
+            return False
+        made = self._made.get((target.dev, target.ino))
+        for other in (made, *map(os.fsdecode, target.shared_with)):
+            if other is not None and other != target.place and self._is_it(other, target):
+                _put_name(target.place, other, now)
+                if stat.S_IMODE(os.lstat(other).st_mode) != target.mode:
+                    atomic.set_mode(other, target.mode)
+                return True
+        return False
+
+    def _is_it(self, other: str, target: State) -> bool:
+        """Whether a path is the file, or what an undo in between had to make anew in its place."""
+        if self._made.get((target.dev, target.ino)) == other:
+            return os.path.lexists(other)
+        try:
+            return _has_content(other, target)
+        except (OSError, atomic.DiskFault):
+            return False
 
     def _put_file(
         self, target: State, now: State, content: bytes | memoryview, mode: int | None
     ) -> atomic.Version | None:
         place = target.place
-        if now.is_same(target):
+        if now.is_same(target) and not _is_name_of_another(target, now):
             if mode is not None:
                 atomic.set_mode(place, mode)
             return None
-        if now.kind in {"link", "directory"}:
+        if now.kind in {"link", "directory", "special"} or _is_name_of_another(target, now):
             _remove(place, now)
             now = State(target.path, "absent", target.raw_path)
         is_new = now.kind == "absent"
@@ -73,6 +138,12 @@ class Restorer:
         if is_new:
             _dress(place, target)
         return version
+
+
+def _is_name_of_another(target: State, now: State) -> bool:
+    """Whether writing into what is there would change a file that has nothing to do with this."""
+    is_other = now.kind == "file" and (now.dev, now.ino) != (target.dev, target.ino)
+    return is_other and os.lstat(target.place).st_nlink > 1
 
 
 def _version(state: State) -> atomic.Version:
@@ -104,9 +175,23 @@ def _remove(place: str, now: State) -> None:
         if now.kind == "link":
             _refuse_other_link(name, directory.fd, now.target)
             os.unlink(name, dir_fd=directory.fd)
+        elif now.kind == "special":
+            os.unlink(name, dir_fd=directory.fd)
         else:
-            os.rmdir(name, dir_fd=directory.fd)
+            remove_directory(name, directory)
         directory.sync()
+
+
+def remove_directory(name: str, directory: Directory) -> None:
+    """Remove an empty directory; one that is gone already is fine."""
+    try:
+        os.rmdir(name, dir_fd=directory.fd)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise InUse("something else is in it by now") from error
+        raise
 
 
 def _remove_empty_parents(place: str, count: int) -> None:
@@ -116,6 +201,37 @@ def _remove_empty_parents(place: str, count: int) -> None:
             with locked_directory(str(parent.parent)) as directory:
                 os.rmdir(parent.name, dir_fd=directory.fd)
                 directory.sync()
+
+
+def _put_special(place: str, target: State, now: State) -> None:
+    if not stat.S_ISFIFO(target.type_bits):
+        raise CannotMake("it was a socket or a device")
+    _remove(place, now)
+    parent, name = os.path.split(place)
+    with locked_directory(parent, make=True) as directory, explained("make the FIFO again"):
+        os.mkfifo(name, target.mode, dir_fd=directory.fd)
+        os.chmod(name, target.mode, dir_fd=directory.fd)
+        directory.sync()
+
+
+def _put_name(place: str, other: str, now: State) -> None:
+    """Make a path another name of a file, in the place of what is there."""
+    if now.kind == "directory":
+        _remove(place, now)
+    parent, name = os.path.split(place)
+    with locked_directory(parent, make=True) as directory, explained("make the hard link again"):
+        unnamed = f".handaxe-{os.urandom(8).hex()}.tmp"
+        os.link(other, unnamed, dst_dir_fd=directory.fd, follow_symlinks=False)
+        os.rename(unnamed, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+        # Two names of one file already: then the rename did nothing.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unnamed, dir_fd=directory.fd)
+        directory.sync()
+
+
+def _has_content(path: str, target: State) -> bool:
+    version = atomic.version_at(path)
+    return isinstance(version, atomic.Version) and version.digest == target.digest
 
 
 def _put_link(place: str, target: bytes, now: State) -> None:
@@ -130,7 +246,7 @@ def _put_link(place: str, target: bytes, now: State) -> None:
 
 
 def _put_directory(place: str, mode: int, now: State) -> None:
-    if now.kind in {"file", "link"}:
+    if now.kind in {"file", "link", "special"}:
         _remove(place, now)
     # Opening it with its parents refuses any link on the way, as for files.
     with locked_directory(place, make=True) as directory, explained("make the directory again"):

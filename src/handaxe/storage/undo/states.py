@@ -13,11 +13,9 @@ from handaxe.disk.durability import close
 from handaxe.disk.faults import LinkInTheWay, NotRegular
 from handaxe.disk.places import open_regular_at
 from handaxe.disk.versions import hash_file, read_open
+from handaxe.storage.undo.bundles import INLINE_BYTES, Bundle
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.records import Splice, State, spelled
-
-INLINE_BYTES = 64 * 1024
-"""Files up to this size are kept in the journal itself."""
 
 
 class KnownFile(msgspec.Struct, frozen=True):
@@ -43,12 +41,12 @@ class Keeper:
         self._store = store
         self._known = known
 
-    def remember(self, path: str, *, may_pin: bool, trusting: bool) -> State:
+    def remember(self, path: str, bundle: Bundle, *, may_pin: bool, trusting: bool) -> State:
         """What is at a path, with its content kept; `may_pin` if it changes only by a rename."""
         # A copy is hashed while it is made; a pin would stay without a hash.
         state, content = self._look(path, trusting=trusting, hash_large=may_pin)
         if content is not None:
-            return msgspec.structs.replace(state, content=content)
+            return bundle.put(state, content)
         return state if state.kind != "file" else self._keep(path, state, may_pin=may_pin)
 
     def looked_at(self, path: str, before: State | None, *, trusting: bool) -> State:
@@ -87,8 +85,12 @@ def look(path: str, *, hash_large: bool = True) -> tuple[State, bytes | None]:
     except LinkInTheWay:
         return _link_state(path, text, raw), None
     except NotRegular as special:
+        if _is_behind_link(path):
+            return State(text, "absent", raw), None
         kind = "directory" if special.kind == "directory" else "special"
-        return State(text, kind, raw, mode=stat.S_IMODE(os.lstat(path).st_mode)), None
+        mode = os.lstat(path).st_mode
+        bits = stat.S_IFMT(mode) if kind == "special" else 0
+        return State(text, kind, raw, mode=stat.S_IMODE(mode), type_bits=bits), None
     try:
         content, digest, size_bytes = None, "", info.st_size
         if size_bytes <= INLINE_BYTES:
@@ -174,10 +176,15 @@ def _known_state(path: str, known: KnownFile | None) -> tuple[State, bytes | Non
 
 
 def _link_state(path: str, text: str, raw: bytes) -> State:
-    if stat.S_ISLNK(os.lstat(path).st_mode):
+    if stat.S_ISLNK(os.lstat(path).st_mode) and not _is_behind_link(path):
         return State(text, "link", raw, target=os.fsencode(os.readlink(path)))
-    # A directory above became a link: what is behind it is not the file that was meant.
-    return State(text, "special", raw)
+    return State(text, "absent", raw)
+
+
+def _is_behind_link(path: str) -> bool:
+    """Whether a directory above became a link: what is behind it is not what was meant."""
+    parent = os.path.split(path)[0]
+    return os.path.realpath(parent) != parent
 
 
 def _missing_parents(path: str) -> int:

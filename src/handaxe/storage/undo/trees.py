@@ -41,6 +41,8 @@ def changes(
     found: Mapping[str, State],
     left_out: Iterable[str],
     look_at: Callable[[str, State | None], State],
+    *,
+    paths_only: bool = False,
 ) -> list[State]:
     """What differs now from what was found, with what is new below its directories."""
     changed: list[State] = []
@@ -48,13 +50,24 @@ def changes(
     skipped = frozenset(left_out)
     for place, before in found.items():
         now = look_at(place, before)
-        if not now.is_same(before) or now.mode != before.mode or now.has_more_parents(before):
+        is_same = now.is_same(before) and not is_shared_otherwise(before, now)
+        if not is_same or now.mode != before.mode or now.has_more_parents(before):
             changed.append(now)
-        if now.kind == "directory" and now.path not in skipped:
+        if now.kind == "directory" and not paths_only and now.path not in skipped:
             places |= dict.fromkeys(_all_below(place))
     new = (look_at(place, None) for place in places if place not in found)
     # Children of a new directory must not count it as missing: it is listed itself.
     return changed + [msgspec.structs.replace(state, missing_parents=0) for state in new]
+
+
+def is_shared_otherwise(one: State, now: State) -> bool:
+    """Whether what is there now is another file, and one of the two has other names as well."""
+    if not (one.kind == now.kind == "file") or (one.dev, one.ino) == (now.dev, now.ino):
+        return False
+    try:
+        return bool(one.shared_with) or os.lstat(now.place).st_nlink > 1
+    except OSError:
+        return False
 
 
 def _all_below(directory: str) -> list[str]:

@@ -49,6 +49,8 @@ def _lines(call: ChangedCall) -> Iterator[str]:
     for change in call.changes:
         yield f"    {change.change:9} {change.file_path}"
         yield from change.diff.split("\n")[2:-1]
+    for place in call.left_out:
+        yield f"    {'left out':9} {place}"
 
 
 def _tone(line: str) -> str:

@@ -1,0 +1,211 @@
+"""Try a command where nothing lasts: its writes go to a layer above the roots, and away."""
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from handaxe.contract.ports.previews import CommandPreviews, Preview
+from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
+from handaxe.contract.preview_faults import CannotPreview
+from handaxe.host.clean_environment import clean_environment
+from handaxe.host.overlay.program import find_overlay_program
+from handaxe.session.workdir import is_inside
+
+MAX_OUTPUT_BYTES = 1 << 20
+_ISOLATION = (
+    "--cap-drop", "ALL",
+    "--unshare-user", "--disable-userns",
+    "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net",
+    "--die-with-parent", "--new-session",
+    "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc",
+    "--tmpfs", "/run",
+)  # fmt: skip
+"""Nothing outside the roots can be written, and nobody outside can be talked to."""
+_PROBE_S = 10.0
+
+
+class OverlayPreviews(CommandPreviews):
+    """Runs commands under bubblewrap, each root covered by an overlay of its own."""
+
+    def __init__(self, roots: Callable[[], Sequence[str]], *, program: str | None = None) -> None:
+        self._roots = roots
+        self._program = program
+        self._is_possible = False
+
+    async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
+        """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
+        roots = _outermost(self._roots())
+        program = self._program or find_overlay_program(roots)
+        if sys.platform != "linux" or program is None:
+            raise CannotPreview("there is no bubblewrap 0.11 or newer on this machine")
+        place = tempfile.mkdtemp(prefix="handaxe-preview-", dir=_room_outside(roots))
+        try:
+            mounts = [_Layer.made(place, number, root) for number, root in enumerate(roots)]
+            options = [*_ISOLATION, *_shared_temp(roots), *(o for m in mounts for o in m.options)]
+            if not self._is_possible:
+                await _probe(program, options)
+                self._is_possible = True
+            argv = [program, *options, "--chdir", command.cwd, "--", *_shell(), command.command]
+            output, end = await _run(argv, clean_environment(os.environ, command.env), timeout_s)
+            return await asyncio.to_thread(_read, mounts, output, end)
+        finally:
+            await asyncio.to_thread(_throw_away, place)
+
+
+class _Layer:
+    """One root, and the directories that take what is written to it."""
+
+    def __init__(self, root: str, upper: str, work: str) -> None:
+        self.root, self.upper = root, upper
+        self.options = ("--overlay-src", root, "--overlay", upper, work, root)
+
+    @classmethod
+    def made(cls, place: str, number: int, root: str) -> "_Layer":
+        upper, work = f"{place}/upper-{number}", f"{place}/work-{number}"
+        for directory in (upper, work):
+            Path(directory).mkdir(mode=0o700)
+        shutil.copymode(root, upper)
+        return cls(root, upper, work)
+
+
+def _outermost(roots: Sequence[str]) -> list[str]:
+    return [
+        root
+        for root in dict.fromkeys(roots)
+        if not any(other != root and is_inside(root, other) for other in roots)
+    ]
+
+
+def _room_outside(roots: Sequence[str]) -> str:
+    """A directory for the layers that is not itself below a root."""
+    for place in (tempfile.gettempdir(), "/var/tmp", "/dev/shm", str(Path.home())):  # noqa: S108
+        real = os.path.realpath(place)
+        if os.access(real, os.W_OK) and not any(is_inside(real, root) for root in roots):
+            return real
+    raise CannotPreview("there is no directory outside the working directories for its changes")
+
+
+def _shared_temp(roots: Sequence[str]) -> list[str]:
+    """Temporary files as they are, to be written to without a trace."""
+    if any(is_inside("/tmp", root) for root in roots):  # noqa: S108 - a root covers it already
+        return []
+    return ["--overlay-src", "/tmp", "--tmp-overlay", "/tmp"]  # noqa: S108 - the command's own
+
+
+def _shell() -> list[str]:
+    return [shutil.which("bash") or "/bin/sh", "-c"]
+
+
+async def _probe(program: str, options: Sequence[str]) -> None:
+    """Find out whether the system lets us, before a failure could be taken for the command's."""
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *options,
+        "--",
+        "/bin/sh",
+        "-c",
+        "exit 0",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(_PROBE_S):
+            _, said = await process.communicate()
+    except TimeoutError:
+        said = b"it did not answer"
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        reason = said.decode(errors="replace").strip().splitlines()
+        raise CannotPreview(
+            f"the system does not allow it ({reason[-1] if reason else 'silently'})"
+        )
+
+
+async def _run(
+    argv: Sequence[str], env: dict[str, str], timeout_s: float
+) -> tuple[bytes, CommandEnd]:
+    began = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        env=env,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    said = bytearray()
+    is_late = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            await _listen(process, said)
+            await process.wait()
+    except TimeoutError:
+        is_late = True
+    finally:
+        if process.returncode is None:
+            # Its first process is the init of a namespace of its own: everything goes with it.
+            process.kill()
+            await process.wait()
+    code = process.returncode
+    end = CommandEnd(
+        how="stopped" if is_late else "exit",
+        exit_code=None if is_late else code,
+        duration_s=time.monotonic() - began,
+    )
+    return bytes(said), end
+
+
+async def _listen(process: asyncio.subprocess.Process, said: bytearray) -> None:
+    assert process.stdout is not None
+    while piece := await process.stdout.read(1 << 16):
+        said += piece[: max(0, MAX_OUTPUT_BYTES - len(said))]
+
+
+def _read(layers: Sequence[_Layer], said: bytes, end: CommandEnd) -> Preview:
+    from handaxe.host.overlay.layer import LayerChanges, read_layer
+    from handaxe.text.wellformed import well_formed
+
+    changes = LayerChanges()
+    for layer in layers:
+        read_layer(layer.upper, layer.root, changes)
+        _compare_root(layer, changes.others)
+    output = CommandOutput(
+        head=well_formed(said.decode(errors="replace")),
+        tail="",
+        total_bytes=len(said),
+        total_lines=said.count(b"\n"),
+        kept_bytes=len(said),
+        is_binary=b"\0" in said,
+    )
+    return Preview(
+        output=output,
+        end=end,
+        diffs=tuple(sorted(changes.diffs, key=lambda diff: diff.path)),
+        others=tuple(sorted(changes.others)),
+        left_out=tuple(sorted(changes.left_out)),
+    )
+
+
+def _compare_root(layer: _Layer, others: list[str]) -> None:
+    old, new = (os.stat(place).st_mode & 0o7777 for place in (layer.root, layer.upper))
+    if old != new:
+        others.append(f"{layer.root}: mode would change from {old:o} to {new:o}")
+
+
+def _throw_away(place: str) -> None:
+    """Remove the layers; the kernel leaves a directory that even its owner may not enter."""
+    for directory, names, _ in os.walk(place):
+        for name in names:
+            path = Path(directory, name)
+            if not path.is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(place, ignore_errors=True)

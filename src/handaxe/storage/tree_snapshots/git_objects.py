@@ -1,0 +1,301 @@
+"""What git keeps already is not kept twice.
+
+Git never changes an object, so a second name of its file keeps it, also when the repository is
+deleted. These names lie as git lays out objects; so what the index proves to be unchanged in the
+working tree is read back from there. The repository itself is only read.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from shutil import which
+
+from handaxe.disk.durability import sync_names
+from handaxe.disk.faults import DiskFault
+from handaxe.storage.home import make_private
+from handaxe.storage.tree_snapshots.nodes import GIT, LINK, Node
+from handaxe.storage.tree_snapshots.tree import Tree
+
+_OBJECT = re.compile(r"(.+)/objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.[a-z]+)")
+_ENTRY = re.compile(
+    rb"(\d{6}) ([0-9a-f]{40}) 0\t([^\0]*)\0"
+    rb"  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n"
+    rb"  uid: \d+\tgid: \d+\n  size: (\d+)\tflags: \w+\n"
+)
+# With none of these attributes the bytes in the working tree are those of the object.
+_UNCHANGED = ":(top,attr:!filter !ident !working-tree-encoding)"
+# Reading the index costs about a sixteenth of what keeping as many files does.
+_LEAST_ASKED, _ASKED_PART = 50, 16
+_GIT_S = 60.0
+
+
+class NotInGit(DiskFault):
+    """An object is not where it was."""
+
+
+class GitObjects:
+    """The objects of the repositories of one project."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._unsynced: set[Path] = set()
+        self._reader: _Reader | None = None
+
+    def keep(self, path: str, node: Node) -> bool:
+        """Keep the file of an object by a second name; False if it is none, or cannot be."""
+        found = _OBJECT.fullmatch(path)
+        if found is None or node.mode & 0o222 or not _is_git_directory(found[1]):
+            return False
+        mirror = self._mirror(found[1])
+        place = mirror / "objects" / found[2]
+        try:
+            self._link(path, place, node.ino)
+            info = os.lstat(path)
+        except OSError:
+            # Another file system, or no more names for it: then it is copied like any file.
+            return False
+        if (info.st_dev, info.st_ino, info.st_size) != (node.dev, node.ino, node.size_bytes):
+            return False
+        node.ctime_ns, node.links = info.st_ctime_ns, info.st_nlink
+        node.pack = f"{LINK}{mirror.name}/objects/{found[2]}"
+        return True
+
+    def adopt(self, tree: Tree, unkept: Mapping[str, Node]) -> None:
+        """Mark files whose bytes are an object that is kept."""
+        git = _git_program(tuple(tree.roots))
+        if git is None or len(unkept) < max(_LEAST_ASKED, tree.count // _ASKED_PART):
+            return
+        for directory, listing in tree.directories.items():
+            if directory.endswith("/.git") and "index" in listing:
+                mirror = self._mirror(directory, make=False)
+                if mirror.exists():
+                    same = _unchanged(git, directory, listing["index"], unkept)
+                    _adopt(git, mirror, same)
+
+    def view(self, node: Node) -> bytes:
+        """The bytes of a file that git keeps.
+
+        Raises:
+            NotInGit: they are gone.
+        """
+        if node.pack.startswith(LINK):
+            return self._linked(node)
+        mirror = self._directory / node.pack.removeprefix(GIT)
+        if self._reader is None or self._reader.mirror != mirror:
+            self.rest()
+            self._reader = _Reader(mirror)
+        return self._reader.read(node.digest.hex(), node.size_bytes)
+
+    def sync(self) -> None:
+        """Make the second names durable."""
+        for directory in self._unsynced:
+            sync_names(directory)
+        self._unsynced.clear()
+
+    def rest(self) -> None:
+        """Let go of the program that reads objects."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def drop_unused(self, nodes: Collection[Node]) -> None:
+        """Remove second names that no file of the tree needs."""
+        used = {node.pack.removeprefix(LINK) for node in nodes if node.pack.startswith(LINK)}
+        for mirror in self._directory.glob("git-*"):
+            dropped = 0
+            for place in (mirror / "objects").glob("*/*"):
+                if str(place.relative_to(self._directory)) not in used:
+                    place.unlink(missing_ok=True)
+                    dropped += 1
+            for node in nodes if dropped else ():
+                # Whether its object is in another file now is asked again.
+                if node.pack == GIT + mirror.name:
+                    node.pack = ""
+
+    def _mirror(self, git_directory: str, *, make: bool = True) -> Path:
+        """A repository of ours that has nothing but objects."""
+        key = hashlib.sha256(os.fsencode(git_directory)).hexdigest()[:12]
+        mirror = self._directory / f"git-{key}"
+        if make and not (mirror / "HEAD").exists():
+            for name in ("refs", "objects/pack"):
+                make_private(mirror / name)
+            (mirror / "HEAD").write_text("ref: refs/heads/main\n")
+        return mirror
+
+    def _link(self, path: str, place: Path, inode: int) -> None:
+        try:
+            os.link(path, place, follow_symlinks=False)
+        except FileNotFoundError:
+            place.parent.mkdir(exist_ok=True, mode=0o700)
+            os.link(path, place, follow_symlinks=False)
+        except FileExistsError:
+            if os.lstat(place).st_ino == inode:
+                return
+            place.unlink()
+            os.link(path, place, follow_symlinks=False)
+        self._unsynced.add(place.parent)
+
+    def _linked(self, node: Node) -> bytes:
+        place = self._directory / node.pack.removeprefix(LINK)
+        try:
+            content = place.read_bytes()
+        except OSError as error:
+            raise NotInGit("what git kept of it is gone") from error
+        if len(content) != node.size_bytes or not _is_whole(place, content):
+            raise NotInGit("what git kept of it was changed by somebody")
+        return content
+
+
+class _Reader:
+    """One `git cat-file`, asked for object after object."""
+
+    def __init__(self, mirror: Path) -> None:
+        self.mirror = mirror
+        git = _git_program(())
+        if git is None:
+            raise NotInGit("there is no git any more")
+        self._process = subprocess.Popen(  # noqa: S603 - an absolute path
+            [git, f"--git-dir={mirror}", "cat-file", "--batch"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+        )
+
+    def read(self, name: str, size_bytes: int) -> bytes:
+        """The bytes of an object."""
+        asked, answers = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answers is not None
+        try:
+            asked.write(f"{name}\n".encode())
+            asked.flush()
+            head = answers.readline().split()
+            if len(head) != 3 or head[1:] != [b"blob", b"%d" % size_bytes]:
+                raise NotInGit("git does not have it any more")
+            content = answers.read(size_bytes + 1)[:-1]
+        except OSError as error:
+            raise NotInGit("git does not answer") from error
+        if blob_id(content).hex() != name:
+            raise NotInGit("what git kept of it is damaged")
+        return content
+
+    def close(self) -> None:
+        """End the program."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait()
+
+
+def blob_id(content: bytes | memoryview) -> bytes:
+    """The id that git gives to a file."""
+    digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
+    digest.update(content)
+    return digest.digest()
+
+
+def _is_whole(place: Path, content: bytes) -> bool:
+    """Whether the file of an object is what git had written, by the hash that is in it."""
+    if place.parent.name == "pack":
+        ending = hashlib.sha1(content[:-20], usedforsecurity=False).digest()
+        return content[-20:] == ending or place.suffix not in {".pack", ".idx"}
+    try:
+        inflated = zlib.decompress(content)
+    except zlib.error:
+        return False
+    name = hashlib.sha1(inflated, usedforsecurity=False).hexdigest()
+    return name == place.parent.name + place.name
+
+
+def _unchanged(
+    git: str, directory: str, index: Node, unkept: Mapping[str, Node]
+) -> dict[str, list[Node]]:
+    """By object, the files that the index proves to be as they were when they were added."""
+    root = directory.removesuffix("/.git")
+    said = _asked(
+        [git, "-C", root, f"--git-dir={directory}", f"--work-tree={root}", *_QUIETLY,
+         "ls-files", "-z", "--stage", "--debug", "--", _UNCHANGED]
+    )  # fmt: skip
+    found: dict[str, list[Node]] = {}
+    for entry in _ENTRY.finditer(said):
+        node = unkept.get(f"{root}/{os.fsdecode(entry[3])}")
+        if node is not None and not node.pack and _is_as_added(entry, node, index):
+            found.setdefault(entry[2].decode(), []).append(node)
+    return found
+
+
+_QUIETLY = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+
+
+def _is_as_added(entry: re.Match[bytes], node: Node, index: Node) -> bool:
+    _, _, _, ctime_s, ctime_ns, mtime_s, mtime_ns, inode, size_bytes = entry.groups()
+    return (
+        node.is_file
+        and node.size_bytes == int(size_bytes)
+        and node.mtime_ns == int(mtime_s) * 10**9 + int(mtime_ns)
+        and node.ctime_ns == int(ctime_s) * 10**9 + int(ctime_ns)
+        and node.ino & 0xFFFFFFFF == int(inode)
+        and node.mtime_ns < index.mtime_ns
+        and not node.racy
+    )
+
+
+def _adopt(git: str, mirror: Path, same: Mapping[str, Iterable[Node]]) -> None:
+    """Mark the files whose object is there, with the size of the file."""
+    if not same:
+        return
+    said = _asked(
+        [git, f"--git-dir={mirror}", "cat-file", "--batch-check"], "\n".join([*same, ""]).encode()
+    )
+    for line in said.splitlines():
+        name, _, rest = line.decode(errors="replace").partition(" ")
+        for node in same.get(name, ()):
+            if rest == f"blob {node.size_bytes}":
+                node.pack, node.digest = GIT + mirror.name, bytes.fromhex(name)
+
+
+def _asked(argv: list[str], given: bytes = b"") -> bytes:
+    try:
+        done = subprocess.run(  # noqa: S603 - an absolute path outside the working directories
+            argv,
+            input=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            timeout=_GIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return b""
+    return done.stdout if done.returncode == 0 else b""
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.environ.get("HOME", "/"),
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+
+
+@lru_cache(maxsize=8)
+def _git_program(roots: tuple[str, ...]) -> str | None:
+    """Git, unless it lies in a working directory."""
+    found = which("git")
+    if found is None:
+        return None
+    real = os.path.realpath(found)
+    return None if any(real.startswith(root.rstrip("/") + "/") for root in roots) else real
+
+
+@lru_cache(maxsize=256)
+def _is_git_directory(place: str) -> bool:
+    return os.path.lexists(f"{place}/HEAD") and os.path.lexists(f"{place}/refs")

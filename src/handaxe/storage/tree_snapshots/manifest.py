@@ -1,0 +1,145 @@
+"""A tree on disk: one frame per directory, the last one of a directory counts.
+
+Appending says what changed; reading up to a length gives the tree of that moment, which is how a
+command that a crash cut off finds what stood there before it.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from handaxe.disk.durability import close, sync_content, sync_names
+from handaxe.disk.faults import DiskFault
+from handaxe.storage.tree_snapshots.nodes import Node
+
+_HEAD = struct.Struct("<II")
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_VERSION = 1
+
+
+class Manifest(msgspec.Struct):
+    """A tree as it can be written down."""
+
+    roots: dict[str, Node | None] = {}
+    directories: dict[str, dict[str, Node]] = {}
+    left_out: dict[str, str] = {}
+    packs: str = ""
+    """The directory that has the contents."""
+
+
+class _Listing(msgspec.Struct, array_like=True, tag=0):
+    directory: bytes
+    names: bytes
+    nodes: list[Node] | None
+
+
+class _Frame(msgspec.Struct, array_like=True, tag=1):
+    version: int
+    packs: bytes
+    roots: list[tuple[bytes, Node | None]]
+    left_out: list[tuple[bytes, str]]
+
+
+class Damaged(DiskFault):
+    """A manifest that cannot be read as far as it has to be."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Listing | _Frame).decode
+
+
+class ManifestFile:
+    """Appends to one manifest."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.length = 0
+        self._fd = -1
+
+    def write(self, manifest: Manifest, directories: Iterable[str]) -> None:
+        """Write down these directories of a tree, and what is said of the whole."""
+        frames = [_encode(_frame(manifest))]
+        frames += [_encode(_listing(d, manifest.directories.get(d))) for d in directories]
+        data = b"".join(_HEAD.pack(len(f), zlib.crc32(f)) + f for f in frames)
+        is_new = self._fd < 0
+        if is_new:
+            self._fd = os.open(self.path, _APPEND, 0o600)
+            self.length = os.fstat(self._fd).st_size
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+        self.length += len(data)
+        sync_content(self._fd)
+        if is_new:
+            sync_names(self.path.parent)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._fd >= 0:
+            close(self._fd)
+            self._fd = -1
+
+
+def read_manifest(path: Path, length: int | None = None) -> Manifest:
+    """The tree that a manifest describes; with `length` as it was when it was that long.
+
+    Raises:
+        Damaged: it is not whole.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read() if length is None else file.read(length)
+    except OSError as error:
+        raise Damaged(f"{path} cannot be read") from error
+    if length is not None and len(data) < length:
+        raise Damaged(f"{path} is shorter than it was")
+    manifest = Manifest()
+    at = 0
+    while at < len(data):
+        try:
+            size, crc = _HEAD.unpack_from(data, at)
+            at += _HEAD.size
+            payload = data[at : at + size]
+            at += size
+            if zlib.crc32(payload) != crc:
+                raise Damaged(f"{path} is damaged")
+            _take(manifest, _decode(payload))
+        except (struct.error, msgspec.MsgspecError) as error:
+            raise Damaged(f"{path} is damaged") from error
+    return manifest
+
+
+def _take(manifest: Manifest, frame: _Listing | _Frame) -> None:
+    if isinstance(frame, _Frame):
+        if frame.version != _VERSION:
+            raise Damaged("it was written by another version")
+        manifest.packs = os.fsdecode(frame.packs)
+        manifest.roots = {os.fsdecode(root): node for root, node in frame.roots}
+        manifest.left_out = {os.fsdecode(path): why for path, why in frame.left_out}
+        return
+    directory = os.fsdecode(frame.directory)
+    if frame.nodes is None:
+        manifest.directories.pop(directory, None)
+        return
+    names = os.fsdecode(frame.names).split("\0") if frame.names else []
+    manifest.directories[directory] = dict(zip(names, frame.nodes, strict=True))
+
+
+def _frame(manifest: Manifest) -> _Frame:
+    return _Frame(
+        _VERSION,
+        os.fsencode(manifest.packs),
+        [(os.fsencode(root), node) for root, node in manifest.roots.items()],
+        [(os.fsencode(path), why) for path, why in manifest.left_out.items()],
+    )
+
+
+def _listing(directory: str, listing: dict[str, Node] | None) -> _Listing:
+    if listing is None:
+        return _Listing(os.fsencode(directory), b"", None)
+    names = os.fsencode("\0".join(listing))
+    return _Listing(os.fsencode(directory), names, list(listing.values()))

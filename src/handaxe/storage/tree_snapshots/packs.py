@@ -1,0 +1,177 @@
+"""The bytes of a tree, one after the other in a few large files.
+
+A pack is written by one session, front to back, and only read after that. So it is synced once
+for thousands of files, and several sessions can share what they kept.
+"""
+
+import hashlib
+import mmap
+import os
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from handaxe.disk.attributes import extended_of
+from handaxe.disk.durability import close, sync_content, sync_names
+from handaxe.disk.faults import DiskFault
+from handaxe.disk.versions import read_open
+from handaxe.storage.tree_snapshots.nodes import Node
+
+PACK_BYTES = 64 << 20
+_PIECE_BYTES = 1 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+EMPTY = "-"
+"""The pack of files without bytes."""
+
+
+class NotInPack(DiskFault):
+    """Kept bytes are gone or spoilt."""
+
+
+class Packs:
+    """Contents below one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._fd = -1
+        self._name = ""
+        self._end = 0
+        self._unsynced: list[int] = []
+        self._places: dict[bytes, tuple[str, int]] = {}
+        self._mapped: dict[str, mmap.mmap] = {}
+
+    def know(self, nodes: Collection[Node] | Iterator[Node]) -> None:
+        """Remember what is kept already, so that equal bytes are kept once."""
+        for node in nodes:
+            if node.is_in_pack:
+                self._places[node.digest] = node.pack, node.offset
+
+    def keep(self, path: str, node: Node) -> bool:
+        """Keep the bytes of a file and say so in its node; False if it is no longer that file.
+
+        Raises:
+            OSError: it cannot be read, or there is no room.
+        """
+        fd = os.open(path, _READ)
+        try:
+            info = os.fstat(fd)
+            if not node.is_stamp_of(info):
+                return False
+            node.extended = extended_of(fd)
+            if info.st_size <= _PIECE_BYTES:
+                return self._keep_small(node, read_open(fd, info.st_size))
+            return self._keep_large(node, fd)
+        finally:
+            close(fd)
+
+    @contextmanager
+    def view(self, node: Node) -> Generator[memoryview]:
+        """The kept bytes of a file.
+
+        Raises:
+            NotInPack: they are gone or spoilt.
+        """
+        if not node.pack:
+            raise NotInPack("it was not kept")
+        if node.pack == EMPTY:
+            yield memoryview(b"")
+            return
+        whole = memoryview(self._map(node.pack, node.offset + node.size_bytes))
+        part = whole[node.offset : node.offset + node.size_bytes]
+        try:
+            if hashlib.sha256(part).digest() != node.digest:
+                raise NotInPack("what was kept of it was changed by somebody")
+            yield part
+        finally:
+            part.release()
+            whole.release()
+
+    def sync(self) -> None:
+        """Make everything kept so far durable."""
+        if self._fd >= 0:
+            self._unsynced.append(self._fd)
+        if not self._unsynced:
+            return
+        for fd in self._unsynced:
+            sync_content(fd)
+            if fd != self._fd:
+                close(fd)
+        self._unsynced.clear()
+        sync_names(self._directory)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for fd in (*self._unsynced, self._fd):
+            if fd >= 0:
+                close(fd)
+        self._unsynced.clear()
+        self._fd = -1
+        self._mapped.clear()
+
+    def _keep_small(self, node: Node, data: bytes) -> bool:
+        if node.size_bytes != len(data):
+            return False
+        node.digest = hashlib.sha256(data).digest()
+        if not data:
+            node.pack = EMPTY
+        elif (found := self._places.get(node.digest)) is not None:
+            node.pack, node.offset = found
+        else:
+            self._begin()
+            node.pack, node.offset = self._name, self._end
+            _write_all(self._fd, data)
+            self._end += len(data)
+            self._places[node.digest] = node.pack, node.offset
+        return True
+
+    def _keep_large(self, node: Node, fd: int) -> bool:
+        self._begin()
+        start, size_bytes, digest = self._end, 0, hashlib.sha256()
+        while piece := os.read(fd, _PIECE_BYTES):
+            digest.update(piece)
+            size_bytes += len(piece)
+            _write_all(self._fd, piece)
+        self._end += size_bytes
+        if size_bytes != node.size_bytes:
+            return False
+        node.digest = digest.digest()
+        found = self._places.setdefault(node.digest, (self._name, start))
+        node.pack, node.offset = found
+        if found != (self._name, start):
+            os.ftruncate(self._fd, start)
+            os.lseek(self._fd, start, os.SEEK_SET)
+            self._end = start
+        return True
+
+    def _begin(self) -> None:
+        """Have a pack to write to, a new one where the last is large enough."""
+        if self._fd >= 0 and self._end < PACK_BYTES:
+            return
+        if self._fd >= 0:
+            self._unsynced.append(self._fd)
+        self._name = f"{os.urandom(8).hex()}.pack"
+        self._fd = os.open(self._directory / self._name, _CREATE, 0o600)
+        self._end = 0
+
+    def _map(self, pack: str, until: int) -> mmap.mmap:
+        found = self._mapped.get(pack)
+        if found is not None and len(found) >= until:
+            return found
+        try:
+            fd = os.open(self._directory / pack, _READ)
+        except OSError as error:
+            raise NotInPack("what was kept of it is gone") from error
+        try:
+            if os.fstat(fd).st_size < until:
+                raise NotInPack("what was kept of it is not whole")
+            self._mapped[pack] = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+        finally:
+            close(fd)
+        return self._mapped[pack]
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]

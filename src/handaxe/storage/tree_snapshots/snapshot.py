@@ -1,0 +1,299 @@
+"""The tree of a session's roots: kept before a command, compared after it."""
+
+import contextlib
+import errno
+import os
+import sys
+import time
+from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from handaxe.storage.tree_snapshots.git_objects import GitObjects, blob_id
+from handaxe.storage.tree_snapshots.manifest import Manifest, ManifestFile, read_manifest
+from handaxe.storage.tree_snapshots.nodes import (
+    GIT,
+    LINK,
+    RACY_NS,
+    Change,
+    Node,
+    is_within,
+    node_of,
+)
+from handaxe.storage.tree_snapshots.packs import Packs
+from handaxe.storage.tree_snapshots.project_store import ProjectStore
+from handaxe.storage.tree_snapshots.sizing import leave_out_excess
+from handaxe.storage.tree_snapshots.tree import UNREADABLE, Tree
+
+_ATTEMPTS = 3
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much of a tree is remembered."""
+
+    max_files: int = 200_000
+    max_bytes: int = 1 << 30
+
+
+class Baseline(msgspec.Struct, frozen=True):
+    """Where the tree of one moment is written down, durably."""
+
+    manifest: str
+    length: int
+
+
+class TreeSnapshot:
+    """What is known of the roots, with every byte of it kept outside of them."""
+
+    def __init__(self, home: Path, session_id: str, root: str, limits: Limits) -> None:
+        self.foreign: list[tuple[str, Node | None]] = []
+        """What changed while no command ran here, in order, with what had been there before."""
+        self._limits = limits
+        self._store = ProjectStore(home, root)
+        self._session_id = session_id
+        self._tree = Tree(
+            max_entries=2 * limits.max_files, make_room=self._make_room, apart=(str(home),)
+        )
+        self._packs = Packs(self._store.directory)
+        self._git = GitObjects(self._store.directory)
+        self._manifest: ManifestFile | None = None
+        self._unkept: dict[str, Node] = {}
+        self._former_names: dict[tuple[int, int], set[str]] = {}
+        self._kept_bytes = 0
+
+    @classmethod
+    def of_crashed(
+        cls, home: Path, baseline: Baseline, limits: Limits
+    ) -> tuple[Self, list[Change]]:
+        """The tree of a baseline, and what is not as it was there any more.
+
+        Raises:
+            DiskFault: the baseline cannot be read.
+        """
+        path = Path(baseline.manifest)
+        saved = read_manifest(path, baseline.length)
+        snapshot = cls(home, "", next(iter(saved.roots), ""), limits)
+        snapshot._store.directory = path.parent
+        snapshot._packs, snapshot._git = Packs(path.parent), GitObjects(path.parent)
+        tree = snapshot._tree
+        tree.adopt(saved.directories, saved.left_out)
+        tree.roots = dict(saved.roots)
+        snapshot._packs.know(node for _, node in tree.nodes())
+        return snapshot, snapshot._settled(tree.look())
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """What is not remembered, and why."""
+        return self._tree.left_out
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the system tells what changes, so that looking again costs little."""
+        return self._tree.is_watched
+
+    def begin(self, roots: Sequence[str]) -> Baseline:
+        """Keep everything below the roots as it is now, durably.
+
+        Raises:
+            OSError: it cannot be kept.
+        """
+        is_first = self._manifest is None
+        if is_first:
+            self._open(roots)
+        self._tree.follow(roots)
+        self._settle_foreign(self._tree.look())
+        if is_first:
+            self.foreign.clear()
+        self._take_from_git()
+        self._stay_within_limits()
+        for path, node in list(self._unkept.items()):
+            self._keep_or_leave_out(path, node)
+        self._unkept.clear()
+        self._former_names.clear()
+        return self._write_down()
+
+    def end(self) -> list[Change]:
+        """What is not as it was when it was last looked at; contents compared."""
+        return self._settled(self._tree.look())
+
+    @contextlib.contextmanager
+    def view(self, node: Node) -> Generator[memoryview]:
+        """The kept bytes of a file.
+
+        Raises:
+            DiskFault: they are gone or spoilt.
+        """
+        if node.is_in_pack or not node.pack:
+            with self._packs.view(node) as content:
+                yield content
+        else:
+            yield memoryview(self._git.view(node))
+
+    def rest(self) -> None:
+        """Let go of what is needed only while contents are read."""
+        self._git.rest()
+
+    def node_at(self, path: str) -> Node | None:
+        """What is known to be at a path."""
+        directory, _, name = path.rpartition("/")
+        found = self._tree.directories.get(directory or "/", {}).get(name)
+        return found or self._tree.roots.get(path)
+
+    def names_of(self, nodes: Iterable[Node]) -> dict[tuple[int, int], set[str]]:
+        """The names in the tree of files that have several, or had before the last looks."""
+        wanted = {(node.dev, node.ino) for node in nodes if node.links > 1 and node.is_file}
+        names = {key: set(self._former_names.get(key, ())) for key in wanted}
+        for path, node in self._tree.linked_nodes() if wanted else ():
+            if (node.dev, node.ino) in wanted:
+                names[node.dev, node.ino].add(path)
+        return names
+
+    def close(self, *, keep: bool = True) -> None:
+        """Keep the tree for the next session, unless it may be needed as it is."""
+        if self._manifest is not None:
+            self._manifest.close()
+            if keep:
+                with contextlib.suppress(OSError):
+                    self._save()
+        self._tree.close()
+        self._git.rest()
+        self._packs.close()
+        self._store.close()
+
+    def _open(self, roots: Sequence[str]) -> None:
+        self._store.open()
+        known = self._store.last_tree().directories
+        self._tree.adopt({d: known[d] for d in known if is_within(d, roots)}, {})
+        self._packs.know(node for _, node in self._tree.nodes())
+        for path, node in self._tree.nodes():
+            if node.needs_content:
+                self._unkept[path] = node
+        self._kept_bytes = sum(n.size_bytes for _, n in self._tree.nodes() if n.pack)
+        self._manifest = ManifestFile(self._store.manifest_path(self._session_id))
+        self._tree.touched.update(self._tree.directories)
+
+    def _settle_foreign(self, changes: Iterable[Change]) -> None:
+        for path, old, new in changes:
+            self._unkept.pop(path, None)
+            self.foreign.append((path, old))
+            if new is not None and new.needs_content:
+                self._unkept[path] = new
+
+    def _settled(self, changes: Iterable[Change]) -> list[Change]:
+        """The changes that are more than new times; the new contents are kept on the way."""
+        found: list[Change] = []
+        for path, old, new in changes:
+            if old is not None and old.links > 1 and old.is_file:
+                self._former_names.setdefault((old.dev, old.ino), set()).add(path)
+            if new is not None and new.needs_content:
+                self._keep_if_possible(path, new)
+            if not self.is_same(old, new):
+                found.append(Change(path, old, new))
+        return found
+
+    def _keep_if_possible(self, path: str, node: Node) -> None:
+        """Keep what a command left; what cannot be kept is tried again before the next one."""
+        fits = self._kept_bytes + node.size_bytes <= self._limits.max_bytes
+        try:
+            if fits and (self._git.keep(path, node) or self._packs.keep(path, node)):
+                self._kept_bytes += node.size_bytes
+                return
+        except OSError:
+            pass
+        self._unkept[path] = node
+
+    def _keep_or_leave_out(self, path: str, node: Node) -> None:
+        """Keep what is there now; a file that changes all the time cannot be remembered."""
+        directory, _, name = path.rpartition("/")
+        listing = self._tree.directories.get(directory or "/", {})
+        for _ in range(_ATTEMPTS):
+            if listing.get(name) is not node:
+                return
+            try:
+                if self._packs.keep(path, node):
+                    self._kept_bytes += node.size_bytes
+                    return
+                node = listing[name] = node_of(os.lstat(path), time.time_ns())
+                if not node.is_file:
+                    return
+            except FileNotFoundError:
+                self._tree.forget(path)
+                return
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    raise
+                self._tree.leave_out(path, UNREADABLE)
+                return
+        self._tree.leave_out(path, "it was written to all the time")
+
+    def _take_from_git(self) -> None:
+        """Have git keep what it has: its own files, and files that are as its index knows them."""
+        for path, node in list(self._unkept.items()):
+            if self._git.keep(path, node):
+                del self._unkept[path]
+        self._git.adopt(self._tree, self._unkept)
+        for path, node in list(self._unkept.items()):
+            if node.pack:
+                del self._unkept[path]
+
+    def _stay_within_limits(self) -> None:
+        limits = self._limits
+        wanted = self._kept_bytes + sum(node.size_bytes for node in self._unkept.values())
+        if wanted > limits.max_bytes or self._tree.count > limits.max_files:
+            leave_out_excess(self._tree, max_files=limits.max_files, max_bytes=limits.max_bytes)
+            self._kept_bytes = sum(n.size_bytes for _, n in self._tree.nodes() if n.pack)
+
+    def _make_room(self, tree: Tree) -> None:
+        leave_out_excess(tree, max_files=self._limits.max_files, max_bytes=sys.maxsize)
+
+    def is_same(self, old: Node | None, new: Node | None) -> bool:
+        """Whether nothing changed but times."""
+        if old is None or new is None:
+            return old is new
+        if old.mode != new.mode or old.target != new.target:
+            return False
+        if not old.is_file:
+            return True
+        is_same_file = (old.dev, old.ino) == (new.dev, new.ino)
+        if old.pack.startswith(LINK):
+            # Git gives an object a new time when it would have written it again.
+            return is_same_file and old.size_bytes == new.size_bytes
+        has_same_names = is_same_file or max(old.links, new.links) == 1
+        return has_same_names and self._has_same_bytes(old, new)
+
+    def _has_same_bytes(self, old: Node, new: Node) -> bool:
+        if old.pack.startswith(GIT) and new.is_in_pack:
+            with self.view(new) as content:
+                return old.digest == blob_id(content)
+        return bool(old.digest) and old.digest == new.digest
+
+    def _write_down(self) -> Baseline:
+        assert self._manifest is not None
+        tree = self._tree
+        if tree.touched:
+            self._git.sync()
+            self._packs.sync()
+            self._manifest.write(self._as_manifest(), sorted(tree.touched))
+            tree.touched.clear()
+        return Baseline(str(self._manifest.path), self._manifest.length)
+
+    def _save(self) -> None:
+        """Hand the tree to the next session; the manifest of this one is not needed any more."""
+        assert self._manifest is not None
+        tree = self._tree
+        if tree.is_watched:
+            # Nothing was told of these, so what was kept of them is what is there.
+            self._settle_foreign(tree.look())
+            now_ns = time.time_ns()
+            for _, node in tree.nodes():
+                node.racy = node.racy and node.ctime_ns > now_ns - RACY_NS
+        self._packs.sync()
+        self._manifest.path.unlink(missing_ok=True)
+        self._store.save(self._as_manifest())
+
+    def _as_manifest(self) -> Manifest:
+        tree = self._tree
+        return Manifest(tree.roots, tree.directories, tree.left_out)

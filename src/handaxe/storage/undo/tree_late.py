@@ -1,0 +1,41 @@
+"""What a command changed that a crash cut off: its baseline compared with what is there now."""
+
+import os
+import time
+from pathlib import Path
+
+from handaxe.disk.faults import DiskFault
+from handaxe.storage.tree_snapshots.nodes import is_within
+from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
+from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.records import Moved, Tracked
+from handaxe.storage.undo.tree_states import TreeStates
+
+LATEST_S = 660.0
+"""A file written longer after the start of a command may be somebody else's."""
+
+
+def found_late(tracked: Tracked, home: Path, store: ContentStore) -> Moved:
+    """What the command found and left, as far as its baseline can still be read."""
+    baseline = Baseline(os.fsdecode(tracked.manifest), tracked.length)
+    now = time.time()
+    try:
+        snapshot, changes = TreeSnapshot.of_crashed(home, baseline, Limits())
+    except DiskFault:
+        return Moved(tracked.call_id, now, (), (), found_late=True)
+    scopes = [os.fsdecode(scope) for scope in tracked.scopes]
+    bundle = store.new_bundle()
+    try:
+        of_call = [change for change in changes if is_within(change.path, scopes)]
+        found, left = TreeStates(snapshot, bundle).of(of_call)
+        bundle.seal()
+    except BaseException:
+        bundle.discard()
+        raise
+    finally:
+        snapshot.close(keep=False)
+    latest_ns = (tracked.at + LATEST_S) * 1e9
+    doubtful = tuple(s.path for s in left if s.kind == "file" and s.mtime_ns > latest_ns)
+    return Moved(
+        tracked.call_id, now, tuple(found), tuple(left), found_late=True, doubtful=doubtful
+    )

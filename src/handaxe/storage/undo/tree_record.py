@@ -1,0 +1,188 @@
+"""Commands that could change anything: what they find is kept, what they did is found out."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from handaxe.storage.tree_snapshots.nodes import Change, Node, is_within
+from handaxe.storage.tree_snapshots.snapshot import Limits, TreeSnapshot
+from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.journal import UndoJournal
+from handaxe.storage.undo.records import Moved, Tracked
+from handaxe.storage.undo.tree_states import TreeStates
+
+SHOWN_LEFT_OUT = 5
+
+
+class _Call(msgspec.Struct):
+    """A call that began here."""
+
+    scopes: tuple[str, ...]
+    is_running: bool = True
+    changes: dict[str, tuple[Node | None, Node | None]] = {}
+    foreign_at_end: int = 0
+    told: bool = False
+
+
+class TreeRecord:
+    """The tree of one session's roots, compared around its commands."""
+
+    def __init__(
+        self,
+        home: Path,
+        session_id: str,
+        roots: Callable[[], Sequence[str]],
+        limits: Limits,
+        journal: UndoJournal,
+        store: ContentStore,
+    ) -> None:
+        self._roots = roots
+        self._journal = journal
+        self._store = store
+        self._snapshot = TreeSnapshot(home, session_id, roots()[0], limits)
+        self._calls: dict[str, _Call] = {}
+        self._claimed: set[str] = set()
+        self._mutex = threading.Lock()
+
+    @property
+    def roots(self) -> Sequence[str]:
+        """Where everything is compared."""
+        return self._roots()
+
+    def __contains__(self, call_id: str) -> bool:
+        return call_id in self._calls
+
+    def before(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
+        """Keep what is below the scopes, durably, and that the call is about to begin.
+
+        Raises:
+            OSError, DiskFault: that is not possible.
+        """
+        with self._mutex:
+            self._begin(call_id, tool, scopes)
+
+    def after(self, call_id: str) -> tuple[str, ...]:
+        """Record what the call changed, or has changed since it was last asked; what to tell."""
+        with self._mutex:
+            return self._end(call_id, self._calls[call_id])
+
+    def _begin(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
+        self._journal.enter()
+        try:
+            self._look()
+            seen = len(self._snapshot.foreign)
+            baseline = self._snapshot.begin(self._roots())
+            self._forget_claimed(seen)
+            self._journal.append(
+                Tracked(
+                    call_id,
+                    tool,
+                    time.time(),
+                    tuple(os.fsencode(scope) for scope in scopes),
+                    os.fsencode(baseline.manifest),
+                    baseline.length,
+                    tuple(sorted(_shown(path) for path in self._left_out(scopes))),
+                ),
+                durable=True,
+            )
+        except BaseException:
+            self._journal.leave()
+            raise
+        self._calls[call_id] = _Call(tuple(scopes))
+
+    def _end(self, call_id: str, call: _Call) -> tuple[str, ...]:
+        was_running = call.is_running
+        if not was_running:
+            self._journal.enter()
+        try:
+            self._look()
+            if not was_running:
+                self._take_foreign(call)
+            self._write(call_id, call)
+        finally:
+            call.is_running = False
+            call.foreign_at_end = len(self._snapshot.foreign)
+            self._journal.leave()
+        notes = () if call.told else self._notes(call.scopes)
+        call.told = True
+        return notes
+
+    def claim(self, paths: Sequence[str]) -> None:
+        """These paths were changed by a call that has a record of its own."""
+        self._claimed.update(paths)
+
+    def close(self) -> None:
+        """Hand the tree to the next session; with a call open it stays for whoever completes it."""
+        self._snapshot.close(keep=not any(call.is_running for call in self._calls.values()))
+
+    def _forget_claimed(self, seen: int) -> None:
+        """What calls with a record of their own changed is nobody else's."""
+        foreign = self._snapshot.foreign
+        foreign[seen:] = [found for found in foreign[seen:] if found[0] not in self._claimed]
+        self._claimed.clear()
+
+    def _look(self) -> None:
+        """Give what changed to the running call it can be of."""
+        running = [call for call in self._calls.values() if call.is_running]
+        if not running:
+            return
+        for path, old, new in self._snapshot.end():
+            if path in self._claimed:
+                continue
+            owner = next((call for call in running if is_within(path, call.scopes)), None)
+            if owner is None:
+                self._snapshot.foreign.append((path, old))
+                continue
+            first, _ = owner.changes.get(path, (old, None))
+            owner.changes[path] = (first, new)
+        self._claimed.clear()
+
+    def _take_foreign(self, call: _Call) -> None:
+        """What changed since the call had ended is what it went on to do in the background."""
+        for path, old, new in self._snapshot.end():
+            if path not in self._claimed:
+                first, _ = call.changes.get(path, (old, None))
+                call.changes[path] = (first, new)
+        since = self._snapshot.foreign[call.foreign_at_end :]
+        del self._snapshot.foreign[call.foreign_at_end :]
+        for path, old in reversed(since):
+            if path not in self._claimed and is_within(path, call.scopes):
+                call.changes[path] = (old, self._snapshot.node_at(path))
+        for path, (old, new) in list(call.changes.items()):
+            if self._snapshot.is_same(old, new):
+                del call.changes[path]
+        self._claimed.clear()
+
+    def _write(self, call_id: str, call: _Call) -> None:
+        changes = [Change(path, old, new) for path, (old, new) in call.changes.items()]
+        bundle = self._store.new_bundle()
+        try:
+            found, left = TreeStates(self._snapshot, bundle).of(changes)
+            bundle.seal()
+        except BaseException:
+            bundle.discard()
+            raise
+        finally:
+            self._snapshot.rest()
+        self._journal.append(Moved(call_id, time.time(), tuple(found), tuple(left)), durable=False)
+        call.changes.clear()
+
+    def _left_out(self, scopes: Sequence[str]) -> list[str]:
+        return [path for path in self._snapshot.left_out if is_within(path, scopes)]
+
+    def _notes(self, scopes: Sequence[str]) -> tuple[str, ...]:
+        left_out = self._snapshot.left_out
+        listed = sorted(self._left_out(scopes))
+        if not listed:
+            return ()
+        shown = ", ".join(f"{_shown(path)} ({left_out[path]})" for path in listed[:SHOWN_LEFT_OUT])
+        more = f" and {len(listed) - SHOWN_LEFT_OUT} more" if len(listed) > SHOWN_LEFT_OUT else ""
+        return (f"Changes there cannot be undone: {shown}{more}.",)
+
+
+def _shown(path: str) -> str:
+    return os.fsencode(path).decode(errors="replace")

@@ -1,0 +1,116 @@
+"""Changes of a tree as states of the undo journal, with the contents that undoing them needs."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+
+import msgspec
+
+from handaxe.disk.faults import DiskFault
+from handaxe.storage.tree_snapshots.nodes import Change, Node
+from handaxe.storage.tree_snapshots.snapshot import TreeSnapshot
+from handaxe.storage.undo.bundles import Bundle
+from handaxe.storage.undo.records import State, StateKind, spelled
+from handaxe.storage.undo.states import splice_of
+
+
+class TreeStates:
+    """Writes down what a command found and what it left."""
+
+    def __init__(self, snapshot: TreeSnapshot, bundle: Bundle) -> None:
+        self._snapshot = snapshot
+        self._bundle = bundle
+
+    def of(self, changes: Sequence[Change]) -> tuple[list[State], list[State]]:
+        """What was found and what was left, path by path."""
+        before = self._shared_names([(change.path, change.old) for change in changes])
+        after = self._shared_names([(change.path, change.new) for change in changes])
+        found: list[State] = []
+        left: list[State] = []
+        for path, old, new in changes:
+            state = self._found(path, old, before)
+            found.append(state)
+            left.append(self._left(path, new, state, after))
+        return found, left
+
+    def _found(self, path: str, node: Node | None, names: "_Names") -> State:
+        state = _state(path, node, names)
+        if node is None or not node.is_file:
+            return state
+        try:
+            with self._snapshot.view(node) as content:
+                return self._bundle.put(_hashed(state, node, content), content)
+        except DiskFault:
+            # It was never kept, or what was kept is gone: undo says so when it is wanted.
+            return state
+
+    def _left(self, path: str, node: Node | None, found: State, names: "_Names") -> State:
+        state = _state(path, node, names)
+        if node is None or not node.is_file or not node.pack:
+            return state
+        if state.digest and state.digest == found.digest:
+            return state
+        old = b"" if found.kind != "file" else found.content
+        is_shown = old is not None and self._bundle.has_room(node.size_bytes)
+        if not is_shown and node.is_in_pack:
+            return state
+        try:
+            with self._snapshot.view(node) as content:
+                state = _hashed(state, node, content)
+                if old is None or not is_shown:
+                    return state
+                return msgspec.structs.replace(state, splice=splice_of(old, bytes(content)))
+        except DiskFault:
+            return state
+
+    def _shared_names(self, nodes: Sequence[tuple[str, Node | None]]) -> "_Names":
+        """The names of files that have several: those that changed, and those that did not."""
+        linked = [(p, n) for p, n in nodes if n is not None and n.links > 1 and n.is_file]
+        names = self._snapshot.names_of(node for _, node in linked)
+        for path, node in linked:
+            names[node.dev, node.ino].add(path)
+        return names
+
+
+def _hashed(state: State, node: Node, content: memoryview) -> State:
+    """The state with the digest of its content, where git had named it otherwise."""
+    if node.is_in_pack:
+        return state
+    return msgspec.structs.replace(state, digest=hashlib.sha256(content).hexdigest())
+
+
+_Names = dict[tuple[int, int], set[str]]
+
+
+def _state(path: str, node: Node | None, names: _Names) -> State:
+    text, raw = spelled(path)
+    if node is None:
+        return State(text, "absent", raw)
+    kind = _kind(node)
+    shared = names.get((node.dev, node.ino), ()) if kind == "file" else ()
+    return State(
+        text,
+        kind,
+        raw,
+        digest=node.digest.hex() if node.is_in_pack else "",
+        size_bytes=node.size_bytes if kind == "file" else 0,
+        mode=stat.S_IMODE(node.mode) if kind != "link" else 0,
+        uid=node.uid,
+        gid=node.gid,
+        mtime_ns=node.mtime_ns,
+        dev=node.dev,
+        ino=node.ino,
+        extended=dict(node.extended),
+        target=node.target,
+        shared_with=tuple(sorted(os.fsencode(name) for name in shared if name != path)),
+        type_bits=stat.S_IFMT(node.mode) if kind == "special" else 0,
+    )
+
+
+def _kind(node: Node) -> StateKind:
+    if node.is_file:
+        return "file"
+    if node.is_directory:
+        return "directory"
+    return "link" if stat.S_ISLNK(node.mode) else "special"

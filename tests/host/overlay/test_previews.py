@@ -1,0 +1,161 @@
+"""A command that is only tried: everything it would change is told, and nothing is changed."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.storage.commanding import whole_tree
+
+from handaxe.contract.ports.shell import ShellCommand
+from handaxe.contract.preview_faults import CannotPreview
+from handaxe.host.overlay.previews import OverlayPreviews
+from handaxe.host.overlay.program import find_overlay_program
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_directory(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+
+@pytest.fixture
+def tree(project: Path) -> Path:
+    (project / "a.txt").write_text("one\ntwo\n")
+    (project / "deep/er").mkdir(parents=True)
+    (project / "deep/x.txt").write_text("x\n")
+    (project / "deep/er/y.txt").write_text("y\n")
+    (project / "link").symlink_to("a.txt")
+    (project / "data.bin").write_bytes(b"\0\1\2" * 1000)
+    return project
+
+
+async def tried(root: Path, command: str, timeout_s: float = 20):
+    before = whole_tree(root)
+    previews = OverlayPreviews(lambda: (str(root),))
+    asked = ShellCommand(call_id="c", command=command, cwd=str(root))
+    try:
+        return await previews.preview(asked, timeout_s)
+    finally:
+        assert whole_tree(root) == before
+        assert os.listdir(tempfile.gettempdir()) == []
+
+
+def lines(preview) -> list[str]:
+    return [line for diff in preview.diffs for hunk in diff.hunks for line in hunk.lines]
+
+
+def others(preview, root: Path) -> list[str]:
+    return [other.replace(f"{root}/", "") for other in preview.others]
+
+
+async def test_changed_lines_are_shown_and_not_made(tree):
+    preview = await tried(tree, "sed -i s/two/2/ a.txt; echo done; exit 3")
+    assert [diff.path for diff in preview.diffs] == [f"{tree}/a.txt"]
+    assert lines(preview) == [" one", "-two", "+2"]
+    assert preview.output.head == "done\n"
+    assert (preview.end.how, preview.end.exit_code) == ("exit", 3)
+
+
+@pytest.mark.parametrize(
+    ("command", "diffs", "said"),
+    [
+        ("rm a.txt", ["a.txt"], []),
+        ("touch a.txt; chmod 644 a.txt", [], []),
+        ("chmod 600 a.txt", [], ["a.txt: mode would change from 644 to 600"]),
+        ("rm -r deep", ["deep/er/y.txt", "deep/x.txt"],
+         ["deep/er: directory would be deleted", "deep: directory would be deleted"]),
+        ("rm -r deep; mkdir deep; echo new > deep/z", ["deep/er/y.txt", "deep/x.txt", "deep/z"],
+         ["deep/er: directory would be deleted"]),
+        ("mkdir -p n/m; echo 1 > n/m/f", ["n/m/f"],
+         ["n/m: directory would be created", "n: directory would be created"]),
+        ("ln -sfn deep link", [], ["link: link would become a link to deep"]),
+        ("rm link; echo 1 > link", [], ["link: link would become a file"]),
+        ("printf '\\0new' > data.bin", [], ["data.bin: content would change"]),
+        ("rm data.bin; mkdir data.bin", [], ["data.bin: file would become a directory"]),
+        ("mv deep moved", ["deep/er/y.txt", "deep/x.txt", "moved/er/y.txt", "moved/x.txt"],
+         ["deep/er: directory would be deleted", "deep: directory would be deleted",
+          "moved/er: directory would be created", "moved: directory would be created"]),
+        ("rm -rf deep && echo flat > deep", ["deep/er/y.txt", "deep/x.txt"],
+         ["deep/er: directory would be deleted", "deep: directory would be deleted",
+          "deep: directory would become a file"]),
+        (": > empty", [], ["empty: file would be created"]),
+        ("true", [], []),
+    ],
+)  # fmt: skip
+async def test_every_kind_of_change_is_told(tree, command, diffs, said):
+    preview = await tried(tree, command)
+    assert preview.end.exit_code == 0, preview.output.head
+    assert [diff.path.removeprefix(f"{tree}/") for diff in preview.diffs] == diffs
+    assert others(preview, tree) == said
+
+
+async def test_nothing_outside_the_roots_can_be_written(tree, tmp_path):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("mine\n")
+    home = Path.home()
+    preview = await tried(tree, f"echo x > {home}/never-written; echo x > {outside}; cat {outside}")
+    assert not (home / "never-written").exists()
+    assert outside.read_text() == "mine\n"
+    assert preview.diffs == ()
+
+
+async def test_it_cannot_remount_what_it_may_not_write(tree):
+    preview = await tried(tree, "mount -o remount,rw / && echo escaped; touch /usr/escaped")
+    assert "escaped\n" not in preview.output.head
+    assert not Path("/usr/escaped").exists()
+
+
+async def test_nobody_outside_is_reached(tree):
+    listener = socket.create_server(("127.0.0.1", 0))
+    try:
+        port = listener.getsockname()[1]
+        script = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"
+        preview = await tried(tree, f"{sys.executable} -c {script!r} && echo reached")
+        assert "Error" in preview.output.head
+        assert "reached\n" not in preview.output.head
+    finally:
+        listener.close()
+
+
+async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tree):
+    marker = f"{os.getpid()}.{id(tree)}"
+    preview = await tried(
+        tree, f"echo early > e; (setsid sleep 300.{marker} &) ; sleep 300", timeout_s=1
+    )
+    assert (preview.end.how, preview.end.exit_code) == ("stopped", None)
+    assert [diff.path for diff in preview.diffs] == [f"{tree}/e"]
+    found = await asyncio.to_thread(
+        subprocess.run, ["pgrep", "-f", f"sleep 300.{marker}"], capture_output=True, check=False
+    )
+    assert found.stdout == b""
+
+
+async def test_endless_output_is_cut(tree):
+    preview = await tried(tree, "head -c 5000000 /dev/zero | tr '\\0' y")
+    assert len(preview.output.head) == 1 << 20
+
+
+async def test_a_root_below_another_is_covered_with_it(tree):
+    previews = OverlayPreviews(lambda: (str(tree), str(tree / "deep")))
+    asked = ShellCommand(call_id="c", command="rm deep/x.txt", cwd=str(tree))
+    preview = await previews.preview(asked, 20)
+    assert [diff.path for diff in preview.diffs] == [f"{tree}/deep/x.txt"]
+    assert (tree / "deep/x.txt").exists()
+
+
+async def test_without_the_program_it_says_why(tree):
+    previews = OverlayPreviews(lambda: (str(tree),), program="/bin/false")
+    asked = ShellCommand(call_id="c", command="rm -rf .", cwd=str(tree))
+    with pytest.raises(CannotPreview, match="does not allow it"):
+        await previews.preview(asked, 20)
+    assert (tree / "a.txt").exists()
+
+
+def test_a_program_from_a_root_is_never_taken(tree):
+    assert find_overlay_program(("/",)) is None
+    assert find_overlay_program((str(tree),)) is not None

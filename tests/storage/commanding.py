@@ -1,0 +1,84 @@
+"""A session whose only changing tool runs real shell commands, as if nobody knew what they do."""
+
+import asyncio
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from handaxe import Session, tool
+
+
+@tool
+async def sh(command: Annotated[str, "What to run."], cwd: Annotated[str, "Where."]) -> str:
+    """Run a command of unknown effect."""
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        command,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    return f"exit {process.returncode}\n{os.fsdecode(said).encode(errors='replace').decode()}"
+
+
+def open_session(root: Path, home: Path, session_id: str | None = None, **options) -> Session:
+    return Session(
+        root,
+        permission_mode="bypassPermissions",
+        tools=["Read", "Write", "Edit", "Undo", sh],
+        home=home,
+        session_id=session_id,
+        **options,
+    )
+
+
+def whole_tree(root: Path, *, without: tuple[str, ...] = ()) -> dict[bytes, tuple]:
+    """All there is below a directory: kinds, modes, bytes, targets, and which names share a file."""
+    found: dict[bytes, tuple] = {}
+    inodes: dict[int, list[bytes]] = {}
+    top = os.fsencode(root)
+    for directory, names, files in os.walk(top):
+        for name in [*names, *files]:
+            path = os.path.join(directory, name)
+            shown = os.path.relpath(path, top)
+            if any(shown.startswith(os.fsencode(prefix)) for prefix in without):
+                continue
+            info = os.lstat(path)
+            mode = stat.S_IMODE(info.st_mode)
+            if stat.S_ISLNK(info.st_mode):
+                found[shown] = ("link", os.readlink(path))
+            elif stat.S_ISDIR(info.st_mode):
+                found[shown] = ("directory", mode)
+            elif stat.S_ISREG(info.st_mode):
+                with open(path, "rb") as file:
+                    found[shown] = ("file", mode, file.read())
+                inodes.setdefault(info.st_ino, []).append(shown)
+            else:
+                found[shown] = ("special", stat.S_IFMT(info.st_mode), mode)
+    for names in inodes.values():
+        if len(names) > 1:
+            for name in names:
+                found[name] += (tuple(sorted(names)),)
+    return found
+
+
+async def run(session: Session, root: Path, command: str) -> str:
+    result = await session.call("sh", command=command, cwd=str(root))
+    assert result.ok, result.text
+    return result.text
+
+
+async def _main(root: str, home: str, *commands: str) -> None:
+    """Run commands one after the other; whoever starts this wants the last one to kill it."""
+    async with open_session(Path(root), Path(home), "crashed") as session:
+        for command in commands:
+            await run(session, Path(root), command)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))
