@@ -12,7 +12,6 @@ from handaxe.agent.events import FromAgent, ToolAnswered
 from handaxe.agent.spawn import SpawnLimits
 from handaxe.contract.agent_faults import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
 from handaxe.contract.ports.agents import AgentRequest
-from handaxe.contract.ports.jobs import Job
 from handaxe.contract.ports.model import ModelRequest
 from handaxe.session.workdir import Workdir
 
@@ -467,28 +466,7 @@ async def test_settings_say_how_many_agents_there_may_be(project: Path):
     assert "limit reached" in str(model.requests[-1].messages[-1])
 
 
-class Book:
-    """Lists background work, and tells of it in its own words."""
-
-    def __init__(self) -> None:
-        self.jobs: list[Job] = []
-        self.told: set[str] = set()
-
-    def add(self, job: Job) -> str:
-        self.jobs.append(job)
-        return job.state.job_id
-
-    def take_notices(self) -> tuple[str, ...]:
-        done = [j.state for j in self.jobs if j.state.status != "running"]
-        fresh = [state for state in done if state.job_id not in self.told]
-        self.told.update(state.job_id for state in fresh)
-        return tuple(f"{state.kind} {state.job_id} {state.status}" for state in fresh)
-
-
-async def test_agents_in_the_background_are_jobs_where_there_is_a_book(session: Session):
-    book = Book()
-    session.collaborators.offers[Book] = book
-
+async def test_agents_in_the_background_are_jobs(session: Session):
     def answer(request: ModelRequest):
         if request.messages[0].content[0].text == "Do it.":
             return says("Found.")
@@ -497,8 +475,8 @@ async def test_agents_in_the_background_are_jobs_where_there_is_a_book(session: 
     model = Player(calls(task(run_in_background=True)), *[answer] * 3)
     agent = Agent(model, session)
     assert (await agent.ask("Go.")).result == "Told."
-    assert [job.state.kind for job in book.jobs] == ["agent"]
-    assert book.jobs[0].tail(100) == "Found."
+    (job,) = session.jobs.listed()
+    assert (job.kind, job.status, job.result) == ("agent", "completed", "Found.")
 
 
 async def test_each_agents_calls_have_ids_of_their_own(session: Session, project: Path):

@@ -17,6 +17,7 @@ from handaxe.agent.events import (
     ToolCalled,
 )
 from handaxe.agent.loop import AgentLoop
+from handaxe.agent.wording import shortened_report
 from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus
@@ -81,6 +82,7 @@ class AgentRun(Job):
             output_path=self.agent.output_file,
             started_at=self.agent.started_at,
             ended_at=self.agent.ended_at,
+            result="" if self.is_running else shortened_report(self.agent),
         )
 
     async def wait(self, timeout_s: float | None = None) -> bool:

@@ -16,9 +16,7 @@ def as_reminder(text: str) -> str:
 
 def agent_notice(state: AgentState) -> str:
     """That an agent in the background has ended, and what it said."""
-    text = state.result
-    if len(text) > MAX_AGENT_CHARS:
-        text = f"{text[:MAX_AGENT_CHARS]}\n... (the rest is in {state.output_file})"
+    text = shortened_report(state)
     return (
         "No person said this.\n<task-notification>\n"
         f"<task-id>{state.agent_id}</task-id>\n"
@@ -27,3 +25,10 @@ def agent_notice(state: AgentState) -> str:
         f'<summary>Agent "{state.description}" {state.status}</summary>\n'
         f"<result>{text}</result>\n</task-notification>"
     )
+
+
+def shortened_report(state: AgentState) -> str:
+    """What an agent said at its end, no longer than a parent wants to hear."""
+    if len(state.result) <= MAX_AGENT_CHARS:
+        return state.result
+    return f"{state.result[:MAX_AGENT_CHARS]}\n... (the rest is in {state.output_file})"

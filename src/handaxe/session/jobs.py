@@ -60,7 +60,9 @@ class Jobs:
     def add(self, job: Job) -> str:
         """Take over a running piece of work; its id."""
         job_id = job.state.job_id
-        if job_id not in self._jobs:
+        if job_id not in self._jobs or job_id in self._ended:
+            # An agent that was woken works on under its old id.
+            self._ended.pop(job_id, None)
             self._jobs[job_id] = job
             self._announce(JobStarted(job=job.state))
             self.attend(self._see_to_its_end(job))
@@ -175,7 +177,11 @@ class Jobs:
 
     def _tell(self, state: JobState, summary: str) -> None:
         self._untold[state.job_id] = notice(
-            state.job_id, output_file=state.output_path, status=state.status, summary=summary
+            state.job_id,
+            output_file=state.output_path,
+            status=state.status,
+            summary=summary,
+            result=state.result,
         )
         self._news.set()
 

@@ -24,6 +24,8 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     signal: int | None = None
     started_at: float = 0.0
     ended_at: float | None = None
+    result: str = ""
+    """What it came to in words, where its output is more than that."""
     waiting_for_input: str | None = None
     """The last line of a program that seems to wait for somebody to type."""
 
