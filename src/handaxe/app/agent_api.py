@@ -62,6 +62,8 @@ class Agent:
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
         self.model = _opened(model, open_model)
+        self._open_model = open_model
+        self._left: list[Model] = []
         if max_turns is not None and max_turns < 1:
             raise SetupError("`max_turns` has to be at least 1.")
         limits = Limits(
@@ -93,7 +95,7 @@ class Agent:
             self.model,
             self.workplace,
             Conversation.replayed(self.session.said, self.session.result_of),
-            system=self._system,
+            system=self.system_prompt,
             meter=self.meter,
             output=self._output,
             options=options,
@@ -121,7 +123,8 @@ class Agent:
         """Stop what runs; the session is closed too if the agent opened it."""
         self.interrupt()
         await self.agents.close()
-        await self.model.close()
+        for model in (*self._left, self.model):
+            await model.close()
         if self._owns_session:
             await self.session.close()
 
@@ -137,9 +140,13 @@ class Agent:
         """
         for note in await self._prompts.load():
             yield Told(note)
-        async with aclosing(self.loop.run(prompt)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(self.loop.run(prompt)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            # What a skill allowed was for this prompt.
+            self.session.permissions.end_turn()
 
     async def ask(self, prompt: Prompt | None) -> RunFinished:
         """Work on a prompt to its end."""
@@ -164,7 +171,21 @@ class Agent:
         """Stop the run now; whether there was one."""
         return self.loop.interrupt()
 
-    def _system(self) -> tuple[str, ...]:
+    def suspend(self) -> bool:
+        """Stop because the process ends: nothing is said of it, so that the work can go on."""
+        return self.loop.suspend()
+
+    def set_model(self, model: Model | str) -> None:
+        """Talk to another model from the next answer on."""
+        chosen = _opened(model, self._open_model)
+        self.meter.check_prices(chosen.name)
+        if chosen is not self.model:
+            self._left.append(self.model)
+        self.model = self.loop.model = chosen
+        self._prompts.model = chosen.name
+
+    def system_prompt(self) -> tuple[str, ...]:
+        """What the model is told before the conversation, in parts."""
         return self._prompts.system(tuple(spec.name for spec in self.workplace.specs()))
 
 

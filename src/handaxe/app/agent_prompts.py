@@ -27,7 +27,7 @@ class AgentPrompts:
 
     def __init__(self, session: Session, model: str, options: PromptOptions) -> None:
         self._session = session
-        self._model = model
+        self.model = model
         self._options = options
         self._environment: Environment | None = None
         self._memory: tuple[MemoryText, ...] = ()
@@ -39,7 +39,7 @@ class AgentPrompts:
         """Look at the machine and the project, once; what there is to tell a person."""
         if self._environment is not None:
             return ()
-        self._environment = environment_of(self._session, self._model)
+        self._environment = environment_of(self._session, self.model)
         if not self._options.memory:
             return self.problems
         workdir = self._session.workdir
@@ -56,12 +56,14 @@ class AgentPrompts:
 
     def surroundings(self) -> tuple[Environment, tuple[MemoryText, ...]]:
         """What a sub-agent is told as well."""
-        environment = self._environment or environment_of(self._session, self._model)
+        environment = self._environment or environment_of(self._session, self.model)
         return environment, self._memory
 
     def system(self, tools: tuple[str, ...]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
-        environment = self._environment or environment_of(self._session, self._model)
+        environment = self._environment or environment_of(self._session, self.model)
+        if environment.model != self.model:
+            environment = msgspec.structs.replace(environment, model=self.model)
         parts = PromptParts(
             tools=tools,
             environment=environment,

@@ -126,6 +126,21 @@ def list_sessions(home: Path) -> list[SessionSummary]:
     return sorted(found, key=lambda summary: (-summary.last_used_at, summary.session_id))
 
 
+def newest_conversation(home: Path, root: str) -> str | None:
+    """The last used session of a project in which something was said; None if there is none."""
+    logs = sorted(
+        sessions_directory(home).glob(f"*/{LOG_NAME}"),
+        key=lambda log: log.stat().st_mtime,
+        reverse=True,
+    )
+    return next((log.parent.name for log in logs if _talks_in(log, root)), None)
+
+
+def has_session(home: Path, session_id: str) -> bool:
+    """Whether there is a session of this id."""
+    return (session_directory(home, session_id) / LOG_NAME).exists()
+
+
 def events_of(home: Path, session_id: str) -> Iterator[Event]:
     """The events of one session in order."""
     log = _existing(home, session_id) / LOG_NAME
@@ -154,6 +169,16 @@ def fork_session(home: Path, session_id: str, fork_id: str) -> None:
     for folder in ("results", "agents"):
         if (source / folder).exists():
             shutil.copytree(source / folder, target / folder)
+
+
+def _talks_in(log: Path, root: str) -> bool:
+    """Whether a log holds a conversation of this project; reads no more than it must."""
+    for _, event in LoggedEvents(log):
+        if isinstance(event, SessionStarted) and event.root != root:
+            return False
+        if isinstance(event, UserSaid):
+            return True
+    return False
 
 
 def _existing(home: Path, session_id: str) -> Path:

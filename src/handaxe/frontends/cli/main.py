@@ -30,8 +30,7 @@ def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        arguments = _parse(argv)
-        return import_module(f"handaxe.frontends.cli.commands.{arguments.command}").run(arguments)
+        return _run(argv)
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE
@@ -50,20 +49,18 @@ def run(argv: Sequence[str]) -> int:
         return 1
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of the named command; only its own parser is built."""
-    if argv and argv[0] in COMMANDS:
-        name = argv[0]
-        parser = _parser(f"handaxe {name}", COMMANDS[name])
-        import_module(f"handaxe.frontends.cli.commands.{name}").configure(parser)
-        return parser.parse_args(argv[1:], argparse.Namespace(command=name))
-    parser = _parser("handaxe", "The tool runtime for coding agents.")
-    parser.epilog = "`handaxe COMMAND --help` explains a command."
-    parser.add_argument("-v", "--version", action="store_true", help="print the version and stop")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, add_help=False)
-    return parser.parse_args(argv)
+def _run(argv: Sequence[str]) -> int:
+    """Run the named command, or the agent; only the parser that is needed is built."""
+    if not argv or argv[0] not in COMMANDS:
+        from handaxe.frontends.cli.agent import run_agent
+
+        parser = _parser("handaxe", "The tool runtime for coding agents.")
+        return run_agent(parser, argv, COMMANDS)
+    name = argv[0]
+    parser = _parser(f"handaxe {name}", COMMANDS[name])
+    command = import_module(f"handaxe.frontends.cli.commands.{name}")
+    command.configure(parser)
+    return command.run(parser.parse_args(argv[1:], argparse.Namespace(command=name)))
 
 
 def _parser(program: str, description: str) -> argparse.ArgumentParser:
