@@ -31,9 +31,9 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-thinking-tokens", type=int, metavar="N", help="room for thoughts")
     parser.add_argument("--json-schema", metavar="JSON", help="the final answer has to fit this")
     parser.add_argument("--agents", metavar="JSON", help="types of sub-agents for this run")
-    _add_prompts(parser.add_argument_group("system prompt"))
-    _add_formats(parser.add_argument_group("headless"))
-    _add_sessions(parser.add_argument_group("conversations"))
+    _add_prompts(parser)
+    _add_formats(parser)
+    _add_sessions(parser)
     group = parser.add_argument_group("more")
     group.add_argument("--dangerously-skip-permissions", action="store_true",
                        help="never ask (--permission-mode bypassPermissions)")  # fmt: skip
@@ -52,14 +52,16 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, help=argparse.SUPPRESS, action="store_true")
 
 
-def _add_prompts(group: "argparse._ArgumentGroup") -> None:
+def _add_prompts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("system prompt")
     group.add_argument("--system-prompt", metavar="TEXT", help="in place of ours")
     group.add_argument("--system-prompt-file", metavar="FILE", help="the same from a file")
     group.add_argument("--append-system-prompt", metavar="TEXT", help="after ours")
     group.add_argument("--append-system-prompt-file", metavar="FILE", help="the same from a file")
 
 
-def _add_formats(group: "argparse._ArgumentGroup") -> None:
+def _add_formats(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("headless")
     formats = ("text", "json", "stream-json")
     group.add_argument("--output-format", choices=formats, default="text", help="what is printed")
     group.add_argument(
@@ -74,7 +76,8 @@ def _add_formats(group: "argparse._ArgumentGroup") -> None:
         group.add_argument(name, action="store_true", help=text)
 
 
-def _add_sessions(group: "argparse._ArgumentGroup") -> None:
+def _add_sessions(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("conversations")
     group.add_argument("-c", "--continue", dest="continue_", action="store_true",
                        help="go on with the last conversation in this project")  # fmt: skip
     group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID",
@@ -90,7 +93,7 @@ def parse_agent_options(parser: argparse.ArgumentParser, argv: Sequence[str]) ->
     words = ["--debug" if word.startswith("--debug=") else word for word in argv]
     arguments, strange = parser.parse_known_intermixed_args(words)
     if strange:
-        raise SetupError(_unknown(strange[0], list(parser._option_string_actions)))
+        raise SetupError(_unknown(strange[0], _flags(parser)))
     return arguments
 
 
@@ -101,6 +104,11 @@ def ignored_options(arguments: argparse.Namespace) -> list[str]:
     return [
         name for name, field in fields.items() if getattr(arguments, field) and field not in _SILENT
     ]
+
+
+def _flags(parser: argparse.ArgumentParser) -> list[str]:
+    words = parser.format_usage().replace("[", " ").replace("]", " ").split()
+    return [word for word in words if word.startswith("--")]
 
 
 def _unknown(word: str, known: Sequence[str]) -> str:

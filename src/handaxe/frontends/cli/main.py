@@ -69,7 +69,7 @@ def _parser(program: str, description: str) -> argparse.ArgumentParser:
     )
 
 
-class _Formatter(argparse.HelpFormatter):
+class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help as wide as the terminal, without the modules argparse loads to find that out."""
 
     def __init__(self, prog: str) -> None:

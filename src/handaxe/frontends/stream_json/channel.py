@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from handaxe.frontends.stream_json.shapes import Json
@@ -47,7 +47,7 @@ class Channel:
             return
         if response.get("subtype") == "success":
             given = response.get("response")
-            waiting.set_result(given if isinstance(given, dict) else {})
+            waiting.set_result(cast("Json", given) if isinstance(given, dict) else {})
         else:
             waiting.set_exception(OtherEndFailed(str(response.get("error") or "It failed.")))
 

@@ -39,7 +39,7 @@ class PartialEvents:
                 if event.signature:
                     yield self._delta({"type": "signature_delta", "signature": event.signature})
             case ToolStarted():
-                block = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}}
+                block: Json = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}}
                 yield from self._in_block(f"call {event.id}", block, message_id)
                 self._call_ids[event.id] = self._index
             case ToolInputDelta():

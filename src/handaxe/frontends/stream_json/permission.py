@@ -13,7 +13,7 @@ from handaxe.contract.ports.questions import Question
 from handaxe.frontends.stream_json.channel import Channel, OtherEndFailed
 from handaxe.frontends.stream_json.lines import fits, shortened
 from handaxe.frontends.stream_json.shapes import Json
-from handaxe.session.permission_state import RuleBehaviour, RuleText
+from handaxe.session.permission_state import RuleText
 
 _SHORT_CHARS = 50_000
 _LASTING: dict[str, Remember] = {
@@ -142,7 +142,7 @@ def _with_rules(session: Session, allow: Allow, update: Json, lasting: Remember)
     if behaviour not in ("allow", "ask", "deny"):
         raise SetupError(f"{behaviour!r} is not what a rule can do.")
     rules = [_rule_text(_mapping(rule)) for rule in _items(update.get("rules"))]
-    texts = [RuleText(rule, cast("RuleBehaviour", behaviour), "session") for rule in rules]
+    texts = [RuleText(rule, behaviour, "session") for rule in rules]
     if update["type"] == "removeRules":
         session.permissions.remove_rules(texts)
     elif update["type"] == "replaceRules":

@@ -18,6 +18,7 @@ from handaxe.agent.speaking import Prompt
 from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
 from handaxe.app.slash_commands import expanded, typed_command
+from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import UserMessage
 from handaxe.contract.ports.questions import OnQuestion
@@ -160,9 +161,12 @@ class Conversation:
             )
         )
         self._codec = codec = codec_of(agent, serving)
-        agent.session.subscribe(
-            lambda event: [self._write(message) for message in codec.session_messages(event)]
-        )
+
+        def tell(event: Event) -> None:
+            for message in codec.session_messages(event):
+                self._write(message)
+
+        agent.session.subscribe(tell)
 
     def _open_calls(self) -> dict[str, str]:
         return self._codec.open_calls if self._codec is not None else {}
