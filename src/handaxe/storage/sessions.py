@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,
@@ -29,6 +30,7 @@ from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.home import make_private, session_directory, sessions_directory
 
 LOG_NAME = "events.jsonl"
+_WORDS_CHARS = 100
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
@@ -41,6 +43,14 @@ class SessionSummary(msgspec.Struct, frozen=True):
     calls: int
     failed_calls: int
     is_closed: bool
+
+
+class Talk(msgspec.Struct, frozen=True):
+    """A conversation somebody could go on with."""
+
+    session_id: str
+    first_words: str
+    last_used_at: float
 
 
 class History(msgspec.Struct):
@@ -126,14 +136,17 @@ def list_sessions(home: Path) -> list[SessionSummary]:
     return sorted(found, key=lambda summary: (-summary.last_used_at, summary.session_id))
 
 
-def newest_conversation(home: Path, root: str) -> str | None:
-    """The last used session of a project in which something was said; None if there is none."""
+def conversations(home: Path, root: str) -> Iterator[Talk]:
+    """The sessions of a project in which a person said something, the last used first."""
     logs = sorted(
         sessions_directory(home).glob(f"*/{LOG_NAME}"),
         key=lambda log: log.stat().st_mtime,
         reverse=True,
     )
-    return next((log.parent.name for log in logs if _talks_in(log, root)), None)
+    for log in logs:
+        words = _first_words(log, root)
+        if words is not None:
+            yield Talk(log.parent.name, words, log.stat().st_mtime)
 
 
 def has_session(home: Path, session_id: str) -> bool:
@@ -171,14 +184,15 @@ def fork_session(home: Path, session_id: str, fork_id: str) -> None:
             shutil.copytree(source / folder, target / folder)
 
 
-def _talks_in(log: Path, root: str) -> bool:
-    """Whether a log holds a conversation of this project; reads no more than it must."""
+def _first_words(log: Path, root: str) -> str | None:
+    """How a conversation of this project begins, if the log holds one; reads no more than that."""
     for _, event in LoggedEvents(log):
         if isinstance(event, SessionStarted) and event.root != root:
-            return False
-        if isinstance(event, UserSaid):
-            return True
-    return False
+            return None
+        if isinstance(event, UserSaid) and not event.message.synthetic:
+            texts = [b.text for b in event.message.content if isinstance(b, TextBlock)]
+            return " ".join(" ".join(texts).split())[:_WORDS_CHARS]
+    return None
 
 
 def _existing(home: Path, session_id: str) -> Path:

@@ -5,12 +5,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from handaxe.app.agent_api import Agent
-from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.model import Model
@@ -20,7 +19,7 @@ from handaxe.frontends.stream_json.facts import Servers
 from handaxe.frontends.stream_json.serve import Brought
 from handaxe.models.choose import open_model
 from handaxe.storage.home import data_home, new_session_id
-from handaxe.storage.sessions import fork_session, has_session, newest_conversation
+from handaxe.storage.sessions import conversations, fork_session, has_session
 
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 NO_MCP = "This version of handaxe does not connect to MCP servers."
 
 
-class NoConversation(Exception):
+class NoConversation(SetupError):
     """The conversation to go on with is not there."""
 
 
@@ -82,6 +81,11 @@ class AgentOpener:
         """The model of this name, or the one that was chosen at the start."""
         return open_model(name or self._default_model)
 
+    def check(self, session_id: str) -> None:
+        """Raise unless there is a conversation of this id."""
+        if not has_session(self._home, session_id):
+            raise NoConversation(f"No conversation found with session ID: {session_id}")
+
     def clean_up(self) -> None:
         """Leave nothing behind of a run that is not to be kept."""
         if self._temporary is not None:
@@ -93,20 +97,23 @@ class AgentOpener:
         self._temporary = tempfile.mkdtemp(prefix="handaxe-")
         return Path(self._temporary)
 
+    def _newest(self) -> str | None:
+        found = conversations(self._home, os.path.realpath(self._arguments.root))
+        return next((talk.session_id for talk in found), None)
+
     def _session_id(self) -> str | None:
         """The session to work in: a new one, an old one, or a copy of an old one."""
         arguments = self._arguments
         wanted: str | None = arguments.resume or None
         if arguments.continue_ and wanted is None:
-            wanted = newest_conversation(self._home, os.path.realpath(arguments.root))
+            wanted = self._newest()
             if wanted is None:
                 raise NoConversation("There is no conversation in this project to continue.")
         elif arguments.resume is not None and wanted is None:
             raise SetupError("--resume needs the id of a session here; `handaxe sessions` lists.")
         if wanted is None:
             return arguments.session_id
-        if not has_session(self._home, wanted):
-            raise NoConversation(f"No conversation found with session ID: {wanted}")
+        self.check(wanted)
         if not arguments.fork_session:
             return wanted
         fork_id: str = arguments.session_id or new_session_id()
@@ -145,11 +152,6 @@ def cost_of(model: str, usage: Usage) -> float | None:
     from handaxe.models.prices import cost_usd
 
     return cost_usd(model, usage)
-
-
-def open_calls(session: Session) -> Callable[[], int]:
-    """How to stop whatever runs in a session."""
-    return session.cancel
 
 
 def _server_names(given: list[str]) -> list[str]:
