@@ -29,6 +29,7 @@ from handaxe.agent.wording import (
     CUT_OFF,
     INTERRUPTED,
     INTERRUPTED_TOOLS,
+    SUSPENDED,
 )
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.events import (
@@ -196,7 +197,9 @@ class AgentLoop:
             self.conversation.repair()
         reason = "aborted_tools" if had_calls else "aborted_streaming"
         said = INTERRUPTED_TOOLS if had_calls else INTERRUPTED
-        if mark and not self._is_silent:
+        if self._is_silent:
+            said = SUSPENDED
+        elif mark:
             self._speaker.say(said, synthetic=True)
         return Ending(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
 
