@@ -45,6 +45,7 @@ from handaxe.frontends.stream_json.endings import Lookups, result_message
 from handaxe.frontends.stream_json.partial import PartialEvents
 from handaxe.frontends.stream_json.shapes import Json, block_json, structured, usage_json
 
+_PART_CHARS = 150_000
 _INTERRUPTED = "[Request interrupted by user"
 
 
@@ -199,10 +200,12 @@ class Codec:
 
     def _tell_blocks(self, usage: Usage, whole: AssistantMessage | None) -> Iterator[Json]:
         """The finished parts of an answer that nobody was told yet; tokens come with the last."""
-        blocks, self._untold = self._untold, []
-        if blocks:
+        parts, self._untold = _parts(self._untold), []
+        for blocks in parts[:-1]:
+            yield self._assistant(blocks, Usage(), None, None)
+        if parts:
             reason = whole.stop_reason if whole is not None else None
-            yield self._assistant(blocks, usage, reason, None)
+            yield self._assistant(parts[-1], usage, reason, None)
 
     def _answer(self, result: ToolResult) -> Iterator[Json]:
         if result.id in self._answered:
@@ -315,3 +318,20 @@ class Codec:
     def _new_answer(self) -> str:
         self._message_id = f"msg_{uuid4().hex[:24]}"
         return self._message_id
+
+
+def _parts(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
+    """Blocks in messages that fit a line each: a very long text goes out in pieces."""
+    parts: list[list[AssistantBlock]] = []
+    is_full = True
+    for block in blocks:
+        if isinstance(block, TextBlock) and len(block.text) > _PART_CHARS:
+            starts = range(0, len(block.text), _PART_CHARS)
+            parts += [[TextBlock(block.text[at : at + _PART_CHARS])] for at in starts]
+            is_full = True
+        elif is_full:
+            parts.append([block])
+            is_full = False
+        else:
+            parts[-1].append(block)
+    return parts
