@@ -12,6 +12,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.events import (
     AgentEnded,
     AgentStarted,
+    AssistantSaid,
     CallAsked,
     CallDecided,
     CallProgress,
@@ -129,6 +130,7 @@ AgentEvent = (
     | ToolStarted
     | ToolInputDelta
     | Retrying
+    | AssistantSaid
     | ToolCalled
     | ToolAnswered
     | MessageAdded

@@ -63,7 +63,7 @@ class Meter:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits = limits
-        self.prices = dict(prices or {})
+        self.prices: Mapping[str, Price] = {} if prices is None else prices
         self._parent = parent
         self._now = now
         self.start()

@@ -30,6 +30,7 @@ from handaxe.agent.wording import (
     CUT_OFF,
     INTERRUPTED,
     INTERRUPTED_TOOLS,
+    SUSPENDED,
 )
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.events import (
@@ -79,7 +80,7 @@ class AgentLoop:
         self._task: asyncio.Task[None] | None = None
         self._turn: Turn | None = None
         self._has_begun = False
-        self._is_interrupted = False
+        self._is_interrupted = self._is_silent = False
         self._denials: list[ToolResult] = []
         self._telling: set[asyncio.Future[Outcome]] = set()
 
@@ -107,6 +108,11 @@ class AgentLoop:
         if self._task is not None and not self._task.done():
             await asyncio.wait((self._task,))
 
+    def suspend(self) -> bool:
+        """Stop like `interrupt`, but say nothing of it: the work is meant to go on later."""
+        self._is_silent = True
+        return self.interrupt()
+
     def tell(self, event: AgentEvent) -> None:
         """Put an event into the stream of whoever listens; between runs nobody does."""
         if self.is_running:
@@ -117,7 +123,7 @@ class AgentLoop:
         if self.is_running:
             raise RuntimeError("This agent is at work; use `send` to tell it something.")
         self._events = asyncio.Queue()
-        self._has_begun = self._is_interrupted = False
+        self._has_begun = self._is_interrupted = self._is_silent = False
         self._denials = []
         self._task = task = asyncio.ensure_future(self._drive(prompt))
         task.add_done_callback(lambda _: self._events.put_nowait(None))
@@ -200,7 +206,9 @@ class AgentLoop:
             self.conversation.repair()
         reason = "aborted_tools" if had_calls else "aborted_streaming"
         said = INTERRUPTED_TOOLS if had_calls else INTERRUPTED
-        if mark:
+        if self._is_silent:
+            said = SUSPENDED
+        elif mark:
             self._speaker.say(said, synthetic=True)
         return Ending(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
 

@@ -172,6 +172,7 @@ class Turn:
             self._untold = []
             self._workplace.among.emit(said)
             self._conversation.take(said)
+            self._tell(said)
 
     def _add(self, block: AssistantBlock) -> None:
         self.content.append(block)

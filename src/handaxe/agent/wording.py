@@ -5,6 +5,7 @@ from handaxe.contract.ports.agents import AgentState
 MAX_AGENT_CHARS = 32_000
 INTERRUPTED = "[Request interrupted by user]"
 INTERRUPTED_TOOLS = "[Request interrupted by user for tool use]"
+SUSPENDED = "The program ended before the work did; it can be resumed."
 CUT_OFF = "Your answer was cut off at its length limit. Go on exactly where it stopped."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
 

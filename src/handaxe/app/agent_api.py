@@ -63,6 +63,8 @@ class Agent:
         self.session = session or Session(root, **session_options)
         self.model = _opened(model or self.session.settings.model, open_model)
         self._owns_model = not isinstance(model, Model)
+        self._open_model = open_model
+        self._left: list[Model] = []
         if max_turns is not None and max_turns < 1:
             raise SetupError("`max_turns` has to be at least 1.")
         limits = Limits(
@@ -122,8 +124,9 @@ class Agent:
         """Stop what runs; the session is closed too if the agent opened it."""
         await self.loop.stop()
         await self.agents.close()
-        if self._owns_model:
-            await self.model.close()
+        owned = (self.model,) if self._owns_model else ()
+        for model in (*self._left, *owned):
+            await model.close()
         if self._owns_session:
             await self.session.close()
 
@@ -139,9 +142,13 @@ class Agent:
         """
         for note in await self._prompts.load(self.workplace.notes):
             yield Told(note)
-        async with aclosing(self.loop.run(prompt)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(self.loop.run(prompt)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            # What a skill allowed was for this prompt.
+            self.session.permissions.end_turn()
 
     async def ask(self, prompt: Prompt | None) -> RunFinished:
         """Work on a prompt to its end."""
@@ -165,6 +172,23 @@ class Agent:
     def interrupt(self) -> bool:
         """Stop the run now; whether there was one."""
         return self.loop.interrupt()
+
+    def suspend(self) -> bool:
+        """Stop because the process ends: nothing is said of it, so that the work can go on."""
+        return self.loop.suspend()
+
+    def set_model(self, model: Model | str) -> None:
+        """Talk to another model from the next answer on."""
+        chosen = _opened(model, self._open_model)
+        self.meter.check_prices(chosen.name)
+        if chosen is not self.model:
+            self._left.append(self.model)
+        self.model = self.loop.model = chosen
+        self._prompts.model = chosen.name
+
+    def system_prompt(self) -> tuple[str, ...]:
+        """What the model is told before the conversation, in parts."""
+        return self._prompts.system(self.workplace.specs())
 
 
 def _opened(model: Model | str | None, open_model: OpenModel | None) -> Model:

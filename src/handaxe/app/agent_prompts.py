@@ -12,8 +12,6 @@ from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_pr
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
-from handaxe.contract.ports.skills import Skills
-from handaxe.runtime.catalog.deferral import announcement
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
 SKILL_CHARS = 1_536
@@ -34,7 +32,7 @@ class AgentPrompts:
 
     def __init__(self, session: Session, model: str, options: PromptOptions) -> None:
         self._session = session
-        self._model = model
+        self.model = model
         self._options = options
         self._environment: Environment | None = None
         self._memory: tuple[MemoryText, ...] = ()
@@ -49,8 +47,7 @@ class AgentPrompts:
         if self._environment is not None:
             return ()
         self._notes = notes()
-        self._environment = environment_of(self._session, self._model)
-        self._notes = tuple(filter(None, (self._skills(), self._waiting_tools())))
+        self._environment = environment_of(self._session, self.model)
         if not self._options.memory:
             return self.problems
         workdir = self._session.workdir
@@ -65,37 +62,16 @@ class AgentPrompts:
         self._memory = found.texts
         return (*self.problems, *found.notes)
 
-    def _skills(self) -> str:
-        """The skills a model may run, by name and purpose."""
-        skills: Skills | None = self._session.collaborators.offers.get(Skills)
-        infos = [skill for skill in skills.all() if skill.for_model] if skills is not None else []
-        if not infos:
-            return ""
-        lines: list[str] = []
-        for skill in infos:
-            purpose = " ".join(f"{skill.description} {skill.when_to_use}".split())
-            lines.append(f"- {skill.name}: {purpose[:SKILL_CHARS]}")
-        text = "\n".join(("# Skills you can run with the Skill tool", "", *lines))
-        return text[:ALL_SKILLS_CHARS]
-
-    def _waiting_tools(self) -> str:
-        """Tools that are known by name only, as they are when the agent starts."""
-        deferral = self._session.collaborators.deferral
-        if deferral is None:
-            return ""
-        # Whether any tool waits is decided when the list is first made.
-        deferral.sent()
-        names = deferral.waiting()
-        return announcement(names) if names else ""
-
     def surroundings(self) -> tuple[Environment, tuple[MemoryText, ...]]:
         """What a sub-agent is told as well."""
-        environment = self._environment or environment_of(self._session, self._model)
+        environment = self._environment or environment_of(self._session, self.model)
         return environment, self._memory
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
-        environment = self._environment or environment_of(self._session, self._model)
+        environment = self._environment or environment_of(self._session, self.model)
+        if environment.model != self.model:
+            environment = msgspec.structs.replace(environment, model=self.model)
         parts = PromptParts(
             tools=tuple(spec.name for spec in specs),
             environment=environment,

@@ -80,6 +80,8 @@ class Allow(_Word, frozen=True, tag="allow"):
     remember: Remember = "once"
     """How long the yes holds; beyond `once` it is kept as `rules`."""
     rules: tuple[str, ...] = ()
+    input: dict[str, Any] | None = None
+    """The input to run with instead, where whoever was asked changed it."""
 
 
 class Ask(_Word, frozen=True, tag="ask"):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,
@@ -32,6 +33,7 @@ from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.home import make_private, session_directory, sessions_directory
 
 LOG_NAME = "events.jsonl"
+_WORDS_CHARS = 100
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
@@ -44,6 +46,14 @@ class SessionSummary(msgspec.Struct, frozen=True):
     calls: int
     failed_calls: int
     is_closed: bool
+
+
+class Talk(msgspec.Struct, frozen=True):
+    """A conversation somebody could go on with."""
+
+    session_id: str
+    first_words: str
+    last_used_at: float
 
 
 class History(msgspec.Struct):
@@ -132,6 +142,24 @@ def list_sessions(home: Path) -> list[SessionSummary]:
     return sorted(found, key=lambda summary: (-summary.last_used_at, summary.session_id))
 
 
+def conversations(home: Path, root: str) -> Iterator[Talk]:
+    """The sessions of a project in which a person said something, the last used first."""
+    logs = sorted(
+        sessions_directory(home).glob(f"*/{LOG_NAME}"),
+        key=lambda log: log.stat().st_mtime,
+        reverse=True,
+    )
+    for log in logs:
+        words = _first_words(log, root)
+        if words is not None:
+            yield Talk(log.parent.name, words, log.stat().st_mtime)
+
+
+def has_session(home: Path, session_id: str) -> bool:
+    """Whether there is a session of this id."""
+    return (session_directory(home, session_id) / LOG_NAME).exists()
+
+
 def events_of(home: Path, session_id: str) -> Iterator[Event]:
     """The events of one session in order."""
     log = _existing(home, session_id) / LOG_NAME
@@ -160,6 +188,17 @@ def fork_session(home: Path, session_id: str, fork_id: str) -> None:
     for folder in ("results", "agents"):
         if (source / folder).exists():
             shutil.copytree(source / folder, target / folder)
+
+
+def _first_words(log: Path, root: str) -> str | None:
+    """How a conversation of this project begins, if the log holds one; reads no more than that."""
+    for _, event in LoggedEvents(log):
+        if isinstance(event, SessionStarted) and event.root != root:
+            return None
+        if isinstance(event, UserSaid) and not event.message.synthetic:
+            texts = [b.text for b in event.message.content if isinstance(b, TextBlock)]
+            return " ".join(" ".join(texts).split())[:_WORDS_CHARS]
+    return None
 
 
 def _existing(home: Path, session_id: str) -> Path:

@@ -33,11 +33,7 @@ def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        arguments = _parse(argv)
-        command = import_module(f"handaxe.frontends.cli.commands.{arguments.command}")
-        gc.freeze()
-        gc.enable()
-        return command.run(arguments)
+        return _run(argv)
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE
@@ -56,20 +52,26 @@ def run(argv: Sequence[str]) -> int:
         return 1
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of the named command; only its own parser is built."""
-    if argv and argv[0] in COMMANDS:
-        name = argv[0]
-        parser = _parser(f"handaxe {name}", COMMANDS[name])
-        import_module(f"handaxe.frontends.cli.commands.{name}").configure(parser)
-        return parser.parse_args(argv[1:], argparse.Namespace(command=name))
-    parser = _parser("handaxe", "The tool runtime for coding agents.")
-    parser.epilog = "`handaxe COMMAND --help` explains a command."
-    parser.add_argument("-v", "--version", action="store_true", help="print the version and stop")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, add_help=False)
-    return parser.parse_args(argv)
+def _run(argv: Sequence[str]) -> int:
+    """Run the named command, or the agent; only the parser that is needed is built."""
+    if not argv or argv[0] not in COMMANDS:
+        from handaxe.frontends.cli.agent import run_agent
+
+        parser = _parser("handaxe", "The tool runtime for coding agents.")
+        _collect_garbage()
+        return run_agent(parser, argv, COMMANDS)
+    name = argv[0]
+    parser = _parser(f"handaxe {name}", COMMANDS[name])
+    command = import_module(f"handaxe.frontends.cli.commands.{name}")
+    command.configure(parser)
+    _collect_garbage()
+    return command.run(parser.parse_args(argv[1:], argparse.Namespace(command=name)))
+
+
+def _collect_garbage() -> None:
+    """From here on; what was loaded so far stays for good, and need not be looked at again."""
+    gc.freeze()
+    gc.enable()
 
 
 def _parser(program: str, description: str) -> argparse.ArgumentParser:
@@ -78,7 +80,7 @@ def _parser(program: str, description: str) -> argparse.ArgumentParser:
     )
 
 
-class _Formatter(argparse.HelpFormatter):
+class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help as wide as the terminal, without the modules argparse loads to find that out."""
 
     def __init__(self, prog: str) -> None:

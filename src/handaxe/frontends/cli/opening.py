@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from handaxe.app.asking import OnAsk
 from handaxe.app.configuration import read_given
@@ -64,7 +65,12 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
 
 
-def open_session(arguments: argparse.Namespace, *, on_ask: OnAsk | None = None) -> Session:
+def open_session(
+    arguments: argparse.Namespace,
+    *,
+    on_ask: OnAsk | None = None,
+    **more: Any,  # noqa: ANN401 - further options of `Session`
+) -> Session:
     """The session that the options describe; not yet entered."""
     from handaxe.runtime.permission.rules import split_rules
 
@@ -81,6 +87,7 @@ def open_session(arguments: argparse.Namespace, *, on_ask: OnAsk | None = None) 
         mcp_servers=arguments.mcp_config,
         strict_mcp=arguments.strict_mcp_config,
         on_ask=on_ask,
+        **more,
     )
     warn(session.warnings)
     session.subscribe(_tell)

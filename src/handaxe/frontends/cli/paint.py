@@ -45,16 +45,16 @@ class Painter:
         """One block, ending with a line break."""
         match block:
             case Text():
-                return self._tone(_visible(block.text), _TONES.get(block.tone, "")) + "\n"
+                return self._tone(printable(block.text), _TONES.get(block.tone, "")) + "\n"
             case Code():
-                lines = [_visible(line) for line in split_lines(block.text)]
+                lines = [printable(line) for line in split_lines(block.text)]
                 return numbered(lines, block.first_line) + "\n" if lines else ""
             case Diff():
                 return self._diff(block)
             case Table():
                 return _table(block)
             case Items():
-                return "".join(f"  {_visible(item)}\n" for item in block.items)
+                return "".join(f"  {printable(item)}\n" for item in block.items)
 
     def _diff(self, diff: Diff) -> str:
         lines: list[str] = []
@@ -63,15 +63,15 @@ class Painter:
             lines.append(self._tone(span, "36"))
             for line in hunk.lines:
                 tone = {"+": "32", "-": "31"}.get(line[:1], "")
-                lines.append(self._tone(_visible(line), tone))
+                lines.append(self._tone(printable(line), tone))
         return "".join(f"{line}\n" for line in lines)
 
     def _tone(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colour and code and text else text
 
 
-def _visible(text: str) -> str:
-    """Control and invisible characters spelled out, so that no text can steer the terminal."""
+def printable(text: str) -> str:
+    """Control and invisible characters spelled out, so that no text can steer a terminal."""
     return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
@@ -80,7 +80,7 @@ def _table(table: Table) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.columns))]
     return "".join(
         "  ".join(
-            _visible(cell).ljust(width) for cell, width in zip(row, widths, strict=True)
+            printable(cell).ljust(width) for cell, width in zip(row, widths, strict=True)
         ).rstrip()
         + "\n"
         for row in rows

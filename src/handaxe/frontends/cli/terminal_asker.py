@@ -4,14 +4,13 @@ Questions go to standard error and answers come from the terminal, so that stand
 the result's alone.
 """
 
-import asyncio
 import json
 import sys
-import threading
 from typing import Any
 
 from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
 from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.terminal_lines import read_line
 from handaxe.text.visible import visible
 
 _ANSWERS: dict[str, Remember] = {
@@ -34,7 +33,7 @@ async def ask_in_terminal(request: PermissionRequest) -> Allow | Deny:
     while True:
         sys.stderr.write(_choices(request))
         sys.stderr.flush()
-        line = await _read_line()
+        line = await read_line()
         answer = read_answer(line, request)
         if answer is not None:
             return answer
@@ -83,21 +82,3 @@ def _value(value: Any) -> str:  # noqa: ANN401 - any JSON value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     lines = [visible(line) for line in text.split("\n")]
     return lines[0] if len(lines) == 1 else "\n".join(["", *(f"    {line}" for line in lines)])
-
-
-async def _read_line() -> str | None:
-    """A line from the terminal, read in a thread so that a signal still ends the wait."""
-    loop = asyncio.get_running_loop()
-    answered: asyncio.Future[str | None] = loop.create_future()
-
-    def read() -> None:
-        line = sys.stdin.readline()
-        loop.call_soon_threadsafe(_settle, answered, line or None)
-
-    threading.Thread(target=read, daemon=True).start()
-    return await answered
-
-
-def _settle(answered: asyncio.Future[str | None], line: str | None) -> None:
-    if not answered.done():
-        answered.set_result(line)

@@ -93,6 +93,8 @@ class _Heard:
         self.notes: tuple[str, ...] = ()
         self.stops: str | None = None
         self.were_asked = False
+        self.answer: Allow | None = None
+        """A person's yes to another input; it holds for that input too."""
 
     def take(self, outcome: Outcome) -> None:
         """Keep what is to be shown."""
@@ -102,7 +104,7 @@ class _Heard:
 
 
 class _Rewritten(Exception):
-    """A hook that was asked for permission gave it for another input."""
+    """Whoever was asked for permission gave it for another input."""
 
     def __init__(self, call_input: dict[str, Any], word: Allow) -> None:
         super().__init__()
@@ -137,7 +139,8 @@ async def _prepare(parsed: Parsed, heard: _Heard, among: Collaborators) -> Prepa
     except _Rewritten as rewritten:
         was_rewritten = True
         parsed, grants, ctx, validated = await _again(parsed, rewritten.input, among)
-        parsed, decision = await _permitted(parsed, ctx, rewritten.word, heard, among)
+        word = None if heard.answer is not None else rewritten.word
+        parsed, decision = await _permitted(parsed, ctx, word, heard, among)
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
@@ -305,6 +308,8 @@ async def _settle(
         return decision
     if isinstance(decision, Deny):
         raise Refused(Denied(sentence_of(decision)), decision)
+    if heard.answer is not None:
+        return heard.answer
     if among.hooks.watches("PermissionRequest") and not heard.were_asked:
         word = await _ask_hooks(decision, parsed, heard, among)
         if word is not None:
@@ -340,6 +345,9 @@ async def _settle(
     among.emit(CallDecided(call_id=call_id, decision=answer))
     if isinstance(answer, Deny):
         raise Refused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
+    if answer.input is not None and answer.input != question.input:
+        heard.answer = answer
+        raise _Rewritten(answer.input, answer)
     return answer
 
 

@@ -43,7 +43,7 @@ class Skill(Tool[SkillArgs]):
 
     async def call(self, args: SkillArgs, ctx: ToolContext) -> ToolResult:
         skill = _find(ctx[Skills], _name(args))
-        text = await _text(skill, args.args, ctx)
+        text = await skill_text(skill, args.args, ctx)
         permissions = ctx.find(PermissionState)
         if permissions is not None and skill.allowed_tools:
             permissions.grant_for_turn(skill.allowed_tools)
@@ -74,7 +74,7 @@ def _find(skills: Skills, name: str) -> SkillInfo:
     return known[name]
 
 
-async def _text(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
+async def skill_text(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
     """The skill's text with its arguments, and with the output of the commands in it."""
     body = ctx[Skills].body(skill)
     # The commands stand in the file; what an argument brings along is never one.

@@ -2,10 +2,7 @@
 
 import argparse
 import asyncio
-import os
 import sys
-import threading
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -18,6 +15,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.wire import decode_line, encode_result
+from handaxe.frontends.line_input import lines_of
 from handaxe.text.wellformed import well_formed
 
 _SHAPE = 'Send {"id": "1", "tool": "Read", "input": {...}} or {"batch": [{...}, ...]}.'
@@ -38,7 +36,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     source = _open(arguments.file)
     refused_only: list[ToolResult] = []
     async with open_session(arguments) as session:
-        async for line in _lines(source):
+        async for line in lines_of(source.fileno()):
             results = await _answer(line, session)
             session.flush()
             for result in results:
@@ -101,34 +99,3 @@ def _open(name: str) -> BinaryIO:
         return Path(name).open("rb")
     except OSError as error:
         raise SetupError(f"{name} cannot be read ({error.strerror}).") from None
-
-
-def _split(fd: int) -> Iterator[bytes]:
-    """Lines of a descriptor, past the buffered file: its lock must not be held at the end."""
-    rest = bytearray()
-    while piece := os.read(fd, 1 << 16):
-        rest += piece
-        if b"\n" in piece:
-            *lines, last = bytes(rest).split(b"\n")
-            yield from (line + b"\n" for line in lines)
-            rest = bytearray(last)
-    if rest:
-        yield bytes(rest)
-
-
-async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
-    """Lines as they come, read in a thread of their own so that a signal ends the wait."""
-    loop = asyncio.get_running_loop()
-    arrived: asyncio.Queue[bytes] = asyncio.Queue()
-    room = threading.Semaphore(2)
-
-    def read() -> None:
-        for line in _split(source.fileno()):
-            room.acquire()
-            loop.call_soon_threadsafe(arrived.put_nowait, line)
-        loop.call_soon_threadsafe(arrived.put_nowait, b"")
-
-    threading.Thread(target=read, daemon=True).start()
-    while line := await arrived.get():
-        yield line
-        room.release()

@@ -1,0 +1,42 @@
+"""`handaxe` without a command: the agent, at a terminal or without one."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.agent_options import add_agent_options, parse_agent_options
+from handaxe.text.near_names import nearest
+
+
+def run_agent(
+    parser: argparse.ArgumentParser, argv: Sequence[str], commands: Mapping[str, str]
+) -> int:
+    """Run the agent that a command line asks for; the exit code."""
+    lines = "\n".join(f"  {name:10} {summary}" for name, summary in commands.items())
+    parser.epilog = f"commands (`handaxe COMMAND --help` explains one):\n{lines}"
+    add_agent_options(parser)
+    arguments = parse_agent_options(parser, argv)
+    if arguments.debug:
+        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
+    from handaxe.frontends.cli.headless import is_headless, run_headless
+
+    if is_headless(arguments):
+        return run_headless(arguments)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SetupError(_no_terminal(argv, commands))
+    from handaxe.frontends.cli.interactive import run_interactive
+
+    return run_interactive(arguments)
+
+
+def _no_terminal(argv: Sequence[str], commands: Mapping[str, str]) -> str:
+    word = argv[0] if argv else ""
+    near = nearest(word, list(commands)) if word.isalpha() else None
+    if near is not None:
+        return f"There is no command {word!r}. Did you mean {near!r}?"
+    return (
+        "This is no terminal. Use `handaxe -p PROMPT` for one answer, or a command: "
+        f"{', '.join(commands)}. `handaxe --help` says more."
+    )

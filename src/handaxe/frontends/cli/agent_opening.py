@@ -1,0 +1,193 @@
+"""The agent that the options describe: its session, its model, its limits."""
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from handaxe.app.agent_api import Agent
+from handaxe.contract.faults import SetupError
+from handaxe.contract.messages import Usage
+from handaxe.contract.ports.model import Model
+from handaxe.frontends.cli.agent_options import ignored_options
+from handaxe.frontends.cli.opening import open_session, warn
+from handaxe.frontends.stream_json.facts import Servers
+from handaxe.frontends.stream_json.serve import Brought
+from handaxe.models.choose import open_model
+from handaxe.storage.home import data_home, new_session_id
+from handaxe.storage.sessions import conversations, fork_session, has_session
+
+if TYPE_CHECKING:
+    from handaxe.agent.limits import Price
+
+NO_MCP = "This version of handaxe does not connect to MCP servers."
+
+
+class NoConversation(SetupError):
+    """The conversation to go on with is not there."""
+
+
+class AgentOpener:
+    """Opens the agent once, when it is clear what the other end brings along."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._temporary: str | None = None
+        self.servers = Servers(dict.fromkeys(_server_names(arguments.mcp_config), NO_MCP))
+        self._output_schema = _json_object(arguments.json_schema, "--json-schema")
+        self._agents = _json_object(arguments.agents, "--agents") or {}
+        self._system = _text(arguments.system_prompt, arguments.system_prompt_file)
+        self._append = _text(arguments.append_system_prompt, arguments.append_system_prompt_file)
+        if arguments.dangerously_skip_permissions:
+            arguments.permission_mode = "bypassPermissions"
+        if arguments.tools == "default":
+            arguments.tools = None
+        self._home = self._data_home()
+        arguments.session_id = self._session_id()
+        self._default_model: str | None = arguments.model
+
+    def open(self, brought: Brought) -> Agent:
+        """The agent with its session."""
+        arguments = self._arguments
+        warn(f"{name} has no effect here." for name in ignored_options(arguments))
+        warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
+        session = open_session(
+            arguments,
+            on_ask=brought.on_ask,
+            on_question=brought.on_question,
+            hooks=brought.hooks,
+            home=self._home,
+        )
+        self._default_model = arguments.model or session.settings.model
+        return Agent(
+            self.model(None),
+            session,
+            open_model=self.model,
+            system_prompt=self._system,
+            append_system_prompt=self._append or "",
+            max_turns=arguments.max_turns,
+            max_cost_usd=arguments.max_budget_usd,
+            prices=Prices(),
+            output_schema=self._output_schema,
+            thinking_tokens=arguments.max_thinking_tokens or None,
+            agents={**self._agents, **brought.agents},
+        )
+
+    def model(self, name: str | None) -> Model:
+        """The model of this name, or the one that was chosen at the start."""
+        return open_model(name or self._default_model)
+
+    def check(self, session_id: str) -> None:
+        """Raise unless there is a conversation of this id."""
+        if not has_session(self._home, session_id):
+            raise NoConversation(f"No conversation found with session ID: {session_id}")
+
+    def clean_up(self) -> None:
+        """Leave nothing behind of a run that is not to be kept."""
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _data_home(self) -> Path:
+        if not self._arguments.no_session_persistence:
+            return data_home()
+        self._temporary = tempfile.mkdtemp(prefix="handaxe-")
+        return Path(self._temporary)
+
+    def _newest(self) -> str | None:
+        found = conversations(self._home, os.path.realpath(self._arguments.root))
+        return next((talk.session_id for talk in found), None)
+
+    def _session_id(self) -> str | None:
+        """The session to work in: a new one, an old one, or a copy of an old one."""
+        arguments = self._arguments
+        wanted: str | None = arguments.resume or None
+        if arguments.continue_ and wanted is None:
+            wanted = self._newest()
+            if wanted is None:
+                raise NoConversation("There is no conversation in this project to continue.")
+        elif arguments.resume is not None and wanted is None:
+            raise SetupError("--resume needs the id of a session here; `handaxe sessions` lists.")
+        if wanted is None:
+            return arguments.session_id
+        self.check(wanted)
+        if not arguments.fork_session:
+            return wanted
+        fork_id: str = arguments.session_id or new_session_id()
+        fork_session(self._home, wanted, fork_id)
+        return fork_id
+
+
+class Prices(Mapping[str, "Price"]):
+    """What models cost, looked up when somebody asks."""
+
+    def __getitem__(self, model: str) -> "Price":
+        from handaxe.agent.limits import Price
+        from handaxe.models.prices import card_of
+
+        card = card_of(model)
+        if card is None:
+            raise KeyError(model)
+        return Price(
+            input=card.input,
+            output=card.output,
+            cache_read=card.cache_read,
+            cache_write=card.cache_write,
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        from handaxe.models.prices import price_list
+
+        return iter(price_list().models)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def cost_of(model: str, usage: Usage) -> float | None:
+    """What one model's tokens cost, if anybody knows."""
+    from handaxe.models.prices import cost_usd
+
+    return cost_usd(model, usage)
+
+
+def _server_names(given: list[str]) -> list[str]:
+    names: list[str] = []
+    for text in given:
+        read = text if text.lstrip().startswith("{") else _file(text, "--mcp-config")
+        servers = (_json_object(read, "--mcp-config") or {}).get("mcpServers", {})
+        if isinstance(servers, dict):
+            names += cast("dict[str, Any]", servers)
+    return names
+
+
+def _text(text: str | None, file: str | None) -> str | None:
+    if file is None:
+        return text
+    if text is not None:
+        raise SetupError("Give the text of a system prompt, or its file, not both.")
+    return _file(file, "the system prompt")
+
+
+def _file(name: str, what: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SetupError(f"{what}: {name} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise SetupError(f"{what}: {name} is not UTF-8 text.") from None
+
+
+def _json_object(text: str | None, option: str) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{option} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise SetupError(f"{option} has to be a JSON object.")
+    return cast("dict[str, Any]", value)

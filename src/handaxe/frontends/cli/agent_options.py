@@ -1,0 +1,118 @@
+"""The options of the agent, headless or at a terminal."""
+
+import argparse
+from collections.abc import Sequence
+
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.opening import add_session_options
+from handaxe.text.near_names import nearest
+
+_WITHOUT_EFFECT = (
+    "--fallback-model", "--effort", "--betas", "--task-budget", "--thinking", "--thinking-display",
+    "--plugin-dir", "--resume-session-at", "--resume-drops-turn", "--name", "--debug-file",
+    "--agent",
+)  # fmt: skip
+_FLAGS_WITHOUT_EFFECT = (
+    "--session-mirror", "--prompt-suggestions", "--allow-dangerously-skip-permissions",
+    "--strict-mcp-config",
+)  # fmt: skip
+_SILENT = {"fallback_model", "allow_dangerously_skip_permissions", "strict_mcp_config", "thinking"}
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """Declare everything `handaxe` takes when no command is named."""
+    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do")
+    parser.add_argument(
+        "-p", "--print", action="store_true", help="answer once without a terminal, then stop"
+    )
+    parser.add_argument("--model", metavar="NAME", help="who answers, such as openai/NAME")
+    parser.add_argument("--max-turns", type=int, metavar="N", help="most rounds of tool calls")
+    parser.add_argument("--max-budget-usd", type=float, metavar="USD", help="most money to spend")
+    parser.add_argument("--max-thinking-tokens", type=int, metavar="N", help="room for thoughts")
+    parser.add_argument("--json-schema", metavar="JSON", help="the final answer has to fit this")
+    parser.add_argument("--agents", metavar="JSON", help="types of sub-agents for this run")
+    _add_prompts(parser)
+    _add_formats(parser)
+    _add_sessions(parser)
+    group = parser.add_argument_group("more")
+    group.add_argument("--dangerously-skip-permissions", action="store_true",
+                       help="never ask (--permission-mode bypassPermissions)")  # fmt: skip
+    group.add_argument("--permission-prompt-tool", metavar="stdio|TOOL",
+                       help="who answers permission questions of a headless run")  # fmt: skip
+    group.add_argument("--mcp-config", action="append", default=[], metavar="FILE|JSON",
+                       help="MCP servers for this run")  # fmt: skip
+    group.add_argument("--disable-slash-commands", action="store_true",
+                       help="`/name` in a prompt is plain text")  # fmt: skip
+    group.add_argument("--verbose", action="store_true", help="tell every call on standard error")
+    group.add_argument("--debug", action="store_true", help="log what happens inside")
+    add_session_options(parser)
+    for name in _WITHOUT_EFFECT:
+        parser.add_argument(name, help=argparse.SUPPRESS, action="append")
+    for name in _FLAGS_WITHOUT_EFFECT:
+        parser.add_argument(name, help=argparse.SUPPRESS, action="store_true")
+
+
+def _add_prompts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("system prompt")
+    group.add_argument("--system-prompt", metavar="TEXT", help="in place of ours")
+    group.add_argument("--system-prompt-file", metavar="FILE", help="the same from a file")
+    group.add_argument("--append-system-prompt", metavar="TEXT", help="after ours")
+    group.add_argument("--append-system-prompt-file", metavar="FILE", help="the same from a file")
+
+
+def _add_formats(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("headless")
+    formats = ("text", "json", "stream-json")
+    group.add_argument("--output-format", choices=formats, default="text", help="what is printed")
+    group.add_argument(
+        "--input-format", choices=("text", "stream-json"), default="text", help="what is read"
+    )
+    for name, text in (
+        ("--include-partial-messages", "stream-json: every piece of an answer as it comes"),
+        ("--include-hook-events", "stream-json: what hooks did"),
+        ("--replay-user-messages", "stream-json: repeat what was said to the agent"),
+        ("--forward-subagent-text", "stream-json: also what sub-agents say"),
+    ):
+        group.add_argument(name, action="store_true", help=text)
+
+
+def _add_sessions(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("conversations")
+    group.add_argument("-c", "--continue", dest="continue_", action="store_true",
+                       help="go on with the last conversation in this project")  # fmt: skip
+    group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID",
+                       help="go on with a conversation")  # fmt: skip
+    group.add_argument("--fork-session", action="store_true",
+                       help="go on under a new id, and leave the old one as it is")  # fmt: skip
+    group.add_argument("--no-session-persistence", action="store_true",
+                       help="keep nothing of this run")  # fmt: skip
+
+
+def parse_agent_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """The options; a flag that nobody knows names the nearest one."""
+    words = ["--debug" if word.startswith("--debug=") else word for word in argv]
+    arguments, strange = parser.parse_known_intermixed_args(words)
+    if strange:
+        raise SetupError(_unknown(strange[0], _flags(parser)))
+    return arguments
+
+
+def ignored_options(arguments: argparse.Namespace) -> list[str]:
+    """Flags that were given and change nothing here."""
+    names = (*_WITHOUT_EFFECT, *_FLAGS_WITHOUT_EFFECT)
+    fields = {name: name[2:].replace("-", "_") for name in names}
+    return [
+        name for name, field in fields.items() if getattr(arguments, field) and field not in _SILENT
+    ]
+
+
+def _flags(parser: argparse.ArgumentParser) -> list[str]:
+    words = parser.format_usage().replace("[", " ").replace("]", " ").split()
+    return [word for word in words if word.startswith("--")]
+
+
+def _unknown(word: str, known: Sequence[str]) -> str:
+    name = word.partition("=")[0]
+    near = nearest(name, [flag for flag in known if flag.startswith("--")])
+    hint = f" Did you mean {near}?" if near else ""
+    return f"There is no option {name}.{hint} `handaxe --help` lists them."

@@ -1,0 +1,308 @@
+"""`handaxe -p`: one prompt, one answer; or a whole conversation with a program."""
+
+import argparse
+import asyncio
+import os
+import select
+import signal
+import stat
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing, suppress
+from typing import Any
+
+from handaxe.agent.events import AgentEvent, RunFinished, Told, ToolAnswered, ToolCalled
+from handaxe.app.agent_api import Agent
+from handaxe.app.slash_commands import expanded
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.ports.model import Retrying
+from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cost_of
+from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
+from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.line_input import lines_of
+from handaxe.frontends.stream_json.codec import Codec, Shown
+from handaxe.frontends.stream_json.endings import Lookups
+from handaxe.frontends.stream_json.lines import LineWriter, encode
+from handaxe.frontends.stream_json.serve import Brought, Conversation, Serving, codec_of
+
+MAX_INPUT_BYTES = 10_000_000
+_PATIENCE_S = 3.0
+_GRACE_S = 5.0
+
+
+def is_headless(arguments: argparse.Namespace) -> bool:
+    """Whether nobody sits at a terminal for this."""
+    streams = arguments.input_format == arguments.output_format == "stream-json"
+    return bool(arguments.print or streams)
+
+
+def run_headless(arguments: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    _check(arguments)
+    try:
+        opener = AgentOpener(arguments)
+    except NoConversation as missing:
+        print(f"handaxe: {missing}", file=sys.stderr)
+        return FAILED
+    try:
+        if arguments.input_format == "stream-json":
+            return _Ending().run(lambda ending: _converse(arguments, opener, ending))
+        prompt = _prompt(arguments)
+        return _Ending().run(lambda ending: _answer(arguments, opener, prompt, ending))
+    finally:
+        opener.clean_up()
+
+
+class _Ending:
+    """What ends a run from outside: the first signal asks it to stop, a second one makes it."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        self.suspend: Callable[[], object] = lambda: None
+        self.interrupt: Callable[[], object] = lambda: None
+        self._task: asyncio.Task[int] | None = None
+
+    def run(self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]") -> int:
+        """Run to the end; the exit code."""
+        return asyncio.run(self._run(work))
+
+    async def _run(self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]") -> int:
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.ensure_future(work(self))
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(signal.SIGTERM, self._end, TERMINATED)
+            loop.add_signal_handler(signal.SIGINT, self._end, INTERRUPTED)
+        try:
+            code = await self._task
+        except asyncio.CancelledError:
+            code = FAILED
+        return self.code if self.code is not None else code
+
+    def _end(self, code: int) -> None:
+        assert self._task is not None
+        if self.code is not None:
+            self._task.cancel()
+            return
+        self.code = code
+        is_running = self.suspend() if code == TERMINATED else self.interrupt()
+        if is_running:
+            asyncio.get_running_loop().call_later(_GRACE_S, self._task.cancel)
+        else:
+            self._task.cancel()
+
+
+async def _converse(arguments: argparse.Namespace, opener: AgentOpener, ending: _Ending) -> int:
+    """Serve a program until it closes its side."""
+    conversation = Conversation(_serving(arguments, opener), LineWriter())
+    ending.suspend = ending.interrupt = conversation.suspend
+    try:
+        await conversation.serve(lines_of(sys.stdin.fileno()))
+    finally:
+        await conversation.close()
+    last = conversation.last
+    return FAILED if last is not None and last.is_error else DONE
+
+
+async def _answer(
+    arguments: argparse.Namespace, opener: AgentOpener, prompt: str | None, ending: _Ending
+) -> int:
+    """Answer one prompt, in the format that was asked for."""
+    agent = opener.open(Brought())
+    ending.suspend, ending.interrupt = agent.suspend, agent.interrupt
+    teller = _teller(arguments, codec_of(agent, _serving(arguments, opener)))
+    calls = _Calls()
+    final: RunFinished | None = None
+    try:
+        said = await _expanded(agent, prompt, arguments)
+        stop = agent.session.subscribe(teller.session_event)
+        async with aclosing(agent.run(said)) as events:
+            async for event in events:
+                calls.count(event)
+                if isinstance(event, RunFinished):
+                    final = event
+                    await asyncio.sleep(0)
+                    if ending.code == TERMINATED:
+                        break
+                teller.event(event)
+        stop()
+    finally:
+        await agent.close()
+        await agent.session.close()
+    return calls.exit_code(final)
+
+
+async def _expanded(agent: Agent, prompt: str | None, arguments: argparse.Namespace) -> str | None:
+    if prompt is None:
+        if not agent.messages:
+            raise SetupError("There is nothing to go on with. Say what to do: -p PROMPT.")
+        return None
+    if arguments.disable_slash_commands:
+        return prompt
+    try:
+        return await expanded(agent.session, prompt)
+    except ToolFault as fault:
+        raise SetupError(fault.sentence) from None
+
+
+class _Calls:
+    """What became of the calls, for an exit code that tells the truth."""
+
+    def __init__(self) -> None:
+        self._refused = 0
+        self._others = 0
+
+    def count(self, event: AgentEvent) -> None:
+        """Take note of one result."""
+        if isinstance(event, ToolAnswered):
+            is_refused = (event.result.code or "").startswith(("permission.", "hook."))
+            self._refused += is_refused
+            self._others += not is_refused
+
+    def exit_code(self, final: RunFinished | None) -> int:
+        """3 where a refusal is the whole outcome."""
+        if final is None or final.is_error:
+            is_refusal = final is not None and final.terminal_reason == "prompt_blocked"
+            return REFUSED if is_refusal else FAILED
+        return REFUSED if self._refused and not self._others else DONE
+
+
+class _Teller:
+    """Prints a run as text: the answer on standard output, everything else beside it."""
+
+    def __init__(self, codec: Codec, *, verbose: bool) -> None:
+        self._codec = codec
+        self._verbose = verbose
+
+    def event(self, event: AgentEvent) -> None:
+        """Tell one event."""
+        for message in self._codec.messages(event):
+            if message["type"] == "result":
+                self.result(message)
+        if isinstance(event, Told):
+            _aside(event.sentence)
+        elif isinstance(event, Retrying):
+            _aside(f"{event.sentence} Trying again in {event.delay_s:.1f} s.")
+        elif isinstance(event, ToolCalled) and self._verbose:
+            _aside(
+                f"{event.call.tool} {encode({'input': event.call.input}).decode()[:300]}".strip()
+            )
+        elif isinstance(event, ToolAnswered) and (
+            self._verbose or (event.result.code or "").startswith("permission.")
+        ):
+            _aside(f"{event.result.tool}: {event.result.text[:300]}")
+
+    def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
+        """Tell what happens beside the run."""
+
+    def result(self, message: dict[str, Any]) -> None:
+        """Print how it ended."""
+        structured = message.get("structured_output")
+        text = str(message["result"]) if structured is None else _compact(structured)
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+
+
+class _JsonTeller(_Teller):
+    """Prints one JSON object at the end."""
+
+    def result(self, message: dict[str, Any]) -> None:
+        sys.stdout.write(_compact(message) + "\n")
+        sys.stdout.flush()
+
+
+class _StreamTeller(_Teller):
+    """Prints every message as it comes."""
+
+    def __init__(self, codec: Codec, *, verbose: bool) -> None:
+        super().__init__(codec, verbose=verbose)
+        self._write = LineWriter()
+
+    def event(self, event: AgentEvent) -> None:
+        for message in self._codec.messages(event):
+            self._write(message)
+
+    def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
+        for message in self._codec.session_messages(event):
+            self._write(message)
+
+
+def _teller(arguments: argparse.Namespace, codec: Codec) -> _Teller:
+    kinds = {"text": _Teller, "json": _JsonTeller, "stream-json": _StreamTeller}
+    return kinds[arguments.output_format](codec, verbose=arguments.verbose)
+
+
+def _serving(arguments: argparse.Namespace, opener: AgentOpener) -> Serving:
+    return Serving(
+        open_agent=opener.open,
+        open_model=opener.model,
+        shown=Shown(
+            partial_messages=arguments.include_partial_messages,
+            user_messages=arguments.replay_user_messages,
+            hook_events=arguments.include_hook_events,
+            agents_text=arguments.forward_subagent_text,
+        ),
+        asks=arguments.permission_prompt_tool == "stdio",
+        servers=opener.servers,
+        lookups=Lookups(cost_of=cost_of),
+    )
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse combinations that could only disappoint."""
+    is_stream = arguments.input_format == "stream-json"
+    if is_stream and arguments.output_format != "stream-json":
+        raise SetupError("--input-format stream-json needs --output-format stream-json.")
+    if is_stream and arguments.prompt:
+        raise SetupError("With --input-format stream-json the prompt comes on standard input.")
+    tool = arguments.permission_prompt_tool
+    if tool == "stdio" and not is_stream:
+        raise SetupError("--permission-prompt-tool stdio needs --input-format stream-json.")
+    if tool not in (None, "stdio"):
+        raise SetupError(f"--permission-prompt-tool: there is no MCP tool {tool!r} here.")
+
+
+def _prompt(arguments: argparse.Namespace) -> str | None:
+    """The argument and what is piped in; None goes on with an old conversation."""
+    words = " ".join(arguments.prompt).strip()
+    piped = _piped(wait=not words).strip()
+    prompt = "\n\n".join(part for part in (words, piped) if part)
+    if prompt:
+        return prompt
+    if arguments.resume is not None or arguments.continue_:
+        return None
+    raise SetupError("Say what to do: `handaxe -p PROMPT`, or pipe the prompt in.")
+
+
+def _piped(*, wait: bool) -> str:
+    """What stands on standard input; a pipe that stays silent beside a prompt is not waited for."""
+    try:
+        fd = sys.stdin.fileno()
+        kind = os.fstat(fd).st_mode
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if sys.stdin.isatty():
+        return ""
+    if not wait and not stat.S_ISREG(kind):
+        ready, _, _ = select.select([fd], [], [], _PATIENCE_S)
+        if not ready:
+            _aside("nothing came on standard input; going on without it.")
+            return ""
+    data = bytearray()
+    while piece := os.read(fd, 1 << 16):
+        data += piece
+        if len(data) > MAX_INPUT_BYTES:
+            raise SetupError("More than 10 MB on standard input. Put it into a file instead.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise SetupError("What came on standard input is not UTF-8 text.") from None
+
+
+def _aside(sentence: str) -> None:
+    print(f"handaxe: {plain(sentence)}", file=sys.stderr)
+
+
+def _compact(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    import msgspec
+
+    return msgspec.json.encode(value, enc_hook=str).decode()

@@ -1,0 +1,227 @@
+"""A conversation at the terminal, prompt after prompt."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+
+from handaxe.agent.events import RunFinished, ToolAnswered
+from handaxe.app.agent_api import Agent
+from handaxe.app.slash_commands import commands_of, expanded
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.messages import Usage
+from handaxe.contract.ports.questions import Answers, Question
+from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation
+from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, TERMINATED
+from handaxe.frontends.cli.interactive.line_editor import Interrupted, LineEditor, line_editor
+from handaxe.frontends.cli.interactive.questions import ask_in_menu
+from handaxe.frontends.cli.interactive.screen import Screen, wants_colour
+from handaxe.frontends.cli.interactive.typed import COMMANDS, Left, obey
+from handaxe.frontends.cli.terminal_asker import ask_in_terminal
+from handaxe.frontends.cli.terminal_lines import Keys, read_line
+from handaxe.frontends.stream_json.serve import Brought
+from handaxe.storage.home import data_home
+
+CYCLE = ("default", "acceptEdits", "plan")
+_TWICE_S = 2.0
+
+
+def run_interactive(arguments: argparse.Namespace) -> int:
+    """Talk until the person leaves; the exit code."""
+    if arguments.resume == "":
+        arguments.resume, arguments.pick = None, True
+    try:
+        opener = AgentOpener(arguments)
+    except NoConversation as missing:
+        print(f"handaxe: {missing}", file=sys.stderr)
+        return FAILED
+    try:
+        return asyncio.run(_run(arguments, opener))
+    finally:
+        opener.clean_up()
+
+
+async def _run(arguments: argparse.Namespace, opener: AgentOpener) -> int:
+    dialogue = Dialogue(arguments, opener)
+    task = asyncio.ensure_future(dialogue.talk(" ".join(arguments.prompt)))
+    with suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, dialogue.terminate, task)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return TERMINATED if dialogue.is_terminated else INTERRUPTED
+    finally:
+        await dialogue.close()
+
+
+class Dialogue:
+    """One person, one agent at a time."""
+
+    def __init__(self, arguments: argparse.Namespace, opener: AgentOpener) -> None:
+        self.arguments = arguments
+        self.opener = opener
+        self.screen = Screen(colour=wants_colour())
+        self.usage = Usage()
+        self.cost_usd: float | None = 0.0
+        self.tool_tokens: dict[str, int] = {}
+        self.is_terminated = False
+        self._keys = Keys(self._stop_turn)
+        self._interrupted_at = -_TWICE_S
+        self._is_leaving = False
+        self.agent = self._open()
+        self._editor: LineEditor = line_editor(
+            data_home() / "history",
+            commands=self._command_names,
+            root=lambda: self.agent.session.workdir.current,
+            on_mode=self.next_mode,
+        )
+
+    async def talk(self, first: str) -> int:
+        """Prompt after prompt."""
+        self._greet()
+        if getattr(self.arguments, "pick", False):
+            await obey("/resume", self)
+        waiting = [first] if first else []
+        while True:
+            text = waiting.pop(0) if waiting else await self._read()
+            if text is None:
+                return INTERRUPTED if self._is_leaving else DONE
+            if not text.strip():
+                continue
+            try:
+                await self._do(text.strip())
+            except Left:
+                return DONE
+            except (SetupError, ToolFault) as error:
+                self.screen.say(str(error), "bad")
+            if self._is_leaving:
+                return INTERRUPTED
+            # Lines that were typed meanwhile are prompts of their own.
+            *lines, rest = self._keys.take().replace("\r", "\n").split("\n")
+            waiting += [line for line in lines if line.strip()]
+            self._keys.typed = rest
+
+    async def reopen(self, session_id: str | None) -> None:
+        """Leave this session and go on in another; None is a new one."""
+        old = self.agent
+        self.arguments.session_id = session_id
+        self.agent = self._open()
+        await old.close()
+        await old.session.close()
+
+    async def close(self) -> None:
+        """Close the agent with its session."""
+        await self.agent.close()
+        await self.agent.session.close()
+
+    def terminate(self, task: "asyncio.Task[int]") -> None:
+        """The process has to end: stop in a way that lets the work go on later."""
+        self.is_terminated = True
+        self.agent.suspend()
+        task.cancel()
+
+    def next_mode(self) -> None:
+        """Switch to the next permission mode of the cycle."""
+        mode = self.agent.session.permissions.mode
+        at = CYCLE.index(mode) if mode in CYCLE else -1
+        self.agent.session.set_mode(CYCLE[(at + 1) % len(CYCLE)])
+
+    async def read_answer(self) -> str | None:
+        """A line typed in answer to a question, while the agent waits."""
+        with self._keys.paused():
+            return await read_line()
+
+    def _open(self) -> Agent:
+        return self.opener.open(Brought(on_ask=self._ask, on_question=self._ask_question))
+
+    def _greet(self) -> None:
+        session = self.agent.session
+        self.screen.say(f"handaxe in {session.workdir.root}, talking to {self.agent.model.name}.")
+        self.screen.say("/help lists commands; Esc stops the agent; Ctrl-D leaves.", "muted")
+        if said := len(self.agent.messages):
+            self.screen.say(f"Going on with a conversation of {said} messages.", "muted")
+
+    def _prompt(self) -> str:
+        mode = self.agent.session.permissions.mode
+        return f"{mode} › " if mode != "default" else "› "
+
+    def _command_names(self) -> list[str]:
+        return [*COMMANDS, *(skill.name for skill in commands_of(self.agent.session))]
+
+    async def _read(self) -> str | None:
+        """The next prompt; Ctrl-C twice leaves."""
+        while True:
+            reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
+            try:
+                with _on_interrupt(reading.cancel):
+                    await asyncio.wait((reading,))
+            finally:
+                reading.cancel()
+            if not reading.cancelled() and not isinstance(reading.exception(), Interrupted):
+                return reading.result()
+            if self._is_second():
+                self._is_leaving = True
+                return None
+            self.screen.say("\n(Ctrl-C again leaves)", "muted")
+
+    async def _do(self, text: str) -> None:
+        if await obey(text, self):
+            return
+        prompt = await expanded(self.agent.session, text)
+        with self._keys.watched(), _on_interrupt(self._ctrl_c):
+            async with aclosing(self.agent.run(prompt)) as events:
+                async for event in events:
+                    self.screen.show(event, self.agent.session)
+                    if isinstance(event, ToolAnswered):
+                        tool, tokens = event.result.tool, event.result.tokens
+                        self.tool_tokens[tool] = self.tool_tokens.get(tool, 0) + tokens
+                    elif isinstance(event, RunFinished):
+                        self._count(event)
+
+    def _count(self, final: RunFinished) -> None:
+        self.usage = self.usage.plus(final.usage)
+        known = self.cost_usd is not None and final.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (final.cost_usd or 0.0) if known else None
+
+    def _stop_turn(self) -> None:
+        if self.agent.interrupt():
+            self.screen.say("Stopping...", "muted")
+
+    def _ctrl_c(self) -> None:
+        if self._is_second():
+            self._is_leaving = True
+        self._stop_turn()
+
+    def _is_second(self) -> bool:
+        now = time.monotonic()
+        is_second = now - self._interrupted_at < _TWICE_S
+        self._interrupted_at = now
+        return is_second
+
+    async def _ask(self, request: PermissionRequest) -> Allow | Deny:
+        with self._keys.paused():
+            self.screen.show_nothing_more()
+            return await ask_in_terminal(request)
+
+    async def _ask_question(self, questions: tuple[Question, ...]) -> Answers | None:
+        self.screen.show_nothing_more()
+        return await ask_in_menu(questions, self.read_answer)
+
+
+class _on_interrupt:  # noqa: N801 - used like a function
+    """Ctrl-C calls this, inside the block."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._call)
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)

@@ -1,0 +1,99 @@
+"""An answer while it comes in: Markdown, painted one finished part after the other."""
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from typing import Protocol
+
+from handaxe.frontends.cli.paint import printable
+
+
+class AnswerPainter(Protocol):
+    """Shows an answer piece by piece."""
+
+    def add(self, piece: str) -> None:
+        """One more piece."""
+        ...
+
+    def end(self) -> None:
+        """The answer is over, or something else is to be shown."""
+        ...
+
+
+def answer_painter(*, colour: bool) -> AnswerPainter:
+    """Markdown where the terminal and its extra allow it, plain text everywhere else."""
+    if colour and find_spec("rich") is not None:
+        return MarkdownPainter()
+    return PlainPainter()
+
+
+class PlainPainter:
+    """Text as it comes."""
+
+    def __init__(self) -> None:
+        self._has_open_line = False
+
+    def add(self, piece: str) -> None:
+        """Write it at once."""
+        if piece:
+            sys.stdout.write(printable(piece))
+            sys.stdout.flush()
+            self._has_open_line = not piece.endswith("\n")
+
+    def end(self) -> None:
+        """Finish the line."""
+        if self._has_open_line:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        self._has_open_line = False
+
+
+class MarkdownPainter:
+    """Paints a paragraph, list or block of code as soon as it is whole."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def add(self, piece: str) -> None:
+        """Paint what became whole."""
+        self._text += piece
+        if "\n" not in piece:
+            return
+        at = _whole_until(self._text)
+        if at:
+            whole, self._text = self._text[:at], self._text[at:]
+            self._paint(whole)
+
+    def end(self) -> None:
+        """Paint the rest."""
+        rest, self._text = self._text, ""
+        self._paint(rest)
+
+    def _paint(self, text: str) -> None:
+        if not text.strip():
+            return
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        width = max(20, min(shutil.get_terminal_size().columns, 100))
+        console = Console(file=sys.stdout, width=width, force_terminal=True, no_color=_no_color())
+        console.print(Markdown(printable(text).strip("\n")))
+        sys.stdout.flush()
+
+
+def _whole_until(text: str) -> int:
+    """Where the last finished part ends: a blank line that is not inside a block of code."""
+    in_code = False
+    end = at = 0
+    for line in text.splitlines(keepends=True):
+        at += len(line)
+        if line.lstrip().startswith(("```", "~~~")):
+            in_code = not in_code
+        if not in_code and line.endswith("\n") and not line.strip():
+            end = at
+    return end
+
+
+def _no_color() -> bool:
+    return bool(os.environ.get("NO_COLOR"))

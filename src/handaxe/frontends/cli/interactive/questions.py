@@ -1,0 +1,46 @@
+"""Questions of the model as menus: numbers choose, words answer freely."""
+
+import sys
+from collections.abc import Awaitable, Callable
+
+from handaxe.contract.ports.questions import Answers, Question
+from handaxe.frontends.cli.paint import printable
+
+ReadLine = Callable[[], Awaitable[str | None]]
+
+
+async def ask_in_menu(questions: tuple[Question, ...], read: ReadLine) -> Answers | None:
+    """The person's answers; None if they give none."""
+    answers: dict[str, str] = {}
+    for question in questions:
+        sys.stdout.write(_shown(question))
+        sys.stdout.flush()
+        line = await read()
+        if line is None or not line.strip():
+            return Answers(answers=answers) if answers else None
+        answers[question.question] = chosen(question, line)
+    return Answers(answers=answers)
+
+
+def chosen(question: Question, line: str) -> str:
+    """What a typed line means: the labels of its numbers, or the words themselves."""
+    words = line.replace(",", " ").split()
+    labels = [choice.label for choice in question.options]
+    numbers = [int(word) for word in words if word.isdecimal()]
+    is_choice = bool(numbers) and len(numbers) == len(words)
+    if is_choice and all(1 <= number <= len(labels) for number in numbers):
+        picked = numbers if question.multi_select else numbers[:1]
+        return ", ".join(dict.fromkeys(labels[number - 1] for number in picked))
+    return line.strip()
+
+
+def _shown(question: Question) -> str:
+    lines = [f"\n[{printable(question.header)}] {printable(question.question)}\n"]
+    for number, choice in enumerate(question.options, 1):
+        meaning = f": {printable(choice.description)}" if choice.description else ""
+        lines.append(f"  {number}. {printable(choice.label)}{meaning}\n")
+        if choice.preview:
+            lines += [f"       {printable(line)}\n" for line in choice.preview.splitlines()]
+    several = "numbers" if question.multi_select else "a number"
+    lines.append(f"Choose {several}, or answer in your own words: ")
+    return "".join(lines)

@@ -1,0 +1,154 @@
+"""What a person sees of a run: the answer, every call in a line, every change as a diff."""
+
+import os
+import sys
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.agent.events import (
+    AgentEvent,
+    FromAgent,
+    MessageAdded,
+    Nudged,
+    RunFinished,
+    Told,
+    ToolAnswered,
+    ToolCalled,
+)
+from handaxe.app.session import Session
+from handaxe.contract.display import Diff, Table, Text
+from handaxe.contract.events import Compacted
+from handaxe.contract.messages import AssistantMessage
+from handaxe.contract.ports.model import Retrying, TextDelta
+from handaxe.contract.result import ToolResult
+from handaxe.frontends.cli.interactive.markdown import answer_painter
+from handaxe.frontends.cli.paint import Painter, printable
+
+_MAX_TITLE_CHARS = 200
+_MAX_DIFF_LINES = 80
+_MAX_FAULT_LINES = 4
+
+
+def wants_colour() -> bool:
+    """Whether this terminal can show more than plain text, and may."""
+    is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+    return sys.stdout.isatty() and not is_dumb and not os.environ.get("NO_COLOR")
+
+
+class Screen:
+    """Paints the events of a run in the order they come."""
+
+    def __init__(self, *, colour: bool) -> None:
+        self._painter = Painter(colour=colour)
+        self._answer = answer_painter(colour=colour)
+        self._inputs: dict[str, Any] = {}
+
+    def show(self, event: AgentEvent, session: Session) -> None:
+        """Paint one event."""
+        match event:
+            case TextDelta():
+                self._answer.add(event.text)
+            case ToolCalled():
+                self._inputs[event.call.id] = event.call.input
+                self.say(_title(session, event.call.tool, event.call.input))
+            case ToolAnswered():
+                self._result(session, event.result)
+            case MessageAdded() if isinstance(event.message, AssistantMessage):
+                self._answer.end()
+            case FromAgent():
+                self._from_agent(event, session)
+            case Told() | Nudged():
+                self.say(event.sentence, "muted")
+            case Retrying():
+                self.say(f"{event.sentence} Trying again in {event.delay_s:.1f} s.", "warning")
+            case Compacted():
+                before, after = event.tokens_before, event.tokens_after
+                self.say(f"The conversation was made shorter: {before:,} → {after:,} tokens.")
+            case RunFinished():
+                self._finished(event)
+            case _:
+                pass
+
+    def say(self, text: str, tone: str = "plain") -> None:
+        """One line of our own."""
+        self._answer.end()
+        sys.stdout.write(self._painter.block(Text(text, tone)))
+        sys.stdout.flush()
+
+    def show_nothing_more(self) -> None:
+        """Finish what is half shown: somebody else is about to write."""
+        self._answer.end()
+
+    def table(self, table: Table) -> None:
+        """Rows under column names."""
+        self._answer.end()
+        sys.stdout.write(self._painter.block(table))
+        sys.stdout.flush()
+
+    def blocks(self, result: ToolResult) -> None:
+        """A result with everything it shows."""
+        self.say(result.text, "plain" if result.ok else "bad")
+        for block in result.display or ():
+            sys.stdout.write(self._painter.block(block))
+        for note in result.notes:
+            self.say(note, "muted")
+
+    def _result(self, session: Session, result: ToolResult) -> None:
+        self._answer.end()
+        given = self._inputs.pop(result.id, {})
+        if not result.ok:
+            lines = result.text.splitlines()[:_MAX_FAULT_LINES]
+            self.say("\n".join(f"  ✗ {line}" for line in lines), "bad")
+            return
+        shown = session.show(result, _mapping(given)) or ()
+        for block in shown:
+            if isinstance(block, Diff):
+                sys.stdout.write(_cut(self._painter.block(block)))
+        self.say(f"  ✓ {_summary(result)}", "muted")
+
+    def _from_agent(self, event: FromAgent, session: Session) -> None:
+        inner = event.event
+        if isinstance(inner, FromAgent):
+            self._from_agent(inner, session)
+        elif isinstance(inner, ToolCalled):
+            title = _title(session, inner.call.tool, inner.call.input).removeprefix("● ")
+            self.say(f"  ↳ {event.agent_type}: {title}", "muted")
+
+    def _finished(self, final: RunFinished) -> None:
+        self._answer.end()
+        if final.is_error:
+            self.say(final.result, "bad")
+        took = f"{final.duration_ms / 1000:.1f} s"
+        tokens = f"{final.usage.input_tokens:,} in, {final.usage.output_tokens:,} out"
+        cost = "" if final.cost_usd is None else f", ${final.cost_usd:.4f}"
+        self.say(f"({took}, {tokens}{cost})", "muted")
+
+
+def _title(session: Session, tool: str, given: object) -> str:
+    """A call in one line."""
+    try:
+        text = session.catalog.find(tool)[0].title(_mapping(given))
+    except Exception:  # noqa: BLE001 - a name nobody knows, or a title that trips over its input
+        text = f"{tool}({msgspec.json.encode(given, enc_hook=str).decode()})"
+    line = " ".join(printable(text).split())
+    return f"● {line if len(line) <= _MAX_TITLE_CHARS else line[:_MAX_TITLE_CHARS] + '…'}"
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _summary(result: ToolResult) -> str:
+    lines = result.text.strip().splitlines()
+    first = lines[0].strip() if lines else "done"
+    more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
+    return f"{first[:_MAX_TITLE_CHARS]}{more}"
+
+
+def _cut(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    if len(lines) <= _MAX_DIFF_LINES:
+        return text
+    more = len(lines) - _MAX_DIFF_LINES
+    return "".join(lines[:_MAX_DIFF_LINES]) + f"... {more} more lines; `handaxe history` has all\n"

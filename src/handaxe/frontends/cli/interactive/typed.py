@@ -1,0 +1,187 @@
+"""What a person types to handaxe itself: `/undo`, `/tools`, `/help` and their like."""
+
+from collections.abc import Awaitable, Callable
+from itertools import islice
+from typing import Protocol
+
+from handaxe.app.agent_api import Agent
+from handaxe.app.slash_commands import commands_of, typed_command
+from handaxe.contract.display import Table
+from handaxe.contract.faults import SetupError
+from handaxe.contract.messages import Usage
+from handaxe.frontends.cli.agent_opening import AgentOpener
+from handaxe.frontends.cli.interactive.screen import Screen
+from handaxe.storage.sessions import conversations
+
+Command = Callable[["Talking", str], Awaitable[None]]
+_MAX_SESSIONS = 15
+
+
+class Talking(Protocol):
+    """The conversation a command was typed in."""
+
+    agent: Agent
+    opener: AgentOpener
+    screen: Screen
+    usage: Usage
+    cost_usd: float | None
+    tool_tokens: dict[str, int]
+
+    async def reopen(self, session_id: str | None) -> None:
+        """Go on in another session; None is a new one."""
+        ...
+
+    async def read_answer(self) -> str | None:
+        """A line typed in answer to a question."""
+        ...
+
+
+class Left(Exception):
+    """The person wants to go."""
+
+
+async def obey(text: str, dialogue: Talking) -> bool:
+    """Do what a line says if it is a command of ours; whether it was."""
+    typed = typed_command(text)
+    if typed is None or typed.name not in COMMANDS:
+        return False
+    own = {skill.name for skill in commands_of(dialogue.agent.session)}
+    if typed.name in own and typed.name not in {"help", "exit", "undo"}:
+        # A project's own command of that name is what its people mean.
+        return False
+    await COMMANDS[typed.name][1](dialogue, typed.arguments)
+    return True
+
+
+async def _help(dialogue: Talking, _: str) -> None:
+    rows = [(f"/{name}", summary) for name, (summary, _) in COMMANDS.items()]
+    rows += [(f"/{s.name}", s.description[:80]) for s in commands_of(dialogue.agent.session)]
+    dialogue.screen.table(Table(("command", "what it does"), tuple(rows)))
+    dialogue.screen.say(
+        "Esc or Ctrl-C stops the agent, Ctrl-C twice or Ctrl-D leaves, Shift-Tab changes the "
+        "permission mode, Alt-Enter begins a new line, @ completes paths.",
+        "muted",
+    )
+
+
+async def _undo(dialogue: Talking, arguments: str) -> None:
+    words = arguments.split()
+    calls = [word for word in words if not word.startswith("--")]
+    result = await dialogue.agent.session.undo(
+        calls[0] if calls else None, redo="--redo" in words, force="--force" in words
+    )
+    dialogue.screen.blocks(result)
+
+
+async def _tools(dialogue: Talking, _: str) -> None:
+    tools = dialogue.agent.session.catalog.offered()
+    rows = tuple((tool.name, tool.search_hint or "") for tool in tools)
+    dialogue.screen.table(Table(("tool", "for"), rows))
+
+
+async def _permissions(dialogue: Talking, arguments: str) -> None:
+    session = dialogue.agent.session
+    if arguments:
+        session.set_mode(arguments)
+    dialogue.screen.say(f"Mode: {session.permissions.mode}. /permissions MODE changes it.")
+    rules = session.permissions.rules
+    if rules:
+        rows = tuple((rule.behaviour, rule.text, rule.file or rule.source) for rule in rules)
+        dialogue.screen.table(Table(("", "rule", "from"), rows))
+
+
+async def _resume(dialogue: Talking, arguments: str) -> None:
+    session = dialogue.agent.session
+    wanted = arguments
+    if not wanted:
+        around = session.surroundings
+        others = (
+            one
+            for one in conversations(around.data_home, session.workdir.root)
+            if one.session_id != session.id
+        )
+        found = list(islice(others, _MAX_SESSIONS))
+        if not found:
+            dialogue.screen.say("There is no other conversation in this project.")
+            return
+        for number, one in enumerate(found, 1):
+            dialogue.screen.say(f"  {number}. {one.session_id[:8]}  {one.first_words}")
+        dialogue.screen.say("Which one? (a number; nothing: stay here)")
+        line = (await dialogue.read_answer() or "").strip()
+        if not line.isdecimal() or not 1 <= int(line) <= len(found):
+            return
+        wanted = found[int(line) - 1].session_id
+    dialogue.opener.check(wanted)
+    await dialogue.reopen(wanted)
+    dialogue.screen.say(f"Going on with {wanted}: {len(dialogue.agent.messages)} messages.")
+
+
+async def _model(dialogue: Talking, arguments: str) -> None:
+    if arguments:
+        dialogue.agent.set_model(arguments)
+    dialogue.screen.say(f"Talking to {dialogue.agent.model.name}.")
+
+
+async def _clear(dialogue: Talking, _: str) -> None:
+    old = dialogue.agent.session.id
+    await dialogue.reopen(None)
+    dialogue.screen.say(f"A new conversation. /resume {old} goes back to the old one.")
+
+
+async def _compact(dialogue: Talking, arguments: str) -> None:
+    done = await dialogue.agent.compact(arguments)
+    if done is None:
+        raise SetupError("There is nothing to make shorter.")
+    dialogue.screen.show(done, dialogue.agent.session)
+
+
+async def _cost(dialogue: Talking, _: str) -> None:
+    usage = dialogue.usage
+    money = "the price is not known" if dialogue.cost_usd is None else f"${dialogue.cost_usd:.4f}"
+    cached = f"{usage.cache_read_tokens:,} from the cache"
+    dialogue.screen.say(
+        f"{usage.input_tokens:,} tokens in, {cached}, {usage.output_tokens:,} out; {money}."
+    )
+    if dialogue.tool_tokens:
+        ranked = sorted(dialogue.tool_tokens.items(), key=lambda item: -item[1])
+        rows = tuple((tool, f"{tokens:,}") for tool, tokens in ranked)
+        dialogue.screen.table(Table(("results of", "tokens"), rows))
+
+
+async def _skills(dialogue: Talking, _: str) -> None:
+    skills = commands_of(dialogue.agent.session)
+    if not skills:
+        dialogue.screen.say("There are no skills or commands here.")
+        return
+    rows = tuple((f"/{s.name} {s.argument_hint}".strip(), s.description[:100]) for s in skills)
+    dialogue.screen.table(Table(("skill", "what it is for"), rows))
+
+
+async def _tasks(dialogue: Talking, _: str) -> None:
+    agents = dialogue.agent.agents.listed()
+    if not agents:
+        dialogue.screen.say("No agent was started in this session.")
+        return
+    rows = tuple((a.name or a.agent_id, a.status, a.description) for a in agents)
+    dialogue.screen.table(Table(("agent", "state", "task"), rows))
+
+
+async def _exit(dialogue: Talking, _: str) -> None:  # noqa: ARG001 - nothing to look at
+    raise Left
+
+
+COMMANDS: dict[str, tuple[str, Command]] = {
+    "help": ("this list", _help),
+    "undo": ("put back the last change; CALL_ID, --redo, --force", _undo),
+    "tools": ("the tools on offer", _tools),
+    "permissions": ("the mode and the rules; MODE switches", _permissions),
+    "resume": ("go on with another conversation of this project", _resume),
+    "model": ("who answers; NAME switches", _model),
+    "clear": ("begin a new conversation", _clear),
+    "compact": ("make the conversation shorter, with your wishes for the summary", _compact),
+    "cost": ("tokens and money so far", _cost),
+    "skills": ("skills and commands of the project and yours", _skills),
+    "tasks": ("agents of this session", _tasks),
+    "exit": ("leave", _exit),
+    "quit": ("leave", _exit),
+}

@@ -1,0 +1,137 @@
+"""Lines and keys of the terminal, read in a way that can be given up at any moment.
+
+A thread that waits in `readline` could not be stopped, and would take the next line for itself.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+
+_PIECE_BYTES = 4096
+_PASTE_S = 0.03
+
+
+async def read_line(*, whole_paste: bool = False) -> str | None:
+    """The next line somebody types; None at the end of the input.
+
+    With `whole_paste` lines that arrive together count as one.
+    """
+    loop = asyncio.get_running_loop()
+    fd = sys.stdin.fileno()
+    data = b""
+    while True:
+        piece = await _piece(loop, fd, _PASTE_S if whole_paste and data.endswith(b"\n") else None)
+        if piece is None:
+            break
+        if piece == b"":
+            return data.decode(errors="replace") if data else None
+        data += piece
+        if data.endswith(b"\n") and not whole_paste:
+            break
+    return data.decode(errors="replace").rstrip("\n")
+
+
+async def _piece(loop: asyncio.AbstractEventLoop, fd: int, limit_s: float | None) -> bytes | None:
+    """What can be read next; None if nothing came in time."""
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(fd, wake)
+    try:
+        await asyncio.wait_for(ready, limit_s)
+        return os.read(fd, _PIECE_BYTES)
+    except TimeoutError:
+        return None
+    except OSError:
+        return b""
+    finally:
+        loop.remove_reader(fd)
+
+
+class Keys:
+    """Keys pressed while the agent works: Esc stops it, the rest is kept for later."""
+
+    def __init__(self, on_escape: Callable[[], object]) -> None:
+        self._on_escape = on_escape
+        self._is_watching = False
+        self._old: list[object] | None = None
+        self.typed = ""
+        """What was typed meanwhile."""
+
+    @contextmanager
+    def watched(self) -> Generator[None]:
+        """Watch the keys inside this block."""
+        self._start()
+        try:
+            yield
+        finally:
+            self._stop()
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Let somebody else read the terminal inside this block."""
+        was_watching = self._is_watching
+        self._stop()
+        try:
+            yield
+        finally:
+            if was_watching:
+                self._start()
+
+    def take(self) -> str:
+        """What was typed meanwhile, once."""
+        typed, self.typed = self.typed, ""
+        return typed
+
+    def _start(self) -> None:
+        with suppress(ImportError, OSError, NotImplementedError, ValueError):
+            import termios
+            import tty
+
+            fd = sys.stdin.fileno()
+            self._old = termios.tcgetattr(fd)
+            tty.setcbreak(fd, termios.TCSANOW)
+            asyncio.get_running_loop().add_reader(fd, self._read)
+            self._is_watching = True
+
+    def _stop(self) -> None:
+        if not self._is_watching or self._old is None:
+            return
+        import termios
+
+        self._is_watching = False
+        fd = sys.stdin.fileno()
+        asyncio.get_running_loop().remove_reader(fd)
+        # Keys that were pressed a moment ago stay for whoever reads next.
+        with suppress(OSError, termios.error):
+            termios.tcsetattr(fd, termios.TCSANOW, self._old)  # pyright: ignore[reportArgumentType] - what tcgetattr gave
+
+    def _read(self) -> None:
+        try:
+            text = os.read(sys.stdin.fileno(), _PIECE_BYTES).decode(errors="replace")
+        except OSError:
+            text = ""
+        if text == "\x1b":
+            self._on_escape()
+        elif text and not text.startswith("\x1b"):
+            self.typed += text
+            if "\x7f" in self.typed:
+                self.typed = _rubbed_out(self.typed)
+        elif not text:
+            # The terminal has gone; there is nothing more to watch.
+            self._stop()
+
+
+def _rubbed_out(text: str) -> str:
+    kept: list[str] = []
+    for character in text:
+        if character != "\x7f":
+            kept.append(character)
+        elif kept:
+            kept.pop()
+    return "".join(kept)

@@ -1,0 +1,81 @@
+"""Sub-agents as the tasks of the stream: started, at work, ended."""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from handaxe.agent.events import FromAgent
+from handaxe.contract.events import AgentEnded, AgentStarted
+from handaxe.contract.messages import Usage
+from handaxe.frontends.stream_json.shapes import Json
+
+_STATUS = {"completed": "completed", "failed": "failed", "killed": "stopped"}
+
+
+class _Task(msgspec.Struct):
+    description: str
+    call_id: str | None
+    started_at: float
+    tool_uses: int = 0
+    tokens: int = 0
+
+    def usage(self) -> Json:
+        took_ms = round((time.monotonic() - self.started_at) * 1000)
+        return {
+            "total_tokens": self.tokens,
+            "tool_uses": self.tool_uses,
+            "duration_ms": took_ms,
+        }
+
+
+class AgentTasks:
+    """What each sub-agent has used so far."""
+
+    def __init__(self, output_of: Callable[[str], str]) -> None:
+        self._output_of = output_of
+        self._tasks: dict[str, _Task] = {}
+
+    def started(self, event: AgentStarted) -> Json:
+        """The fields that announce it."""
+        self._tasks[event.agent_id] = _Task(event.description, event.call_id, time.monotonic())
+        return {
+            "task_id": event.agent_id,
+            "description": event.description,
+            "task_type": "local_agent",
+            "tool_use_id": event.call_id,
+            "is_backgrounded": event.in_background,
+            "subagent_type": event.agent_type,
+        }
+
+    def called(self, event: FromAgent, tool: str) -> Json:
+        """The fields that say it made one more call."""
+        task = self._task(event)
+        task.tool_uses += 1
+        return {
+            "task_id": event.agent_id,
+            "description": task.description,
+            "tool_use_id": event.call_id,
+            "last_tool_name": tool,
+            "usage": task.usage(),
+        }
+
+    def counted(self, event: FromAgent, usage: Usage) -> None:
+        """One more answer of its model."""
+        self._task(event).tokens += usage.input_tokens + usage.output_tokens
+
+    def ended(self, event: AgentEnded) -> Json:
+        """The fields that say how it ended."""
+        task = self._tasks.pop(event.agent_id, None)
+        return {
+            "task_id": event.agent_id,
+            "status": _STATUS[event.status],
+            "summary": event.summary or (task.description if task else ""),
+            "output_file": self._output_of(event.agent_id),
+            "tool_use_id": task.call_id if task else None,
+            "usage": task.usage() if task else None,
+        }
+
+    def _task(self, event: FromAgent) -> _Task:
+        fresh = _Task(event.agent_type, event.call_id, time.monotonic())
+        return self._tasks.setdefault(event.agent_id, fresh)

@@ -1,0 +1,338 @@
+"""What an agent does, as the messages of the stream."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from handaxe.agent.conversation import result_block
+from handaxe.agent.events import (
+    AgentEvent,
+    FromAgent,
+    MessageAdded,
+    Nudged,
+    RunFinished,
+    RunStarted,
+    Told,
+    ToolAnswered,
+    ToolCalled,
+    TurnEnded,
+)
+from handaxe.contract.content import TextBlock
+from handaxe.contract.events import (
+    AgentEnded,
+    AgentStarted,
+    AssistantSaid,
+    CallProgress,
+    Compacted,
+    Event,
+    HookRan,
+    ModeChanged,
+)
+from handaxe.contract.messages import (
+    AssistantBlock,
+    AssistantMessage,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+    UserMessage,
+)
+from handaxe.contract.ports.model import Retrying
+from handaxe.contract.result import ToolResult
+from handaxe.frontends.stream_json.agent_tasks import AgentTasks
+from handaxe.frontends.stream_json.endings import Lookups, result_message
+from handaxe.frontends.stream_json.partial import PartialEvents
+from handaxe.frontends.stream_json.shapes import Json, block_json, structured, usage_json
+
+_PART_CHARS = 150_000
+_INTERRUPTED = "[Request interrupted by user"
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client wants to see beside the messages everybody gets."""
+
+    partial_messages: bool = False
+    user_messages: bool = False
+    hook_events: bool = False
+    agents_text: bool = False
+
+
+class Codec:
+    """Turns the events of one session into messages, in an order any client understands."""
+
+    def __init__(
+        self, session_id: str, facts: Callable[[RunStarted], Json], shown: Shown, lookups: Lookups
+    ) -> None:
+        self._session_id = session_id
+        self._facts = facts
+        self._shown = shown
+        self._lookups = lookups
+        self._partial = PartialEvents()
+        self._tasks = AgentTasks(lookups.output_of)
+        self._model = ""
+        self._message_id = ""
+        self._untold: list[AssistantBlock] = []
+        self._held: list[ToolResult] = []
+        self._is_answering = False
+        self._answered: set[str] = set()
+        self._answers = 0
+        self._inputs: dict[str, Any] = {}
+        self.context_tokens = 0
+        """How long the conversation was when the model last answered."""
+        self.open_calls: dict[str, str] = {}
+        """Calls without a result, by id: the names of their tools."""
+
+    def messages(self, event: AgentEvent) -> Iterator[Json]:
+        """The messages that follow from an event of the agent."""
+        if self._shown.partial_messages:
+            if isinstance(event, RunStarted):
+                self._partial.begin(event.model)
+            for raw in self._partial.events(event, self._message_id or self._new_answer()):
+                yield self._wrapped("stream_event", event=raw, parent_tool_use_id=None)
+        for message in self._of(event):
+            yield {**message, "session_id": self._session_id}
+
+    def session_messages(self, event: Event) -> Iterator[Json]:
+        """The messages that follow from an event of the session itself."""
+        match event:
+            case AgentStarted():
+                yield self._system("task_started", **self._tasks.started(event))
+            case AgentEnded():
+                told = self._tasks.ended(event)
+                yield self._system("task_notification", **told)
+            case ModeChanged():
+                yield self._system("status", status=None, permissionMode=event.mode)
+            case _:
+                pass
+
+    def _of(self, event: AgentEvent) -> Iterator[Json]:
+        match event:
+            case RunStarted():
+                self._model, self._answers = event.model, 0
+                self._untold, self._held, self._answered = [], [], set()
+                self._inputs = {}
+                yield self._system("init", **self._facts(event))
+            case AssistantSaid():
+                # Pieces that went out before have named the answer already.
+                self._message_id, self._is_answering = self._message_id or event.message_id, True
+                self._untold += event.content
+            case ToolCalled():
+                self.open_calls[event.call.id] = event.call.tool
+                self._inputs[event.call.id] = event.call.input
+                yield from self._tell_blocks(Usage(), None)
+            case ToolAnswered():
+                self.open_calls.pop(event.result.id, None)
+                if self._is_answering:
+                    self._held.append(event.result)
+                else:
+                    yield from self._answer(event.result)
+            case MessageAdded():
+                yield from self._added(event)
+            case FromAgent():
+                yield from self._from_agent(event)
+            case TurnEnded():
+                self._answers += 1
+                self.context_tokens = event.context_tokens
+            case RunFinished():
+                self.open_calls.clear()
+                self._is_answering, self._message_id = False, ""
+                yield self._stamped(self._last(event))
+            case _:
+                yield from self._aside(event)
+
+    def _aside(self, event: AgentEvent) -> Iterator[Json]:
+        """What happens beside the conversation."""
+        match event:
+            case Told() | Nudged():
+                yield self._system("informational", content=event.sentence, level="notice")
+            case Retrying():
+                yield self._system(
+                    "api_retry",
+                    attempt=event.attempt,
+                    retry_delay_ms=round(event.delay_s * 1000),
+                    error_status=event.status,
+                    error=event.sentence,
+                )
+            case Compacted():
+                trigger = "manual" if event.trigger == "manual" else "auto"
+                metadata = {"trigger": trigger, "pre_tokens": event.tokens_before}
+                metadata |= {"post_tokens": event.tokens_after}
+                yield self._system("compact_boundary", compact_metadata=metadata)
+            case HookRan():
+                if self._shown.hook_events:
+                    yield from self._hook(event)
+            case CallProgress():
+                yield self._wrapped(
+                    "tool_progress",
+                    tool_use_id=event.call_id,
+                    tool_name=event.tool,
+                    parent_tool_use_id=None,
+                    text=event.text,
+                )
+            case _:
+                pass
+
+    def _added(self, event: MessageAdded) -> Iterator[Json]:
+        message = event.message
+        if isinstance(message, AssistantMessage):
+            self._model = message.model or self._model
+            yield from self._tell_blocks(message.usage, message)
+            self._is_answering, self._message_id = False, ""
+            held, self._held = self._held, []
+            for result in held:
+                yield from self._answer(result)
+        elif event.results or any(isinstance(b, ToolResultBlock) for b in message.content):
+            yield from self._answers_in(message, event.results, None)
+        else:
+            yield from self._said(message, event.message_id)
+
+    def _said(self, message: UserMessage, message_id: str) -> Iterator[Json]:
+        """What a person said, for those who want to hear it again."""
+        text = "".join(b.text for b in message.content if isinstance(b, TextBlock))
+        is_interruption = message.synthetic and text.startswith(_INTERRUPTED)
+        if not is_interruption and (message.synthetic or not self._shown.user_messages):
+            return
+        content = [block_json(block) for block in message.content]
+        told = self._user(content, None)
+        told["uuid"] = message_id
+        yield told | ({"isSynthetic": True} if is_interruption else {"isReplay": True})
+
+    def _tell_blocks(self, usage: Usage, whole: AssistantMessage | None) -> Iterator[Json]:
+        """The finished parts of an answer that nobody was told yet; tokens come with the last."""
+        parts, self._untold = _parts(self._untold), []
+        for blocks in parts[:-1]:
+            yield self._assistant(blocks, Usage(), None, None)
+        if parts:
+            reason = whole.stop_reason if whole is not None else None
+            yield self._assistant(parts[-1], usage, reason, None)
+
+    def _answer(self, result: ToolResult) -> Iterator[Json]:
+        if result.id in self._answered:
+            return
+        self._answered.add(result.id)
+        yield from self._result(result_block(result.id, result), result, None)
+
+    def _answers_in(
+        self, message: UserMessage, results: tuple[ToolResult, ...], parent: str | None
+    ) -> Iterator[Json]:
+        """Every answer of a message that was not told already."""
+        by_id = {result.id: result for result in results}
+        for block in message.content:
+            if isinstance(block, ToolResultBlock) and block.tool_use_id not in self._answered:
+                self._answered.add(block.tool_use_id)
+                yield from self._result(block, by_id.get(block.tool_use_id), parent)
+
+    def _result(
+        self, block: ToolResultBlock, result: ToolResult | None, parent: str | None
+    ) -> Iterator[Json]:
+        told = self._user([block_json(block)], parent)
+        if result is not None:
+            told["tool_use_result"] = structured(result)
+            if (result.code or "").startswith("permission."):
+                yield self._system(
+                    "permission_denied",
+                    tool_name=result.tool,
+                    tool_use_id=result.id,
+                    message=result.text,
+                )
+        yield told
+
+    def _from_agent(self, event: FromAgent) -> Iterator[Json]:
+        """A sub-agent's calls and results, under the call that started it."""
+        inner = event.event
+        if isinstance(inner, FromAgent):
+            yield from self._from_agent(inner)
+        elif isinstance(inner, ToolCalled):
+            yield self._system("task_progress", **self._tasks.called(event, inner.call.tool))
+        elif isinstance(inner, MessageAdded):
+            message = inner.message
+            if isinstance(message, UserMessage):
+                yield from self._answers_in(message, inner.results, event.call_id)
+                return
+            self._tasks.counted(event, message.usage)
+            blocks = [
+                block
+                for block in message.content
+                if self._shown.agents_text or isinstance(block, ToolUseBlock)
+            ]
+            if blocks:
+                yield self._assistant(
+                    blocks, message.usage, message.stop_reason, event.call_id,
+                    message_id=message.message_id, model=message.model,
+                )  # fmt: skip
+
+    def _assistant(
+        self,
+        blocks: list[AssistantBlock],
+        usage: Usage,
+        stop_reason: str | None,
+        parent: str | None,
+        *,
+        message_id: str = "",
+        model: str = "",
+    ) -> Json:
+        message: Json = {
+            "id": message_id or self._message_id or self._new_answer(),
+            "type": "message",
+            "role": "assistant",
+            "model": model or self._model,
+            "content": [block_json(block) for block in blocks],
+            "stop_reason": None if stop_reason == "aborted" else stop_reason,
+            "stop_sequence": None,
+            "usage": usage_json(usage),
+        }
+        told = self._wrapped("assistant", message=message, parent_tool_use_id=parent)
+        return {**told, "aborted": True} if stop_reason == "aborted" else told
+
+    def _user(self, content: list[Json], parent: str | None) -> Json:
+        message = {"role": "user", "content": content}
+        return self._wrapped("user", message=message, parent_tool_use_id=parent)
+
+    def _last(self, final: RunFinished) -> Json:
+        return result_message(final, self._lookups, answers=self._answers, inputs=self._inputs)
+
+    def _hook(self, event: HookRan) -> Iterator[Json]:
+        name = f"{event.event}:{event.matcher or event.hook}"
+        named = {"hook_id": str(uuid4()), "hook_name": name}
+        yield self._system("hook_started", hook_event=event.event, **named)
+        yield self._system(
+            "hook_response",
+            hook_event=event.event,
+            output="\n".join((*event.messages, *event.told)) or event.reason,
+            outcome="error" if event.outcome in {"failed", "timed_out"} else "success",
+            exit_code=None,
+            duration_ms=event.duration_ms,
+            **named,
+        )
+
+    def _system(self, subtype: str, **fields: object) -> Json:
+        return self._wrapped("system", subtype=subtype, **fields)
+
+    def _wrapped(self, kind: str, **fields: object) -> Json:
+        return self._stamped({"type": kind, **fields})
+
+    def _stamped(self, message: Json) -> Json:
+        return {**message, "session_id": self._session_id, "uuid": str(uuid4())}
+
+    def _new_answer(self) -> str:
+        self._message_id = f"msg_{uuid4().hex[:24]}"
+        return self._message_id
+
+
+def _parts(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
+    """Blocks in messages that fit a line each: a very long text goes out in pieces."""
+    parts: list[list[AssistantBlock]] = []
+    is_full = True
+    for block in blocks:
+        if isinstance(block, TextBlock) and len(block.text) > _PART_CHARS:
+            starts = range(0, len(block.text), _PART_CHARS)
+            for at in starts:
+                parts.append([TextBlock(block.text[at : at + _PART_CHARS])])  # noqa: PERF401
+            is_full = True
+        elif is_full:
+            parts.append([block])
+            is_full = False
+        else:
+            parts[-1].append(block)
+    return parts

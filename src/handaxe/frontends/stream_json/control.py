@@ -1,0 +1,198 @@
+"""What the other end asks of us: one handler per request, an error for what nobody knows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, cast
+
+from handaxe.app.agent_api import Agent
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.frontends.stream_json.channel import Channel
+from handaxe.frontends.stream_json.facts import Servers, context_usage, greeting, mcp_status
+from handaxe.frontends.stream_json.lines import fits, shortened
+from handaxe.frontends.stream_json.rewinding import rewind
+from handaxe.frontends.stream_json.shapes import Json
+from handaxe.text.near_names import nearest
+
+_HOOK_CHARS = 50_000
+Handler = Callable[[Json], Awaitable[Json]]
+
+
+class BadRequest(Exception):
+    """A request that cannot be done, and why."""
+
+
+class Conversing(Protocol):
+    """What control requests need of the conversation they belong to."""
+
+    channel: Channel
+    servers: Servers
+
+    @property
+    def agent(self) -> Agent:
+        """The agent, opened if it was not yet."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """How long the conversation was at the last answer."""
+        ...
+
+    def initialize(self, request: Json) -> None:
+        """Open the agent with what the client brings along."""
+        ...
+
+    def interrupt(self, *, cancel_queued: bool) -> Json:
+        """Stop the turn under way; a receipt for what waits."""
+        ...
+
+    def message_id_of(self, uuid: str) -> str:
+        """Our own id for a message the client named."""
+        ...
+
+
+class Controls:
+    """Answers control requests."""
+
+    def __init__(
+        self,
+        conversing: Conversing,
+        write: Callable[[Json], None],
+        default_model: Callable[[str | None], object],
+    ) -> None:
+        self._of = conversing
+        self._write = write
+        self._open_model = default_model
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._handlers: dict[str, Handler] = {
+            "initialize": self._initialize,
+            "interrupt": self._interrupt,
+            "set_permission_mode": self._set_permission_mode,
+            "set_model": self._set_model,
+            "rewind_files": self._rewind_files,
+            "mcp_status": self._mcp_status,
+            "mcp_reconnect": self._no_server,
+            "mcp_toggle": self._no_server,
+            "get_context_usage": self._context_usage,
+            "stop_task": self._stop_task,
+        }
+
+    def start(self, message: Json) -> None:
+        """Handle a request beside everything else; its answer goes out when it is there."""
+        request_id = str(message.get("request_id") or "")
+        request = message.get("request")
+        given = cast("Json", request) if isinstance(request, dict) else {}
+        task = asyncio.ensure_future(self._handle(request_id, given))
+        self._running[request_id] = task
+        task.add_done_callback(lambda _: self._running.pop(request_id, None))
+
+    def cancel(self, request_id: str) -> None:
+        """The other end no longer wants an answer."""
+        task = self._running.get(request_id)
+        if task is not None:
+            task.cancel()
+
+    async def finish(self) -> None:
+        """Wait for what is being handled."""
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=5)
+
+    async def _handle(self, request_id: str, request: Json) -> None:
+        try:
+            answer = await self._handler(str(request.get("subtype")))(request)
+        except (BadRequest, SetupError) as error:
+            self._answer(request_id, error=str(error))
+        except ToolFault as fault:
+            self._answer(request_id, error=fault.sentence)
+        except Exception as error:  # noqa: BLE001 - a bug is an answer too: the client waits for one
+            self._answer(request_id, error=f"internal error: {type(error).__name__}: {error}")
+        else:
+            self._answer(request_id, response=answer)
+
+    def _handler(self, subtype: str) -> Handler:
+        handler = self._handlers.get(subtype)
+        if handler is None:
+            near = nearest(subtype, list(self._handlers))
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise BadRequest(f"Unsupported control request subtype: {subtype}.{hint}")
+        return handler
+
+    def _answer(
+        self, request_id: str, *, response: Json | None = None, error: str | None = None
+    ) -> None:
+        said: Json = {"subtype": "error" if error is not None else "success"}
+        said["request_id"] = request_id
+        said |= {"error": error} if error is not None else {"response": response or {}}
+        self._write({"type": "control_response", "response": said})
+
+    async def _initialize(self, request: Json) -> Json:
+        self._of.initialize(request)
+        return greeting(self._of.agent)
+
+    async def _interrupt(self, request: Json) -> Json:
+        return self._of.interrupt(cancel_queued=bool(request.get("cancel_queued")))
+
+    async def _set_permission_mode(self, request: Json) -> Json:
+        self._of.agent.session.set_mode(str(request.get("mode")))
+        return {}
+
+    async def _set_model(self, request: Json) -> Json:
+        name = request.get("model")
+        if name is not None and not isinstance(name, str):
+            raise BadRequest("`model` has to be the name of a model, or null.")
+        self._of.agent.set_model(cast("Any", self._open_model(name)))
+        return {}
+
+    async def _rewind_files(self, request: Json) -> Json:
+        message_id = self._of.message_id_of(str(request.get("user_message_id") or ""))
+        return await rewind(
+            self._of.agent.session, message_id, dry_run=bool(request.get("dry_run"))
+        )
+
+    async def _mcp_status(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
+        return mcp_status(self._of.servers)
+
+    async def _no_server(self, request: Json) -> Json:
+        name = str(request.get("serverName"))
+        why = self._of.servers.problems.get(name, "There is no such server.")
+        raise BadRequest(f"The MCP server {name!r} cannot be reached. {why}")
+
+    async def _context_usage(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
+        return context_usage(self._of.agent, self._of.context_tokens)
+
+    async def _stop_task(self, request: Json) -> Json:
+        await self._of.agent.agents.stop(str(request.get("task_id")))
+        return {}
+
+
+def hooks_from(given: object, channel: Channel) -> dict[str, list[Json]] | None:
+    """The hooks of a client: each becomes a function that calls back over the stream."""
+    if not isinstance(given, dict):
+        return None
+    found: dict[str, list[Json]] = {}
+    for event, groups in cast("dict[str, object]", given).items():
+        for group in cast("list[Json]", groups if isinstance(groups, list) else []):
+            ids = cast("list[object]", group.get("hookCallbackIds") or [])
+            read: Json = {"hooks": [_callback(channel, str(one)) for one in ids]}
+            if group.get("matcher") is not None:
+                read["matcher"] = group["matcher"]
+            if group.get("timeout"):
+                read["timeout"] = group["timeout"]
+            found.setdefault(event, []).append(read)
+    return found
+
+
+def _callback(channel: Channel, callback_id: str) -> Callable[[Json], Awaitable[Json]]:
+    async def call(event: Json) -> Json:
+        sent = event if fits(event) else shortened(event, _HOOK_CHARS)
+        answer = await channel.ask(
+            "hook_callback",
+            callback_id=callback_id,
+            input=sent,
+            tool_use_id=event.get("tool_use_id"),
+        )
+        if sent is not event and "updatedInput" in str(answer.get("hookSpecificOutput")):
+            raise BadRequest("The input is too long to be changed by a hook of this client.")
+        return answer
+
+    call.__qualname__ = f"client hook {callback_id}"
+    return call

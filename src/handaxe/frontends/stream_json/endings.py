@@ -1,0 +1,75 @@
+"""The last message of a run: how it ended, and what it took."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from handaxe.agent.events import RunFinished
+from handaxe.contract.messages import Usage
+from handaxe.frontends.stream_json.shapes import Json, model_usage_json, usage_json
+
+_CLIENT_REASONS = {
+    "token_limit": "budget_exhausted",
+    "time_limit": "blocking_limit",
+    "loop": "blocking_limit",
+    "refused": "model_error",
+    "prompt_blocked": "hook_stopped",
+}
+"""Our own reasons in the words that clients know; the exact one goes along as well."""
+
+
+def _no_cost(model: str, usage: Usage) -> float | None:  # noqa: ARG001 - nobody knows
+    return None
+
+
+class Lookups(msgspec.Struct, frozen=True, kw_only=True):
+    """What messages tell that no event holds."""
+
+    cost_of: Callable[[str, Usage], float | None] = _no_cost
+    context_of: Callable[[str], int | None] = lambda _: None
+    output_of: Callable[[str], str] = lambda _: ""
+    """Where a sub-agent writes what it says, by its id."""
+
+
+def result_message(
+    final: RunFinished, lookups: Lookups, *, answers: int, inputs: Mapping[str, Any]
+) -> Json:
+    """The message `result`, also what `--output-format json` prints."""
+    message: Json = {
+        "type": "result",
+        "subtype": final.subtype,
+        "is_error": final.is_error,
+        "duration_ms": round(final.duration_ms),
+        "duration_api_ms": round(final.model_ms),
+        "num_turns": answers,
+        "result": final.result,
+        "stop_reason": final.stop_reason,
+        "total_cost_usd": final.cost_usd,
+        "usage": usage_json(final.usage),
+        "modelUsage": {
+            name: model_usage_json(
+                usage,
+                cost_usd=lookups.cost_of(name, usage),
+                context_tokens=lookups.context_of(name),
+            )
+            for name, usage in final.model_usage.items()
+        },
+        "permission_denials": [
+            {
+                "tool_name": denied.tool,
+                "tool_use_id": denied.id,
+                "tool_input": inputs.get(denied.id, {}),
+            }
+            for denied in final.denials
+        ],
+        "terminal_reason": _CLIENT_REASONS.get(final.terminal_reason, final.terminal_reason),
+        "session_id": final.session_id,
+    }
+    if final.terminal_reason in _CLIENT_REASONS:
+        message["handaxe_reason"] = final.terminal_reason
+    if final.structured_output is not None:
+        message["structured_output"] = final.structured_output
+    if final.errors:
+        message["errors"] = list(final.errors)
+    return message

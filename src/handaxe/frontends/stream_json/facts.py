@@ -1,0 +1,106 @@
+"""What a client is told about a session: at its start, and when it asks."""
+
+import msgspec
+
+from handaxe import __version__
+from handaxe.agent.events import RunStarted
+from handaxe.app.agent_api import Agent
+from handaxe.app.slash_commands import commands_of
+from handaxe.frontends.stream_json.shapes import Json
+
+_CHARS_PER_TOKEN = 4
+
+
+class Servers(msgspec.Struct, frozen=True):
+    """MCP servers that were asked for, by name, and why each is not there."""
+
+    problems: dict[str, str] = {}
+
+
+def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
+    """The fields of the message that opens every turn."""
+    session = agent.session
+    names = [skill.name for skill in commands_of(session)]
+    return {
+        "cwd": session.workdir.current,
+        "tools": list(started.tools),
+        "mcp_servers": [{"name": name, "status": "failed"} for name in servers.problems],
+        "model": started.model,
+        "permissionMode": session.permissions.mode,
+        "slash_commands": ["compact", *names],
+        "output_style": "default",
+        "agents": [kind.name for kind in agent.agents.kinds()],
+        "skills": names,
+        "plugins": [],
+        "apiKeySource": "none",
+        "claude_code_version": __version__,
+        "handaxe_version": __version__,
+        "capabilities": ["interrupt_receipt_v1", "interrupt_cancel_queued_v1"],
+    }
+
+
+def greeting(agent: Agent) -> Json:
+    """The answer to `initialize`."""
+    return {
+        "commands": [
+            {
+                "name": skill.name,
+                "description": skill.description,
+                "argumentHint": skill.argument_hint,
+            }
+            for skill in commands_of(agent.session)
+        ],
+        "agents": [
+            {"name": kind.name, "description": kind.description, "model": kind.model}
+            for kind in agent.agents.kinds()
+        ],
+        "output_style": "default",
+        "available_output_styles": ["default"],
+        "models": [{"value": agent.model.name, "displayName": agent.model.name}],
+        "account": {},
+    }
+
+
+def mcp_status(servers: Servers) -> Json:
+    """The answer to `mcp_status`."""
+    listed = [
+        {"name": name, "status": "failed", "error": why} for name, why in servers.problems.items()
+    ]
+    return {"mcpServers": listed}
+
+
+def context_usage(agent: Agent, conversation_tokens: int) -> Json:
+    """The answer to `get_context_usage`; shares of the prompt are estimates."""
+    specs = agent.workplace.specs()
+    tools = [
+        {"name": spec.name, "tokens": len(msgspec.json.encode(spec)) // _CHARS_PER_TOKEN}
+        for spec in specs
+    ]
+    system = sum(len(part) for part in agent.system_prompt()) // _CHARS_PER_TOKEN
+    tool_tokens = sum(int(str(tool["tokens"])) for tool in tools)
+    # What the model counted holds the prompt and the tools already.
+    total = max(conversation_tokens, system + tool_tokens)
+    limit = agent.model.context_tokens
+    shares = (
+        ("System prompt", system, "gray"),
+        ("Tools", tool_tokens, "blue"),
+        ("Messages", total - system - tool_tokens, "green"),
+        ("Free space", max(0, limit - total), "white"),
+    )
+    return {
+        "categories": [{"name": n, "tokens": t, "color": c} for n, t, c in shares],
+        "totalTokens": total,
+        "maxTokens": limit,
+        "rawMaxTokens": limit,
+        "percentage": round(100 * total / limit, 2) if limit else 0.0,
+        "model": agent.model.name,
+        "isAutoCompactEnabled": True,
+        "memoryFiles": [],
+        "mcpTools": [],
+        "agents": [
+            {"agentType": kind.name, "source": kind.source, "tokens": 0}
+            for kind in agent.agents.kinds()
+        ],
+        "gridRows": [],
+        "systemTools": tools,
+    }

@@ -1,0 +1,304 @@
+"""Serve one conversation: messages and requests come in line by line, messages go out.
+
+A message that comes during a turn waits and becomes a turn of its own. When the input ends, what
+waits is still done. The agent is opened by the first line, because a client may bring hooks and
+agents of its own with it.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.agent.events import MessageAdded, RunFinished, RunStarted
+from handaxe.agent.speaking import Prompt
+from handaxe.app.agent_api import Agent
+from handaxe.app.asking import OnAsk
+from handaxe.app.slash_commands import expanded, typed_command
+from handaxe.contract.events import Event
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.messages import UserMessage
+from handaxe.contract.ports.questions import OnQuestion
+from handaxe.frontends.stream_json.channel import Channel
+from handaxe.frontends.stream_json.codec import Codec, Shown
+from handaxe.frontends.stream_json.control import Controls, hooks_from
+from handaxe.frontends.stream_json.endings import Lookups
+from handaxe.frontends.stream_json.facts import Servers, init_facts
+from handaxe.frontends.stream_json.permission import StreamAsker
+from handaxe.frontends.stream_json.shapes import Json
+from handaxe.frontends.stream_json.user_input import BadMessage, Blocks, joined, prompt_of
+
+
+class Brought(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client brings along to the agent that is opened for it."""
+
+    on_ask: OnAsk | None = None
+    on_question: OnQuestion | None = None
+    hooks: dict[str, list[Json]] | None = None
+    agents: Mapping[str, Any] = {}
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """How a conversation is served."""
+
+    open_agent: Callable[[Brought], Agent]
+    open_model: Callable[[str | None], object]
+    shown: Shown = Shown()
+    asks: bool = False
+    """Whether the client answers permission questions."""
+    servers: Servers = Servers()
+    lookups: Lookups = Lookups()
+
+
+class Waiting(msgspec.Struct):
+    """A message that waits for its turn."""
+
+    prompt: Prompt
+    uuid: str | None = None
+
+
+class Conversation:
+    """One client, one agent."""
+
+    def __init__(self, serving: Serving, write: Callable[[Json], None]) -> None:
+        self.channel = Channel(write)
+        self.servers = serving.servers
+        self.last: RunFinished | None = None
+        self._serving = serving
+        self._write = write
+        self._agent: Agent | None = None
+        self._codec: Codec | None = None
+        self._controls = Controls(self, write, serving.open_model)
+        self._queue: asyncio.Queue[Waiting | None] = asyncio.Queue()
+        self._held: list[str | Blocks] = []
+        self._ids: dict[str, str] = {}
+        self._is_busy = False
+        self._wants_interrupt = False
+
+    @property
+    def agent(self) -> Agent:
+        """The agent, opened if it was not yet."""
+        if self._agent is None:
+            self._open({})
+        assert self._agent is not None
+        return self._agent
+
+    @property
+    def context_tokens(self) -> int:
+        """How long the conversation was at the last answer."""
+        return self._codec.context_tokens if self._codec is not None else 0
+
+    async def serve(self, lines: AsyncIterator[bytes]) -> None:
+        """Until the input ends and everything asked for is done."""
+        working = asyncio.ensure_future(self._work())
+        try:
+            async for line in lines:
+                self._take(line)
+                if working.done():
+                    break
+            self.channel.close()
+            self._queue.put_nowait(None)
+            await working
+            await self._controls.finish()
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+    def suspend(self) -> None:
+        """The process has to end: stop in a way that lets the work go on later."""
+        if self._agent is not None:
+            self._agent.suspend()
+
+    async def close(self) -> None:
+        """Close the agent with its session."""
+        if self._agent is not None:
+            await self._agent.close()
+            await self._agent.session.close()
+
+    def initialize(self, request: Json) -> None:
+        """Open the agent with the client's hooks and agents."""
+        if self._agent is not None:
+            if request.get("hooks") or request.get("agents"):
+                raise SetupError("The agent is open already; hooks and agents come first.")
+            return
+        self._open(request)
+
+    def interrupt(self, *, cancel_queued: bool) -> Json:
+        """Stop the turn under way; what waits stays unless it is cancelled too."""
+        waiting: list[str | None] = []
+        kept: list[Waiting | None] = []
+        while not self._queue.empty():
+            item = self._queue.get_nowait()
+            kept.append(item)
+            if item is not None:
+                waiting.append(item.uuid)
+        for item in kept:
+            if item is None or not cancel_queued:
+                self._queue.put_nowait(item)
+        if self._is_busy and not self.agent.interrupt():
+            self._wants_interrupt = True
+        if cancel_queued:
+            return {"still_queued": [], "cancelled": waiting}
+        return {"still_queued": waiting}
+
+    def message_id_of(self, uuid: str) -> str:
+        """Our own id for a message the client named."""
+        return self._ids.get(uuid, uuid)
+
+    def _open(self, request: Json) -> None:
+        serving = self._serving
+        asker = StreamAsker(self.channel, lambda: self.agent.session, self._open_calls)
+        agents = request.get("agents")
+        agent = self._agent = serving.open_agent(
+            Brought(
+                on_ask=asker.ask if serving.asks else None,
+                on_question=asker.ask_question if serving.asks else None,
+                hooks=hooks_from(request.get("hooks"), self.channel),
+                agents=cast("dict[str, Any]", agents) if isinstance(agents, dict) else {},
+            )
+        )
+        self._codec = codec = codec_of(agent, serving)
+
+        def tell(event: Event) -> None:
+            for message in codec.session_messages(event):
+                self._write(message)
+
+        agent.session.subscribe(tell)
+
+    def _open_calls(self) -> dict[str, str]:
+        return self._codec.open_calls if self._codec is not None else {}
+
+    def _take(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            value: object = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            self._complain(f"A line that is not JSON was passed over: {error}.")
+            return
+        message = cast("Json", value) if isinstance(value, dict) else {}
+        match message.get("type"):
+            case "user":
+                self._hear(message)
+            case "control_request":
+                self._controls.start(message)
+            case "control_response":
+                response = message.get("response")
+                self.channel.take(cast("Json", response) if isinstance(response, dict) else {})
+            case "control_cancel_request":
+                self._controls.cancel(str(message.get("request_id")))
+            case "keep_alive":
+                pass
+            case other:
+                self._complain(f"A message of type {other!r} was passed over.")
+
+    def _hear(self, message: Json) -> None:
+        try:
+            prompt = prompt_of(message)
+        except BadMessage as error:
+            self._complain(str(error))
+            return
+        if message.get("shouldQuery") is False:
+            self._held.append(prompt)
+            return
+        prompts, self._held = [*self._held, prompt], []
+        uuid = message.get("uuid")
+        self._queue.put_nowait(Waiting(joined(prompts), uuid if isinstance(uuid, str) else None))
+
+    def _complain(self, sentence: str) -> None:
+        self._write(
+            {"type": "system", "subtype": "informational", "content": sentence, "level": "warning"}
+        )
+
+    async def _work(self) -> None:
+        while (waiting := await self._queue.get()) is not None:
+            self._is_busy = True
+            try:
+                await self._turn(waiting)
+            finally:
+                self._is_busy = self._wants_interrupt = False
+
+    async def _turn(self, waiting: Waiting) -> None:
+        agent = self.agent
+        assert self._codec is not None
+        prompt = waiting.prompt
+        try:
+            if isinstance(prompt, str):
+                if await self._is_done_here(prompt):
+                    return
+                prompt = await expanded(agent.session, prompt)
+        except (SetupError, ToolFault) as error:
+            self._fail(str(error))
+            return
+        async with aclosing(agent.run(prompt)) as events:
+            async for event in events:
+                if self._wants_interrupt and isinstance(event, RunStarted):
+                    agent.interrupt()
+                if isinstance(event, MessageAdded) and isinstance(event.message, UserMessage):
+                    waiting = self._name(waiting, event)
+                if isinstance(event, RunFinished):
+                    self.last = event
+                    # What was told about the session comes before the end.
+                    await asyncio.sleep(0)
+                for message in self._codec.messages(event):
+                    self._write(message)
+
+    def _name(self, waiting: Waiting, event: MessageAdded) -> Waiting:
+        if waiting.uuid is not None and not event.results:
+            self._ids[waiting.uuid] = event.message_id
+        return Waiting(waiting.prompt)
+
+    async def _is_done_here(self, prompt: str) -> bool:
+        """Whether the prompt was a command for us, not for the model."""
+        typed = typed_command(prompt)
+        if typed is None or typed.name != "compact":
+            return False
+        assert self._codec is not None
+        done = await self.agent.compact(typed.arguments)
+        if done is None:
+            self._fail("There is nothing to make shorter.")
+            return True
+        for message in self._codec.messages(done):
+            self._write(message)
+        self._end("The conversation was made shorter.", is_error=False)
+        return True
+
+    def _fail(self, sentence: str) -> None:
+        self._end(sentence, is_error=True)
+
+    def _end(self, sentence: str, *, is_error: bool) -> None:
+        """A turn that never reached the model."""
+        assert self._codec is not None
+        final = RunFinished(
+            subtype="success",
+            is_error=is_error,
+            terminal_reason="prompt_blocked" if is_error else "completed",
+            result=sentence,
+            session_id=self.agent.session.id,
+            turns=0,
+            errors=(sentence,) if is_error else (),
+        )
+        self.last = final
+        for message in self._codec.messages(final):
+            self._write(message)
+
+
+def codec_of(agent: Agent, serving: Serving) -> Codec:
+    """The codec for an agent's events."""
+    return Codec(
+        agent.session.id,
+        lambda started: init_facts(agent, serving.servers, started),
+        serving.shown,
+        msgspec.structs.replace(serving.lookups, output_of=_output_of(agent)),
+    )
+
+
+def _output_of(agent: Agent) -> Callable[[str], str]:
+    def output_of(agent_id: str) -> str:
+        states = agent.agents.listed()
+        return next((state.output_file for state in states if state.agent_id == agent_id), "")
+
+    return output_of

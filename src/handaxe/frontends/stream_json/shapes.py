@@ -1,0 +1,80 @@
+"""Blocks, tokens and costs in the shapes that clients of the stream know."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.messages import (
+    AssistantBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+    UserBlock,
+)
+from handaxe.contract.result import ToolResult
+
+Json = dict[str, Any]
+
+
+def block_json(block: AssistantBlock | UserBlock) -> Json:
+    """One content block."""
+    match block:
+        case TextBlock():
+            return {"type": "text", "text": block.text}
+        case ThinkingBlock():
+            return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
+        case ToolUseBlock():
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
+        case ImageBlock():
+            source = {"type": "base64", "media_type": block.media_type, "data": block.data}
+            return {"type": "image", "source": source}
+        case ToolResultBlock():
+            return {
+                "type": "tool_result",
+                "tool_use_id": block.tool_use_id,
+                "content": result_content(block.content),
+                "is_error": block.is_error,
+            }
+
+
+def result_content(blocks: Iterable[TextBlock | ImageBlock]) -> str | list[Json]:
+    """What a result holds: one text where that is all, else blocks."""
+    listed = list(blocks)
+    if len(listed) == 1 and isinstance(listed[0], TextBlock):
+        return listed[0].text
+    return [block_json(block) for block in listed]
+
+
+def structured(result: ToolResult) -> Any:  # noqa: ANN401 - any JSON value
+    """The data of a result for programs; a failed one gives its sentence."""
+    if not result.ok:
+        return f"Error: {result.text}"
+    if result.data is None:
+        return result.text
+    return msgspec.to_builtins(result.data, enc_hook=str)
+
+
+def usage_json(usage: Usage) -> Json:
+    """Tokens of one or of many answers."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+
+
+def model_usage_json(usage: Usage, *, cost_usd: float | None, context_tokens: int | None) -> Json:
+    """Tokens of one model over a whole run."""
+    return {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cacheReadInputTokens": usage.cache_read_tokens,
+        "cacheCreationInputTokens": usage.cache_write_tokens,
+        "webSearchRequests": 0,
+        "costUSD": cost_usd,
+        "contextWindow": context_tokens,
+    }

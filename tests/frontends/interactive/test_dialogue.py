@@ -1,0 +1,277 @@
+"""The agent at a real pseudo-terminal: somebody types, a script answers."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+pytestmark = pytest.mark.proves("AR-6")
+
+WRITE = {"text": "I write it.\n\n",
+         "call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}  # fmt: skip
+_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")
+
+
+class Terminal:
+    """Somebody in front of a terminal."""
+
+    def __init__(self, *words, cwd, columns=80, **env):
+        self.main, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "handaxe", *words],
+            stdin=other, stdout=other, stderr=other, cwd=cwd, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+            env={**os.environ, "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm-256color", **env},
+        )  # fmt: skip
+        os.close(other)
+        self.raw = ""
+        self._seen = 0
+
+    @property
+    def shown(self) -> str:
+        return _CODES.sub("", self.raw)
+
+    def wait_for(self, text: str) -> str:
+        """Read until the text appears after what was waited for before."""
+        deadline = time.monotonic() + 30
+        while text not in self.shown[self._seen :]:
+            assert time.monotonic() < deadline, self.shown
+            if not self._read(0.2) and self.process.poll() is not None:
+                raise AssertionError(f"it ended: {self.shown}")
+        self._seen = self.shown.index(text, self._seen) + len(text)
+        return self.shown
+
+    def type(self, keys: str) -> None:
+        os.write(self.main, keys.encode())
+
+    def end(self) -> int:
+        """Read to the end; the exit code."""
+        deadline = time.monotonic() + 30
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.shown
+            self._read(0.1)
+        while self._read(0.05):
+            pass
+        return self.process.wait()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.main)
+
+    def _read(self, limit_s: float) -> bool:
+        if not select.select([self.main], [], [], limit_s)[0]:
+            return False
+        with contextlib.suppress(OSError):
+            piece = os.read(self.main, 65536)
+            self.raw += piece.decode(errors="replace")
+            return bool(piece)
+        return False
+
+
+@pytest.fixture
+def terminal(project):
+    opened = []
+
+    def open_terminal(*words, **options):
+        opened.append(Terminal(*words, cwd=project, **options))
+        return opened[-1]
+
+    yield open_terminal
+    for one in opened:
+        one.close()
+
+
+@pytest.mark.parametrize("kind", ["xterm-256color", "dumb"])
+def test_a_question_a_permission_and_an_undo(terminal, script, project, kind):
+    enter = "\n" if kind == "dumb" else "\r"
+    me = terminal("--model", script(WRITE, {"text": "Done with **it**."}), TERM=kind)
+    me.wait_for("›")
+    me.type(f"write it{enter}")
+    me.wait_for("● Write(a.txt)")
+    me.wait_for("Allow?")
+    me.type("y\n")
+    me.wait_for("✓ File created")
+    me.wait_for("Done with")
+    me.wait_for("›")
+    assert (project / "a.txt").read_text() == "hi\n"
+    me.type(f"/undo{enter}")
+    me.wait_for("removed:")
+    me.wait_for("›")
+    assert not (project / "a.txt").exists()
+    me.type("\x04")
+    assert me.end() == 0
+    assert ("**it**" in me.shown) == (kind == "dumb")
+    assert ("\x1b[" in me.raw) == (kind != "dumb")
+
+
+def test_no_color_is_honoured(terminal, script):
+    me = terminal("--model", script({"text": "**Bold** words."}), "hello", NO_COLOR="1")
+    me.wait_for("**Bold** words.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+    assert not re.search(r"\x1b\[3[0-7]m", me.raw)
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x1b"])
+def test_a_key_stops_the_turn_and_the_conversation_goes_on(terminal, script, key):
+    model = script({"text": "word\n\n" * 300, "delay_ms": 50}, {"text": "Here again."})
+    me = terminal("--model", model, "talk")
+    me.wait_for("word")
+    me.type(key)
+    me.wait_for("[Request interrupted by user]")
+    me.wait_for("›")
+    me.type("again\r")
+    me.wait_for("Here again.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+
+
+def test_ctrl_c_twice_leaves(terminal, script):
+    me = terminal("--model", script({"text": "x"}))
+    me.wait_for("›")
+    me.type("\x03")
+    me.wait_for("again leaves")
+    me.wait_for("›")
+    me.type("\x03")
+    assert me.end() == 130
+
+
+def test_a_permission_question_can_be_left_with_ctrl_c(terminal, script, project):
+    me = terminal("--model", script(WRITE, {"text": "Other things."}), "write")
+    me.wait_for("Allow?")
+    me.type("\x03")
+    me.wait_for("interrupted by user")
+    me.wait_for("›")
+    me.type("go on\r")
+    me.wait_for("Other things.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+    assert not (project / "a.txt").exists()
+
+
+def test_a_question_of_the_model_is_a_menu(terminal, script):
+    question = {"question": "Which way?", "header": "Way",
+                "options": [{"label": "Left", "description": "over the hill"},
+                            {"label": "Right"}]}  # fmt: skip
+    turn = {"call": [{"tool": "AskUserQuestion", "input": {"questions": [question]}}]}
+    me = terminal("--model", script(turn, {"expect": "Right", "text": "To the right."}), "go")
+    me.wait_for("1. Left: over the hill")
+    me.wait_for("own words:")
+    me.type("2\n")
+    me.wait_for("To the right.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+
+
+def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
+    command = project / ".claude" / "commands" / "review.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("---\ndescription: looks closely\n---\nReview $ARGUMENTS.\n")
+    other = tmp_path / "other.toml"
+    other.write_text('name = "another"\n[[turn]]\ntext = "x"\n')
+    model = script({"text": "Hello."}, {"expect": "Review b.", "text": "Reviewed."})
+    me = terminal("--model", model, "hello")
+    me.wait_for("Hello.")
+    for keys, said in (
+        ("/help", "/compact"),
+        ("/tools", "NotebookEdit"),
+        ("/permissions plan", "Mode: plan"),
+        ("/permissions wild", "not a permission mode"),
+        ("/permissions default", "Mode: default"),
+        ("/skills", "looks closely"),
+        ("/tasks", "No agent was started"),
+        ("/cost", "tokens in"),
+        ("/undo", "undo"),
+        ("/revew", "Did you mean /review"),
+        ("/review b", "Reviewed."),
+        (f"/model scripted:{other}", "Talking to another."),
+        ("/model nobody/x", "There is no model"),
+        ("/clear", "A new conversation."),
+        ("/resume", "hello"),
+    ):
+        me.wait_for("›")
+        me.type(keys + "\r")
+        me.wait_for(said)
+    me.wait_for("Which one?")
+    me.type("1\n")
+    me.wait_for("4 messages")
+    me.wait_for("›")
+    me.type("/exit\r")
+    assert me.end() == 0
+
+
+def test_shift_tab_changes_the_mode_and_the_prompt_shows_it(terminal, script):
+    me = terminal("--model", script({"text": "x"}))
+    me.wait_for("›")
+    me.type("\x1b[Z")
+    me.wait_for("acceptEdits")
+    me.type("\x1b[Z")
+    me.wait_for("plan")
+    me.type("\x04")
+    assert me.end() == 0
+
+
+def test_pasted_lines_are_one_prompt(terminal, script):
+    me = terminal("--model", script({"expect": "one\ntwo\nthree", "text": "Got it."}))
+    me.wait_for("›")
+    me.type("\x1b[200~one\ntwo\nthree\x1b[201~")
+    me.wait_for("three")
+    me.type("\r")
+    me.wait_for("Got it.")
+
+
+def test_pasted_lines_are_one_prompt_without_the_extra(terminal, script):
+    me = terminal("--model", script({"expect": "one\ntwo", "text": "Got it."}), TERM="dumb")
+    me.wait_for("›")
+    me.type("one\ntwo\n")
+    me.wait_for("Got it.")
+
+
+def test_what_is_typed_during_a_turn_is_the_next_prompt(terminal, script):
+    slow = {"text": "slow\n\n" * 20, "delay_ms": 50}
+    me = terminal("--model", script(slow, {"expect": "and now", "text": "Second."}), "talk")
+    me.wait_for("slow")
+    me.type("and now\r")
+    me.wait_for("Second.")
+
+
+def test_control_characters_of_the_model_cannot_steer_the_terminal(terminal, script):
+    evil = "\x1b]0;title\x07 \x1b[2J gone"
+    for kind in ("xterm-256color", "dumb"):
+        me = terminal("--model", script({"text": evil}), "hi", TERM=kind)
+        me.wait_for("gone")
+        assert "\x1b[2J" not in me.raw
+        assert "\x1b]0;title" not in me.raw
+
+
+def test_a_narrow_terminal_is_enough(terminal, script):
+    model = script({"text": "A line of words that is much longer than the terminal is wide.\n"})
+    me = terminal("--model", model, "hi", columns=24)
+    me.wait_for("A line of words")
+    me.wait_for("is wide.")
+    answer = me.shown[me.shown.index("A line of words") :].splitlines()[:3]
+    assert all(len(line.rstrip()) <= 24 for line in answer), answer
+
+
+def test_termination_is_clean(terminal, script):
+    me = terminal("--model", script({"text": "word\n\n" * 300, "delay_ms": 50}), "talk")
+    me.wait_for("word")
+    me.process.send_signal(signal.SIGTERM)
+    assert me.end() == 143

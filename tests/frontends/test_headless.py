@@ -1,0 +1,259 @@
+"""`handaxe -p` as scripts use it: real processes, a scripted model, exit codes that tell the truth."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from handaxe.storage.home import data_home
+from handaxe.storage.sessions import events_of
+
+pytestmark = pytest.mark.proves("AR-6")
+
+WRITE = {"call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}
+
+
+def run(*words, stdin=b"", cwd=None, env=None):
+    return subprocess.run(
+        [sys.executable, "-m", "handaxe", *words],
+        input=stdin, capture_output=True, cwd=cwd, timeout=60, check=False,
+        env={**os.environ, **(env or {})},
+    )  # fmt: skip
+
+
+def test_the_answer_is_on_standard_output_alone(project, script):
+    out = run("-p", "hello", "--model", script({"text": "Hi."}), cwd=project)
+    assert (out.stdout, out.stderr, out.returncode) == (b"Hi.\n", b"", 0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-p", "hello", "--model", "{model}"],
+        ["--model={model}", "-p", "hello"],
+        ["-p", "--model", "{model}", "hello"],
+        ["--model", "{model}", "hello", "-p", "--verbose"],
+        ["-p", "--output-format=text", "--debug=api", "--model={model}", "--", "hello"],
+    ],
+)
+def test_flags_and_prompt_may_stand_in_any_order(project, script, words):
+    model = script({"expect": "/^hello$/", "text": "Hi."})
+    out = run(*(word.format(model=model) for word in words), cwd=project)
+    assert (out.stdout, out.returncode) == (b"Hi.\n", 0), out.stderr
+
+
+def test_piped_text_follows_the_prompt(project, script):
+    model = script({"text": "{{first.text}}"})
+    out = run("-p", "explain", "--model", model, stdin=b"an error\n", cwd=project)
+    assert out.stdout == b"explain\n\nan error\n"
+    out = run("-p", "--model", model, stdin=b"only piped\n", cwd=project)
+    assert out.stdout == b"only piped\n"
+
+
+def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
+    read, write = os.pipe()
+    words = [sys.executable, "-m", "handaxe", "-p", "hi", "--model", script({"text": "Hi."})]
+    try:
+        out = subprocess.run(
+            words, stdin=read, capture_output=True, cwd=project, timeout=60, check=False
+        )
+    finally:
+        os.close(read)
+        os.close(write)
+    assert out.stdout == b"Hi.\n"
+    assert b"going on without it" in out.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-p"], "Say what to do"),
+        (["-p", "hi", "--modle", "x"], "--model"),
+        (["-p", "hi", "--max-turns", "many"], "invalid int"),
+        (["-p", "hi"], "Four ways"),
+        (["-p", "hi", "--model", "nobody/x"], "no model"),
+        (["-p", "hi", "--model", "{model}", "--max-turns", "0"], "at least 1"),
+        (["-p", "hi", "--model", "{model}", "--json-schema", "{"], "not JSON"),
+        (["-p", "hi", "--model", "{model}", "--agents", "[]"], "JSON object"),
+        (["-p", "hi", "--model", "{model}", "--system-prompt-file", "none"], "cannot be read"),
+        (["-p", "hi", "--model", "{model}", "--permission-mode", "x"], "permission mode"),
+        (["-p", "hi", "--model", "{model}", "--max-budget-usd", "1"], "price"),
+        (["-p", "hi", "--input-format", "stream-json"], "stream-json"),
+        (["-p", "hi", "--permission-prompt-tool", "stdio"], "stream-json"),
+        (["-p", "hi", "--model", "{model}", "--settings", "{"], "--settings"),
+        (["-p", "hi", "--resume", "--model", "{model}"], "--resume needs"),
+        ([], "no terminal"),
+        (["tols"], "Did you mean 'tools'"),
+        (["-p", "/revew", "--model", "{model}"], "Did you mean /review"),
+    ],
+)
+def test_wrong_usage_is_told_and_ends_with_two(project, script, words, said, monkeypatch):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_MODEL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    command = project / ".claude" / "commands" / "review.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("Review $ARGUMENTS.\n")
+    model = script({"text": "Hi."})
+    out = run(*(word.replace("{model}", model) for word in words), cwd=project)
+    assert out.returncode == 2, out
+    assert out.stdout == b""
+    assert said in out.stderr.decode()
+
+
+def test_more_than_ten_megabytes_are_refused(project, script):
+    out = run("-p", "--model", script({"text": "x"}), stdin=b"x" * 10_000_001, cwd=project)
+    assert out.returncode == 2
+    assert b"10 MB" in out.stderr
+
+
+def test_json_is_one_object_with_the_fields_of_the_last_message(project, script):
+    model = script(WRITE, {"text": "No luck."}, name="tester")
+    out = run("-p", "go", "--model", model, "--output-format", "json", cwd=project)
+    result = json.loads(out.stdout)
+    assert result["type"] == "result"
+    assert result["subtype"] == "success"
+    assert result["result"] == "No luck."
+    assert result["permission_denials"] == [
+        {"tool_name": "Write", "tool_use_id": result["permission_denials"][0]["tool_use_id"],
+         "tool_input": WRITE["call"][0]["input"]}
+    ]  # fmt: skip
+    assert result["modelUsage"]["tester"]["outputTokens"] > 0
+    assert {"duration_ms", "duration_api_ms", "num_turns", "session_id", "usage"} <= result.keys()
+
+
+@pytest.mark.parametrize(
+    ("turns", "words", "code"),
+    [
+        ([{"text": "fine"}], [], 0),
+        ([WRITE, {"text": "refused"}], [], 3),
+        ([WRITE, {"text": "done"}], ["--permission-mode", "acceptEdits"], 0),
+        ([WRITE, {"text": "done"}], ["--dangerously-skip-permissions"], 0),
+        ([WRITE, {"text": "done"}], ["--allowedTools", "Edit(/a.txt)"], 0),
+        ([WRITE, {"text": "no"}], ["--disallowedTools", "Write", "--permission-mode",
+                                  "acceptEdits"], 3),
+        ([WRITE, {"text": "no"}], ["--permission-mode", "acceptEdits", "--max-turns", "1"], 1),
+        ([{"fail": "overloaded"}], [], 1),
+        ([{"call": [{"tool": "Nope", "input": {}}]}, {"text": "well"}], [], 0),
+    ],
+)  # fmt: skip
+def test_the_exit_code_tells_the_truth(project, script, turns, words, code):
+    out = run("-p", "go", "--model", script(*turns), *words, cwd=project)
+    assert out.returncode == code, out
+
+
+def test_a_blocked_prompt_is_a_refusal(project, script):
+    settings = {"hooks": {"UserPromptSubmit": [
+        {"hooks": [{"type": "command", "command": "echo never >&2; exit 2"}]}]}}  # fmt: skip
+    model = script({"text": "x"})
+    out = run("-p", "go", "--model", model, "--settings", json.dumps(settings), cwd=project)
+    assert out.returncode == 3
+    assert b"never" in out.stdout
+
+
+def test_a_command_of_the_project_runs_with_its_arguments(project, script):
+    command = project / ".claude" / "commands" / "review.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("---\nallowed-tools: Edit(/a.txt)\n---\nReview $ARGUMENTS carefully.\n")
+    model = script({**WRITE, "expect": "Review the parser carefully."}, {"text": "ok"})
+    out = run("-p", "/review the parser", "--model", model, cwd=project)
+    assert (out.stdout, out.returncode) == (b"ok\n", 0), out.stderr
+    assert (project / "a.txt").exists()
+    model = script({"expect": "/^.review x$/", "text": "plain"})
+    words = ["-p", "/review x", "--disable-slash-commands", "--model", model]
+    assert run(*words, cwd=project).stdout == b"plain\n"
+    model = script({"expect": "/etc/passwd", "text": "a path"})
+    assert run("-p", "/etc/passwd?", "--model", model, cwd=project).stdout == b"a path\n"
+
+
+def test_the_system_prompt_is_replaced_or_added_to(project, script, tmp_path):
+    text = tmp_path / "more.md"
+    text.write_text("Speak like a pirate.")
+    agents = {"pirate": {"system": "Speak like a pirate."}}
+    turns = [{"text": "no"}, {"agent": "pirate", "text": "Arr."}]
+    for words in (["--append-system-prompt", "Speak like a pirate."],
+                  ["--append-system-prompt-file", str(text)],
+                  ["--system-prompt", "Speak like a pirate."],
+                  ["--system-prompt-file", str(text)]):  # fmt: skip
+        model = script(*turns, agents=agents)
+        assert run("-p", "hi", "--model", model, *words, cwd=project).stdout == b"Arr.\n", words
+
+
+def test_a_structured_answer_is_printed_as_json(project, script):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    model = script({"call": [{"tool": "StructuredOutput", "input": {"n": 3}}]})
+    out = run("-p", "n?", "--model", model, "--json-schema", json.dumps(schema), cwd=project)
+    assert (out.stdout, out.returncode) == (b'{"n":3}\n', 0)
+
+
+def test_resume_continue_and_fork(project, script, tmp_path):
+    def result(*words):
+        out = run(*words, "--output-format", "json", cwd=project)
+        assert out.returncode == 0, out.stderr
+        return json.loads(out.stdout)
+
+    one = result("-p", "I am Ada", "--model", script({"text": "Hi."}), "--session-id", "mine")
+    assert one["session_id"] == "mine"
+    second = script({"text": "Hi."}, {"text": "first was {{first.text}}"})
+    assert result("-p", "who?", "--resume", "mine", "--model", second)["result"].endswith("Ada")
+    third = script({"text": ""}, {"text": ""}, {"text": "third"})
+    assert result("-p", "go", "-c", "--model", third)["session_id"] == "mine"
+    fourth = script({"text": ""}, {"text": ""}, {"text": ""}, {"text": "4"})
+    words = ["-p", "go", "--resume=mine", "--fork-session", "--model", fourth]
+    fork = result(*words)
+    assert fork["session_id"] != "mine"
+    assert fork["result"] == "4"
+    missing = run("-p", "x", "--resume", "gone", "--model", fourth, cwd=project)
+    assert missing.returncode == 1
+    assert b"No conversation found with session ID: gone" in missing.stderr
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert run("-p", "x", "--continue", "--model", fourth, cwd=elsewhere).returncode == 1
+
+
+def test_a_run_that_is_not_to_be_kept_leaves_nothing(project, script):
+    words = ["-p", "hi", "--model", script({"text": "Hi."}), "--no-session-persistence"]
+    assert run(*words, cwd=project).stdout == b"Hi.\n"
+    sessions = data_home() / "sessions"
+    assert not sessions.exists() or not list(sessions.iterdir())
+
+
+def test_flags_that_change_nothing_say_so(project, script):
+    words = ["-p", "hi", "--model", script({"text": "Hi."}), "--effort", "high"]
+    words += ["--fallback-model", "x", "--mcp-config", '{"mcpServers": {"a": {"command": "b"}}}']
+    out = run(*words, cwd=project)
+    assert out.stdout == b"Hi.\n"
+    assert b"--effort has no effect" in out.stderr
+    assert b"MCP server a" in out.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_run_and_it_can_be_resumed(project, script, number, code):
+    sleep = {"text": "I wait.", "call": [{"tool": "Sleep", "input": {"seconds": 60}}]}
+    model = script(sleep, {"text": "Woken: {{last.text}}"})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "handaxe", "-p", "wait", "--model", model, "--session-id", "s",
+         "--output-format", "stream-json"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=project,
+    )  # fmt: skip
+    try:
+        for line in process.stdout:
+            if json.loads(line)["type"] == "assistant":
+                break
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == code, errors
+    said = str(list(events_of(data_home(), "s")))
+    is_marked = "[Request interrupted by user" in said
+    assert is_marked == (number == signal.SIGINT)
+    if number == signal.SIGTERM:
+        assert b'"result"' not in rest
+        out = run("-p", "--resume", "s", "--model", model, cwd=project)
+    else:
+        out = run("-p", "go on", "--resume", "s", "--model", model, cwd=project)
+    assert out.returncode == 0, out
+    assert out.stdout.startswith(b"Woken:")
