@@ -24,7 +24,7 @@ from handaxe.storage.sessions import conversations, fork_session, has_session
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
 
-NO_MCP = "This version of handaxe does not connect to MCP servers."
+NO_SDK_SERVERS = "Servers inside the client's own process are not reached here."
 
 
 class NoConversation(SetupError):
@@ -37,7 +37,8 @@ class AgentOpener:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._temporary: str | None = None
-        self.servers = Servers(dict.fromkeys(_server_names(arguments.mcp_config), NO_MCP))
+        arguments.mcp_config, inside = _without_sdk_servers(arguments.mcp_config)
+        self.servers = Servers(dict.fromkeys(inside, NO_SDK_SERVERS))
         self._output_schema = _json_object(arguments.json_schema, "--json-schema")
         self._agents = _json_object(arguments.agents, "--agents") or {}
         self._system = _text(arguments.system_prompt, arguments.system_prompt_file)
@@ -154,14 +155,24 @@ def cost_of(model: str, usage: Usage) -> float | None:
     return cost_usd(model, usage)
 
 
-def _server_names(given: list[str]) -> list[str]:
-    names: list[str] = []
+def _without_sdk_servers(given: list[str]) -> tuple[list[str], list[str]]:
+    """The configurations without servers of the client's own, and the names of those."""
+    kept: list[str] = []
+    inside: list[str] = []
     for text in given:
         read = text if text.lstrip().startswith("{") else _file(text, "--mcp-config")
-        servers = (_json_object(read, "--mcp-config") or {}).get("mcpServers", {})
-        if isinstance(servers, dict):
-            names += cast("dict[str, Any]", servers)
-    return names
+        config = _json_object(read, "--mcp-config") or {}
+        listed = config.get("mcpServers")
+        servers = cast("dict[str, Any]", listed) if isinstance(listed, dict) else {}
+        own = [name for name, entry in servers.items() if _is_sdk(entry)]
+        rest = {name: entry for name, entry in servers.items() if name not in own}
+        kept.append(json.dumps({**config, "mcpServers": rest}) if own else text)
+        inside += own
+    return kept, inside
+
+
+def _is_sdk(entry: object) -> bool:
+    return isinstance(entry, dict) and cast("dict[str, Any]", entry).get("type") == "sdk"
 
 
 def _text(text: str | None, file: str | None) -> str | None:

@@ -14,9 +14,8 @@ _WITHOUT_EFFECT = (
 )  # fmt: skip
 _FLAGS_WITHOUT_EFFECT = (
     "--session-mirror", "--prompt-suggestions", "--allow-dangerously-skip-permissions",
-    "--strict-mcp-config",
 )  # fmt: skip
-_SILENT = {"fallback_model", "allow_dangerously_skip_permissions", "strict_mcp_config", "thinking"}
+_SILENT = {"fallback_model", "allow_dangerously_skip_permissions", "thinking"}
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +38,6 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
                        help="never ask (--permission-mode bypassPermissions)")  # fmt: skip
     group.add_argument("--permission-prompt-tool", metavar="stdio|TOOL",
                        help="who answers permission questions of a headless run")  # fmt: skip
-    group.add_argument("--mcp-config", action="append", default=[], metavar="FILE|JSON",
-                       help="MCP servers for this run")  # fmt: skip
     group.add_argument("--disable-slash-commands", action="store_true",
                        help="`/name` in a prompt is plain text")  # fmt: skip
     group.add_argument("--verbose", action="store_true", help="tell every call on standard error")

@@ -149,7 +149,7 @@ class Controls:
         )
 
     async def _mcp_status(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
-        return mcp_status(self._of.servers)
+        return mcp_status(self._of.agent, self._of.servers)
 
     async def _no_server(self, request: Json) -> Json:
         name = str(request.get("serverName"))

@@ -24,7 +24,9 @@ def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
     return {
         "cwd": session.workdir.current,
         "tools": list(started.tools),
-        "mcp_servers": [{"name": name, "status": "failed"} for name in servers.problems],
+        "mcp_servers": [
+            {"name": row["name"], "status": row["status"]} for row in _rows(agent, servers)
+        ],
         "model": started.model,
         "permissionMode": session.permissions.mode,
         "slash_commands": ["compact", *names],
@@ -61,12 +63,19 @@ def greeting(agent: Agent) -> Json:
     }
 
 
-def mcp_status(servers: Servers) -> Json:
+def mcp_status(agent: Agent, servers: Servers) -> Json:
     """The answer to `mcp_status`."""
-    listed = [
-        {"name": name, "status": "failed", "error": why} for name, why in servers.problems.items()
+    return {"mcpServers": _rows(agent, servers)}
+
+
+def _rows(agent: Agent, servers: Servers) -> list[Json]:
+    reached = agent.session.mcp
+    rows: list[Json] = [
+        msgspec.to_builtins(row) for row in (reached.status() if reached is not None else ())
     ]
-    return {"mcpServers": listed}
+    for name, why in servers.problems.items():
+        rows.append({"name": name, "status": "failed", "error": why})
+    return rows
 
 
 def context_usage(agent: Agent, conversation_tokens: int) -> Json:
