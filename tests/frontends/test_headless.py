@@ -11,8 +11,6 @@ import pytest
 from handaxe.storage.home import data_home
 from handaxe.storage.sessions import events_of
 
-pytestmark = pytest.mark.proves("AR-6")
-
 WRITE = {"call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}
 
 
@@ -247,7 +245,7 @@ def test_a_signal_ends_the_run_and_it_can_be_resumed(project, script, number, co
     finally:
         process.kill()
     assert process.returncode == code, errors
-    said = str([event for event in events_of(data_home(), "s")])
+    said = str(list(events_of(data_home(), "s")))
     is_marked = "[Request interrupted by user" in said
     assert is_marked == (number == signal.SIGINT)
     if number == signal.SIGTERM:

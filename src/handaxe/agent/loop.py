@@ -21,6 +21,7 @@ from handaxe.agent.events import (
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.patience import Patience
 from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.agent.turn import Turn
@@ -46,7 +47,6 @@ from handaxe.contract.result import ToolResult
 from handaxe.runtime.hooks.outcome import Outcome
 
 MAX_STOP_BLOCKS = 8
-MAX_CONTINUATIONS = 3
 _MENDABLE = frozenset({"broken_stream", "timed_out", "unreachable", "overloaded"})
 
 
@@ -207,7 +207,7 @@ class AgentLoop:
         await self._open()
         if prompt is not None and (refused := await self._submit(prompt)) is not None:
             return refused
-        rest = _Rest()
+        rest = Patience()
         guard = LoopGuard(stop_after_nudges=self._options.stop_after_nudges)
         while True:
             reached = self.meter.reached()
@@ -261,7 +261,7 @@ class AgentLoop:
         self._speaker.remind(outcome.messages)
         return None
 
-    async def _answer(self, rest: "_Rest") -> Turn:
+    async def _answer(self, rest: Patience) -> Turn:
         """One whole answer; what can be mended is mended by asking again."""
         compacted = False
         while True:
@@ -336,7 +336,7 @@ class AgentLoop:
         self._speaker.pass_on()
         return None
 
-    async def _after_words(self, turn: Turn, rest: "_Rest") -> Ending | None:
+    async def _after_words(self, turn: Turn, rest: Patience) -> Ending | None:
         """An answer without calls ends the run, unless somebody has a reason to go on."""
         if turn.stop_reason == "max_tokens" and rest.may_go_on():
             self._speaker.remind([CUT_OFF])
@@ -358,7 +358,7 @@ class AgentLoop:
         self._speaker.remind([output.demand()])
         return None
 
-    async def _ask_to_stop(self, turn: Turn, rest: "_Rest") -> Ending | None:
+    async def _ask_to_stop(self, turn: Turn, rest: Patience) -> Ending | None:
         """Hooks may want the model to go on; not for ever."""
         among = self._workplace.among
         more = {"agent_transcript_path": among.transcript_path}
@@ -392,16 +392,3 @@ class AgentLoop:
             )
             self._telling.add(told)
             told.add_done_callback(self._telling.discard)
-
-
-class _Rest:
-    """How often a run went on although it could have ended."""
-
-    def __init__(self) -> None:
-        self.stop_blocks = 0
-        self.was_broken = False
-        self._continuations = 0
-
-    def may_go_on(self) -> bool:
-        self._continuations += 1
-        return self._continuations <= MAX_CONTINUATIONS

@@ -9,8 +9,6 @@ from claude_agent_sdk._internal.message_parser import parse_message
 from handaxe.storage.home import data_home
 from handaxe.storage.sessions import events_of
 
-pytestmark = pytest.mark.proves("AR-6")
-
 WRITE = {"call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}
 ACCEPT = ("--permission-mode", "acceptEdits")
 

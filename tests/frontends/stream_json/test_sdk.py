@@ -21,8 +21,6 @@ from claude_agent_sdk import (
     query,
 )
 
-pytestmark = pytest.mark.proves("AR-6")
-
 
 @pytest.fixture
 def options(cli: Path, project: Path):
@@ -196,9 +194,13 @@ async def test_the_limit_of_turns_is_an_error(options, script):
     again = {"call": [{"tool": "Glob", "input": {"pattern": "*"}}]}
     model = script(again, {**again}, {"text": "never"})
     found = []
-    with pytest.raises(ResultError):
+
+    async def collect():
         async for message in query(prompt="go", options=options(model, max_turns=1)):
             found.append(message)
+
+    with pytest.raises(ResultError):
+        await collect()
     assert found[-1].subtype == "error_max_turns"
     assert found[-1].is_error
 

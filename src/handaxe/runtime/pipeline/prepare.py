@@ -21,6 +21,7 @@ from handaxe.runtime.hooks.outcome import Outcome, strictest
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_binding
 from handaxe.runtime.permission.proposals import proposals_for
 from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
 
@@ -80,24 +81,6 @@ class _Grants:
         raise Asked(decision.reason)
 
 
-class _Heard:
-    """What hooks said on the way, beside their decisions."""
-
-    def __init__(self) -> None:
-        self.messages: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
-        self.stops: str | None = None
-        self.were_asked = False
-        self.answer: Allow | None = None
-        """A person's yes to another input; it holds for that input too."""
-
-    def take(self, outcome: Outcome) -> None:
-        """Keep what is to be shown."""
-        self.messages += outcome.messages
-        self.notes += outcome.notes
-        self.stops = self.stops or outcome.stop
-
-
 class _Rewritten(Exception):
     """Whoever was asked for permission gave it for another input."""
 
@@ -109,7 +92,7 @@ class _Rewritten(Exception):
 
 async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
     """Check the call, let hooks speak, decide; raises what stops it."""
-    heard = _Heard()
+    heard = Heard()
     try:
         return await _prepare(parsed, heard, among)
     except Refused as refused:
@@ -118,7 +101,7 @@ async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
         raise
 
 
-async def _prepare(parsed: Parsed, heard: _Heard, among: Collaborators) -> Prepared:
+async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepared:
     parsed, grants, ctx = await _situated(parsed, among)
     validated = await _validates(parsed, ctx)
     hooks_word: Decision | None = None
@@ -146,7 +129,7 @@ async def _prepare(parsed: Parsed, heard: _Heard, among: Collaborators) -> Prepa
     return Prepared(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes)
 
 
-async def _before(parsed: Parsed, heard: _Heard, among: Collaborators) -> Outcome:
+async def _before(parsed: Parsed, heard: Heard, among: Collaborators) -> Outcome:
     """What the hooks before the call say, unless they stop it."""
     event = hook_event(parsed, among, "PreToolUse")
     outcome = await among.hooks.fire(
@@ -217,7 +200,7 @@ async def _permitted(
     parsed: Parsed,
     ctx: ToolContext,
     hooks_word: Decision | None,
-    heard: _Heard,
+    heard: Heard,
     among: Collaborators,
 ) -> tuple[Parsed, Decision]:
     """The decision, and the call with what it touches followed to the end."""
@@ -230,7 +213,7 @@ async def _permit(
     parsed: Parsed,
     ctx: ToolContext,
     hooks_word: Decision | None,
-    heard: _Heard,
+    heard: Heard,
     among: Collaborators,
 ) -> Decision:
     """The decision that lets the call run; `Refused` if there is none."""
@@ -321,7 +304,7 @@ async def _settle(
     request: Request,
     parsed: Parsed,
     ctx: ToolContext,
-    heard: _Heard,
+    heard: Heard,
     among: Collaborators,
 ) -> Decision:
     if isinstance(decision, Allow):
@@ -377,7 +360,7 @@ async def _classified(
 
 
 async def _ask_hooks(
-    decision: Decision, parsed: Parsed, heard: _Heard, among: Collaborators
+    decision: Decision, parsed: Parsed, heard: Heard, among: Collaborators
 ) -> Decision | None:
     """The hooks' word instead of a person's; None leaves it to the person."""
     heard.were_asked = True
