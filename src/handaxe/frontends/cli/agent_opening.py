@@ -3,8 +3,6 @@
 import argparse
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +22,9 @@ from handaxe.storage.sessions import conversations, fork_session, has_session
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
 
+WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
+_WAIT_S = 600.0
+_FOR_EVER_S = 1e8
 NO_MCP = "This version of handaxe does not connect to MCP servers."
 
 
@@ -49,6 +50,8 @@ class AgentOpener:
         self._home = self._data_home()
         arguments.session_id = self._session_id()
         self._default_model: str | None = arguments.model
+        self.wait_for_agents_s = _seconds(os.environ.get(WAIT_VARIABLE, ""))
+        """How long the end of a run waits for agents in the background."""
 
     def open(self, brought: Brought) -> Agent:
         """The agent with its session."""
@@ -75,6 +78,7 @@ class AgentOpener:
             output_schema=self._output_schema,
             thinking_tokens=arguments.max_thinking_tokens or None,
             agents={**self._agents, **brought.agents},
+            wait_for_agents_s=self.wait_for_agents_s,
         )
 
     def model(self, name: str | None) -> Model:
@@ -89,11 +93,15 @@ class AgentOpener:
     def clean_up(self) -> None:
         """Leave nothing behind of a run that is not to be kept."""
         if self._temporary is not None:
+            import shutil
+
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _data_home(self) -> Path:
         if not self._arguments.no_session_persistence:
             return data_home()
+        import tempfile
+
         self._temporary = tempfile.mkdtemp(prefix="handaxe-")
         return Path(self._temporary)
 
@@ -152,6 +160,13 @@ def cost_of(model: str, usage: Usage) -> float | None:
     from handaxe.models.prices import cost_usd
 
     return cost_usd(model, usage)
+
+
+def _seconds(given_ms: str) -> float:
+    """How long a variable says; 0 is for ever."""
+    if not given_ms.strip().isdecimal():
+        return _WAIT_S
+    return int(given_ms) / 1000 or _FOR_EVER_S
 
 
 def _server_names(given: list[str]) -> list[str]:
