@@ -327,7 +327,8 @@ def _parts(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
     for block in blocks:
         if isinstance(block, TextBlock) and len(block.text) > _PART_CHARS:
             starts = range(0, len(block.text), _PART_CHARS)
-            parts += [[TextBlock(block.text[at : at + _PART_CHARS])] for at in starts]
+            for at in starts:
+                parts.append([TextBlock(block.text[at : at + _PART_CHARS])])  # noqa: PERF401 - typed
             is_full = True
         elif is_full:
             parts.append([block])
