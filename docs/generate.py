@@ -20,6 +20,7 @@ import handaxe
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exits
+from handaxe.frontends.cli.agent_options import add_agent_options
 from handaxe.frontends.cli.main import COMMANDS
 from handaxe.runtime.catalog.presets import PRESETS
 from handaxe.settings.model import Settings
@@ -254,6 +255,7 @@ def cli_page() -> Iterator[str]:
     yield "Results go to standard output, everything else to standard error. A terminal gets"
     yield "colours, a pipe plain text; `NO_COLOR` is honoured. `handaxe --version` prints the"
     yield "version.\n"
+    yield from _agent_options()
     shared = _options_of(_parser("call"), of_session=True)
     for name, summary in COMMANDS.items():
         parser = _parser(name)
@@ -271,13 +273,24 @@ def cli_page() -> Iterator[str]:
     yield "\n## Exit codes\n"
     codes = [
         (exits.DONE, "done"),
-        (exits.FAILED, "a call failed"),
+        (exits.FAILED, "a call failed, or the agent ended with an error"),
         (exits.USAGE, "wrong usage or wrong settings"),
         (exits.REFUSED, "refused by permission or a hook, or would have asked"),
         (exits.INTERRUPTED, "interrupted"),
         (exits.TERMINATED, "terminated"),
     ]
     yield from _table(("code", "meaning"), [(str(code), text) for code, text in codes])
+
+
+def _agent_options() -> Iterator[str]:
+    parser = argparse.ArgumentParser(prog="handaxe", add_help=False)
+    add_agent_options(parser)
+    yield "## handaxe\n"
+    yield "The agent: at a terminal, or headless with `-p`. The guide is"
+    yield "[The agent on the command line](../guides/command-line-agent.md).\n"
+    yield "```\nhandaxe [PROMPT] [options]\nhandaxe -p PROMPT [options]\n```\n"
+    yield from _table(("argument", "meaning"), _options_of(parser, of_session=False))
+    yield "\nTakes the session options below.\n"
 
 
 def _parser(name: str) -> argparse.ArgumentParser:
@@ -308,7 +321,7 @@ def _options_of(parser: argparse.ArgumentParser, *, of_session: bool) -> list[tu
         for action in group._group_actions:
             names = ", ".join(action.option_strings)
             value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
-            if names or action.help:
+            if action.help != argparse.SUPPRESS and (names or action.help):
                 found.append((f"`{f'{names} {value}'.strip()}`", action.help or ""))
     return found
 

@@ -15,8 +15,6 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.proves("AR-6")
-
 WRITE = {"text": "I write it.\n\n",
          "call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}  # fmt: skip
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")

@@ -9,8 +9,6 @@ from claude_agent_sdk._internal.message_parser import parse_message
 from handaxe.storage.home import data_home
 from handaxe.storage.sessions import events_of
 
-pytestmark = pytest.mark.proves("AR-6")
-
 WRITE = {"call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}
 ACCEPT = ("--permission-mode", "acceptEdits")
 
@@ -297,7 +295,8 @@ def test_a_model_that_fails_is_an_error_with_its_reason(connect, script):
 def test_termination_leaves_a_conversation_that_goes_on(connect, script):
     turn = {"text": "I wait.", "call": [{"tool": "Sleep", "input": {"seconds": 60}}]}
     model = script(turn, {"text": "Back."})
-    client = connect("--model", model, "--session-id", "s")
+    never = '{"tool_search": {"when": "never"}}'
+    client = connect("--model", model, "--session-id", "s", "--settings", never)
     client.say("wait")
     client.until("assistant")
     client.process.send_signal(signal.SIGTERM)

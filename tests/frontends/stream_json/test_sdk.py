@@ -21,8 +21,6 @@ from claude_agent_sdk import (
     query,
 )
 
-pytestmark = pytest.mark.proves("AR-6")
-
 
 @pytest.fixture
 def options(cli: Path, project: Path):
@@ -196,9 +194,13 @@ async def test_the_limit_of_turns_is_an_error(options, script):
     again = {"call": [{"tool": "Glob", "input": {"pattern": "*"}}]}
     model = script(again, {**again}, {"text": "never"})
     found = []
-    with pytest.raises(ResultError):  # noqa: PT012 - what came before counts
+
+    async def collect():
         async for message in query(prompt="go", options=options(model, max_turns=1)):
             found.append(message)
+
+    with pytest.raises(ResultError):
+        await collect()
     assert found[-1].subtype == "error_max_turns"
     assert found[-1].is_error
 
@@ -269,3 +271,19 @@ async def test_a_structured_answer_fits_its_schema(options, script):
     wanted = options(model, output_format={"type": "json_schema", "schema": schema})
     messages = await all_of(query(prompt="n?", options=wanted))
     assert messages[-1].structured_output == {"n": 3}
+
+
+async def test_a_server_of_the_client_that_cannot_be_used_is_named(options, script):
+    from claude_agent_sdk import create_sdk_mcp_server
+
+    server = create_sdk_mcp_server("mine", tools=[])
+    async with ClaudeSDKClient(
+        options(script({"text": "Hi."}), mcp_servers={"mine": server})
+    ) as me:
+        await me.query("hello")
+        messages = await all_of(me.receive_response())
+        (status,) = (await me.get_mcp_status())["mcpServers"]
+    assert messages[0].data["mcp_servers"] == [{"name": "mine", "status": "failed"}]
+    assert (status["name"], status["status"]) == ("mine", "failed")
+    assert status["error"]
+    assert messages[-1].result == "Hi."

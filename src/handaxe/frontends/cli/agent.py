@@ -1,7 +1,6 @@
 """`handaxe` without a command: the agent, at a terminal or without one."""
 
 import argparse
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -19,6 +18,8 @@ def run_agent(
     add_agent_options(parser)
     arguments = parse_agent_options(parser, argv)
     if arguments.debug:
+        import logging
+
         logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
     from handaxe.frontends.cli.headless import is_headless, run_headless
 

@@ -3,8 +3,6 @@
 import argparse
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,6 +23,9 @@ if TYPE_CHECKING:
     from handaxe.agent.limits import Price
 
 NO_SDK_SERVERS = "Servers inside the client's own process are not reached here."
+WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
+_WAIT_S = 600.0
+_FOR_EVER_S = 1e8
 
 
 class NoConversation(SetupError):
@@ -50,6 +51,8 @@ class AgentOpener:
         self._home = self._data_home()
         arguments.session_id = self._session_id()
         self._default_model: str | None = arguments.model
+        self.wait_for_agents_s = _seconds(os.environ.get(WAIT_VARIABLE, ""))
+        """How long the end of a run waits for agents in the background."""
 
     def open(self, brought: Brought) -> Agent:
         """The agent with its session."""
@@ -76,6 +79,7 @@ class AgentOpener:
             output_schema=self._output_schema,
             thinking_tokens=arguments.max_thinking_tokens or None,
             agents={**self._agents, **brought.agents},
+            wait_for_agents_s=self.wait_for_agents_s,
         )
 
     def model(self, name: str | None) -> Model:
@@ -90,11 +94,15 @@ class AgentOpener:
     def clean_up(self) -> None:
         """Leave nothing behind of a run that is not to be kept."""
         if self._temporary is not None:
+            import shutil
+
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _data_home(self) -> Path:
         if not self._arguments.no_session_persistence:
             return data_home()
+        import tempfile
+
         self._temporary = tempfile.mkdtemp(prefix="handaxe-")
         return Path(self._temporary)
 
@@ -153,6 +161,13 @@ def cost_of(model: str, usage: Usage) -> float | None:
     from handaxe.models.prices import cost_usd
 
     return cost_usd(model, usage)
+
+
+def _seconds(given_ms: str) -> float:
+    """How long a variable says; 0 is for ever."""
+    if not given_ms.strip().isdecimal():
+        return _WAIT_S
+    return int(given_ms) / 1000 or _FOR_EVER_S
 
 
 def _without_sdk_servers(given: list[str]) -> tuple[list[str], list[str]]:

@@ -21,6 +21,7 @@ from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.commands import rules_word
+from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
 from handaxe.runtime.pipeline.voices import is_open, joined, proposals_with, sentence_of
@@ -85,24 +86,6 @@ class _Grants:
         raise Asked(decision.reason)
 
 
-class _Heard:
-    """What hooks said on the way, beside their decisions."""
-
-    def __init__(self) -> None:
-        self.messages: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
-        self.stops: str | None = None
-        self.were_asked = False
-        self.answer: Allow | None = None
-        """A person's yes to another input; it holds for that input too."""
-
-    def take(self, outcome: Outcome) -> None:
-        """Keep what is to be shown."""
-        self.messages += outcome.messages
-        self.notes += outcome.notes
-        self.stops = self.stops or outcome.stop
-
-
 class _Rewritten(Exception):
     """Whoever was asked for permission gave it for another input."""
 
@@ -114,7 +97,7 @@ class _Rewritten(Exception):
 
 async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
     """Check the call, let hooks speak, decide; raises what stops it."""
-    heard = _Heard()
+    heard = Heard()
     try:
         return await _prepare(parsed, heard, among)
     except Refused as refused:
@@ -123,7 +106,7 @@ async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
         raise
 
 
-async def _prepare(parsed: Parsed, heard: _Heard, among: Collaborators) -> Prepared:
+async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepared:
     parsed, grants, ctx = await _situated(parsed, among)
     validated = await _validates(parsed, ctx)
     hooks_word: Decision | None = None
@@ -151,7 +134,7 @@ async def _prepare(parsed: Parsed, heard: _Heard, among: Collaborators) -> Prepa
     return Prepared(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes)
 
 
-async def _before(parsed: Parsed, heard: _Heard, among: Collaborators) -> Outcome:
+async def _before(parsed: Parsed, heard: Heard, among: Collaborators) -> Outcome:
     """What the hooks before the call say, unless they stop it."""
     event = hook_event(parsed, among, "PreToolUse")
     outcome = await among.hooks.fire(
@@ -222,7 +205,7 @@ async def _permitted(
     parsed: Parsed,
     ctx: ToolContext,
     hooks_word: Decision | None,
-    heard: _Heard,
+    heard: Heard,
     among: Collaborators,
 ) -> tuple[Parsed, Decision]:
     """The decision, and the call with what it touches followed to the end."""
@@ -235,7 +218,7 @@ async def _permit(
     parsed: Parsed,
     ctx: ToolContext,
     hooks_word: Decision | None,
-    heard: _Heard,
+    heard: Heard,
     among: Collaborators,
 ) -> Decision:
     """The decision that lets the call run; `Refused` if there is none."""
@@ -301,7 +284,7 @@ async def _settle(
     request: Request,
     parsed: Parsed,
     ctx: ToolContext,
-    heard: _Heard,
+    heard: Heard,
     among: Collaborators,
 ) -> Decision:
     if isinstance(decision, Allow):
@@ -361,7 +344,7 @@ async def _classified(
 
 
 async def _ask_hooks(
-    decision: Decision, parsed: Parsed, heard: _Heard, among: Collaborators
+    decision: Decision, parsed: Parsed, heard: Heard, among: Collaborators
 ) -> Decision | None:
     """The hooks' word instead of a person's; None leaves it to the person."""
     heard.were_asked = True

@@ -64,6 +64,8 @@ class Dialogue:
     def __init__(self, arguments: argparse.Namespace, opener: AgentOpener) -> None:
         self.arguments = arguments
         self.opener = opener
+        # Somebody is here to go on talking; what works in the background reports later.
+        opener.wait_for_agents_s = 0.0
         self.screen = Screen(colour=wants_colour())
         self.usage = Usage()
         self.cost_usd: float | None = 0.0

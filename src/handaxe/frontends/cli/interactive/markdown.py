@@ -1,7 +1,6 @@
 """An answer while it comes in: Markdown, painted one finished part after the other."""
 
 import os
-import shutil
 import sys
 from importlib.util import find_spec
 from typing import Protocol
@@ -76,7 +75,7 @@ class MarkdownPainter:
         from rich.console import Console
         from rich.markdown import Markdown
 
-        width = max(20, min(shutil.get_terminal_size().columns, 100))
+        width = max(20, min(_columns(), 100))
         console = Console(file=sys.stdout, width=width, force_terminal=True, no_color=_no_color())
         console.print(Markdown(printable(text).strip("\n")))
         sys.stdout.flush()
@@ -93,6 +92,14 @@ def _whole_until(text: str) -> int:
         if not in_code and line.endswith("\n") and not line.strip():
             end = at
     return end
+
+
+def _columns() -> int:
+    """How wide the terminal is now, which COLUMNS need not know."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _no_color() -> bool:

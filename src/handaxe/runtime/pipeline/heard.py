@@ -1,0 +1,22 @@
+"""What was said on the way to a decision, beside the decision itself."""
+
+from handaxe.contract.decision import Allow
+from handaxe.runtime.hooks.outcome import Outcome
+
+
+class Heard:
+    """What hooks said on the way, beside their decisions."""
+
+    def __init__(self) -> None:
+        self.messages: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.stops: str | None = None
+        self.were_asked = False
+        self.answer: Allow | None = None
+        """A person's yes to another input; it holds for that input too."""
+
+    def take(self, outcome: Outcome) -> None:
+        """Keep what is to be shown."""
+        self.messages += outcome.messages
+        self.notes += outcome.notes
+        self.stops = self.stops or outcome.stop
