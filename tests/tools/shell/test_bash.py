@@ -347,6 +347,7 @@ class Previews(CommandPreviews):
 
 
 async def test_a_dry_run_shows_the_difference(free):
+    del free._collaborators.offers[CommandPreviews]
     assert (await bash(free, "make", dry_run=True)).code == "shell.no_preview"
     free._collaborators.offers[CommandPreviews] = Previews()
     result = await bash(free, "make", dry_run=True)
