@@ -17,6 +17,7 @@ from handaxe.app.sandboxing import (
 )
 from handaxe.contract.faults import SetupError
 from handaxe.host.sandbox.means import find_means
+from handaxe.testing.fakes import RecordingCheckpoints
 
 
 def settled(project: Path, sandbox: dict | None = None, **more):
@@ -178,6 +179,7 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         configuration=session.configuration,
         workdir=session.workdir,
         asker=lambda: None,
+        checkpoints=RecordingCheckpoints([]),
         permissions=session.permissions,
         policy=session.policy,
         files=None,

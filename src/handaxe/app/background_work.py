@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from handaxe.app.companions import Companion, Surroundings
+from handaxe.contract.ports.jobs import JobState
 from handaxe.contract.ports.shell import (
     Confined,
     ConfinementLevel,
@@ -16,6 +17,7 @@ from handaxe.contract.ports.shell import (
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandFacts
 from handaxe.session.jobs import Jobs
+from handaxe.session.wakeups import Wakeups
 from handaxe.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -30,10 +32,14 @@ SESSION_VARIABLES = ("HANDAXE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 class BackgroundWork(Companion):
     """Offers the shell and the list of what runs."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, wakeups: Wakeups) -> None:
         confiner = self._confiner = SessionConfiner(around)
         options = around.configuration.settings.shell
-        self.jobs = Jobs(around.emit, max_running=options.max_background)
+        self._around = around
+        self._wakeups = wakeups
+        self.jobs = Jobs(
+            around.emit, max_running=options.max_background, at_end=self._see_to_changes
+        )
         self._shell = _FirstUse(around, confiner)
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
 
@@ -41,6 +47,12 @@ class BackgroundWork(Companion):
     def offers(self) -> Mapping[type[Any], Any]:
         """The shell, started by nobody yet, and the jobs."""
         return {Shell: self._shell, Jobs: self.jobs, Confiner: self._confiner}
+
+    async def _see_to_changes(self, state: JobState) -> None:
+        """What work changed after its call had ended belongs to that call as well."""
+        if state.call_id:
+            await self._around.checkpoints.after(state.call_id)
+        self._wakeups.wake(f"{state.job_id} has ended.")
 
     async def close(self) -> None:
         """End everything that runs."""

@@ -13,6 +13,7 @@ from handaxe.app.configuration import Configuration
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import Event
 from handaxe.contract.ports.asker import Asker
+from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.runtime.catalog.catalog import Catalog
@@ -33,6 +34,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     policy: CurrentPolicy
     files: Files
     results: ResultStore
+    checkpoints: Checkpoints
     asker: Callable[[], Asker | None]
     """Whoever can be asked, once the session stands."""
     emit: Callable[[Event], None]

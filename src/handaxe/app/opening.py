@@ -20,6 +20,6 @@ class SessionCompanions(Companions):
         is_strict: bool,
     ) -> None:
         self.memory = Memory(around, history)
-        self.background = BackgroundWork(around)
+        self.background = BackgroundWork(around, self.memory.wakeups)
         self.mcp = McpCompanion(around, mcp_servers, is_strict=is_strict)
         super().__init__(self.memory, self.background, Previewing(around), self.mcp)

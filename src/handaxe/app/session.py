@@ -144,6 +144,7 @@ class Session:
             policy=policy,
             files=files,
             results=results,
+            checkpoints=self._changes,
             asker=lambda: self._collaborators.asker,
             emit=emit,
         )

@@ -6,7 +6,7 @@ after a restart.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -21,15 +21,22 @@ MAX_LINES = 200
 HOST_ENDED = "was killed because handaxe ended"
 
 Announce = Callable[[JobStarted | JobEnded | JobSaid | JobsTold], None]
+AtEnd = Callable[[JobState], Awaitable[None]]
+"""Sees to what work leaves behind, before anybody is told of its end."""
 
 
 class Jobs:
     """Everything that runs on after the call that started it."""
 
     def __init__(
-        self, announce: Announce = lambda _: None, *, max_running: int = MAX_RUNNING
+        self,
+        announce: Announce = lambda _: None,
+        *,
+        max_running: int = MAX_RUNNING,
+        at_end: AtEnd | None = None,
     ) -> None:
         self._announce = announce
+        self._at_end = at_end
         self._max_running = max_running
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, JobState] = {}
@@ -158,15 +165,20 @@ class Jobs:
         going = [job for job_id, job in self._jobs.items() if job_id not in self._ended]
         await asyncio.gather(*(job.stop() for job in going), return_exceptions=True)
         for job in going:
-            if job.state.job_id not in self._ended:
-                self._end(job.state, summary_of(job.state))
+            await self._finish(job.state)
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _see_to_its_end(self, job: Job) -> None:
         await job.wait()
-        state = job.state
+        await self._finish(job.state)
+
+    async def _finish(self, state: JobState) -> None:
+        if state.job_id in self._ended:
+            return
+        if self._at_end is not None:
+            await self._at_end(state)
         if state.job_id not in self._ended:
             self._end(state, summary_of(state))
 

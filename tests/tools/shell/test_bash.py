@@ -386,3 +386,45 @@ def test_a_title_and_a_display_for_people():
         Text("n", "warning"),
     )
     assert tool.summary(BashArgs(command="ls"), ToolResult("a", data=data)) == "exit code 0, 1 line"
+
+
+@pytest.fixture
+async def unasked(project):
+    async with Session(project, permission_mode="bypassPermissions") as opened:
+        yield opened
+
+
+@pytest.mark.proves("SH-8")
+async def test_one_undo_restores_every_byte_a_command_destroyed(unasked, project):
+    (project / "src").mkdir()
+    (project / "src/a.py").write_bytes(b"x = 1\r\n")
+    (project / "src/link").symlink_to("a.py")
+    result = await bash(unasked, "rm -rf src && mkdir new && echo hi > new/b && exit 3")
+    assert (result.ok, result.code) == (False, "shell.failed")
+    assert not (project / "src").exists()
+    undone = await unasked.undo()
+    assert undone.ok, undone.text
+    assert (project / "src/a.py").read_bytes() == b"x = 1\r\n"
+    assert (project / "src/link").readlink().name == "a.py"
+    assert not (project / "new").exists()
+
+
+@pytest.mark.proves("SH-8")
+async def test_what_a_background_command_changed_is_undone_with_its_call(unasked, project):
+    (project / "a.txt").write_text("one\n")
+    command = "while [ ! -e go ]; do sleep 0.02; done; echo two > a.txt; echo x > late"
+    started = await bash(unasked, command, run_in_background=True)
+    (project / "go").write_text("")
+    await unasked.call("TaskOutput", task_id=started.data["backgroundTaskId"], block=True)
+    assert (project / "a.txt").read_text() == "two\n"
+    undone = await unasked.undo()
+    assert undone.ok, undone.text
+    assert (project / "a.txt").read_text() == "one\n"
+    assert not (project / "late").exists()
+
+
+async def test_sleep_is_woken_when_a_command_ends(free):
+    started = await bash(free, "sleep 0.2", run_in_background=True)
+    assert started.ok
+    result = await free.call("Sleep", seconds=30)
+    assert "has ended" in result.data["wokenBy"]

@@ -115,6 +115,7 @@ class LocalCommand(RunningCommand):
             status="running" if end is None else _status(end),
             description=self.command.description,
             command=self.command.command,
+            call_id=self.command.call_id,
             output_path=self._terms.output_path if self._capture.has_file else "",
             output_bytes=self._capture.total_bytes,
             exit_code=None if end is None else end.exit_code,
