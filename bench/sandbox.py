@@ -9,13 +9,11 @@ import asyncio
 import os
 import subprocess
 import tempfile
-from pathlib import Path
 
 import msgspec
 from measure import interleaved, sync
 
 from handaxe import Session
-from handaxe.app.companions import Surroundings
 from handaxe.app.sandboxing import confiner_for, sandbox_policy
 from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
@@ -62,11 +60,7 @@ async def main() -> None:
         subprocess.run(["git", "init", "-q", root], check=True)
         fill(root, arguments.files)
         session = Session(root, home=f"{top}/home", settings={"sandbox": {"enabled": True}})
-        around = Surroundings(
-            session_id="bench", data_home=Path(top), session_directory=Path(f"{top}/s"),
-            configuration=session.configuration, workdir=session.workdir, permissions=session.permissions,
-            policy=session.policy, files=None, results=None, emit=lambda _: None,
-        )  # fmt: skip
+        around = session.surroundings
         policy = sandbox_policy(
             session.configuration, session.workdir, session.policy(),
             temp_directory=f"{top}/t", aside_directory=f"{top}/a",

@@ -99,6 +99,8 @@ def _blueprint(arguments: argparse.Namespace) -> Blueprint:
 
     def open_one(root: str, add_dirs: Sequence[str], on_ask: OnAsk) -> Session:
         chosen = {**vars(arguments), "root": root, "add_dir": list(add_dirs), "tools": tools}
+        # A project that lists handaxe among its servers must not start it again from inside.
+        chosen["strict_mcp_config"] = True
         return open_session(argparse.Namespace(**chosen), on_ask=on_ask)
 
     return Blueprint(open_one, arguments.root, tuple(arguments.add_dir))
