@@ -194,7 +194,7 @@ def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
         ("/permissions wild", "not a permission mode"),
         ("/permissions default", "Mode: default"),
         ("/skills", "looks closely"),
-        ("/tasks", "No agent was started"),
+        ("/tasks", "Nothing was started"),
         ("/cost", "tokens in"),
         ("/undo", "undo"),
         ("/revew", "Did you mean /review"),

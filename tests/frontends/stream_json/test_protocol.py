@@ -305,3 +305,17 @@ def test_termination_leaves_a_conversation_that_goes_on(connect, script):
     client = connect("--model", model, "--resume", "s")
     client.say("go on")
     assert client.until("result")["result"] == "Back."
+
+
+def test_a_command_in_the_background_is_announced_and_told(connect, script):
+    run = {"command": "echo hi", "run_in_background": True, "description": "Say hi"}
+    wait = {"call": [{"tool": "TaskList", "input": {}}]}
+    model = script({"call": [{"tool": "Bash", "input": run}]}, wait, {"text": "Done."})
+    client = connect("--model", model, "--allowedTools", "Bash")
+    client.say("go")
+    started = client.until("system", "task_started")
+    assert (started["task_type"], started["description"]) == ("local_bash", "Say hi")
+    told = client.until("system", "task_notification")
+    assert (told["status"], told["task_id"]) == ("completed", started["task_id"])
+    client.close()
+    parsed(client.seen)

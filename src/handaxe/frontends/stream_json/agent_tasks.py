@@ -8,6 +8,7 @@ import msgspec
 from handaxe.agent.events import FromAgent
 from handaxe.contract.events import AgentEnded, AgentStarted
 from handaxe.contract.messages import Usage
+from handaxe.contract.ports.jobs import JobState
 from handaxe.frontends.stream_json.shapes import Json
 
 _STATUS = {"completed": "completed", "failed": "failed", "killed": "stopped"}
@@ -79,3 +80,25 @@ class AgentTasks:
     def _task(self, event: FromAgent) -> _Task:
         fresh = _Task(event.agent_type, event.call_id, time.monotonic())
         return self._tasks.setdefault(event.agent_id, fresh)
+
+
+def command_started(job: JobState) -> Json:
+    """The fields that announce a command in the background."""
+    return {
+        "task_id": job.job_id,
+        "description": job.description or job.command or job.job_id,
+        "task_type": "local_bash",
+        "tool_use_id": job.call_id or None,
+        "is_backgrounded": True,
+    }
+
+
+def command_ended(job: JobState, summary: str) -> Json:
+    """The fields that say how a command in the background ended."""
+    return {
+        "task_id": job.job_id,
+        "status": _STATUS.get(job.status, "completed"),
+        "summary": summary,
+        "output_file": job.output_path,
+        "tool_use_id": job.call_id or None,
+    }

@@ -28,6 +28,8 @@ from handaxe.contract.events import (
     Compacted,
     Event,
     HookRan,
+    JobEnded,
+    JobStarted,
     ModeChanged,
 )
 from handaxe.contract.messages import (
@@ -40,7 +42,7 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import Retrying
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.stream_json.agent_tasks import AgentTasks
+from handaxe.frontends.stream_json.agent_tasks import AgentTasks, command_ended, command_started
 from handaxe.frontends.stream_json.endings import Lookups, result_message
 from handaxe.frontends.stream_json.partial import PartialEvents
 from handaxe.frontends.stream_json.shapes import Json, block_json, structured, usage_json
@@ -101,6 +103,10 @@ class Codec:
             case AgentEnded():
                 told = self._tasks.ended(event)
                 yield self._system("task_notification", **told)
+            case JobStarted() if event.job.kind != "agent":
+                yield self._system("task_started", **command_started(event.job))
+            case JobEnded() if event.job.kind != "agent":
+                yield self._system("task_notification", **command_ended(event.job, event.summary))
             case ModeChanged():
                 yield self._system("status", status=None, permissionMode=event.mode)
             case _:

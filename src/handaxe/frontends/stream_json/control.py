@@ -160,7 +160,14 @@ class Controls:
         return context_usage(self._of.agent, self._of.context_tokens)
 
     async def _stop_task(self, request: Json) -> Json:
-        await self._of.agent.agents.stop(str(request.get("task_id")))
+        task_id = str(request.get("task_id"))
+        jobs = self._of.agent.session.jobs
+        if any(state.job_id == task_id and state.kind != "agent" for state in jobs.listed()):
+            _, job = jobs.named(task_id)
+            if job is not None:
+                await job.stop()
+        else:
+            await self._of.agent.agents.stop(task_id)
         return {}
 
 

@@ -158,12 +158,16 @@ async def _skills(dialogue: Talking, _: str) -> None:
 
 
 async def _tasks(dialogue: Talking, _: str) -> None:
-    agents = dialogue.agent.agents.listed()
-    if not agents:
-        dialogue.screen.say("No agent was started in this session.")
+    rows = [(a.name or a.agent_id, a.status, a.description) for a in dialogue.agent.agents.listed()]
+    rows += [
+        (job.job_id, job.status, job.description or job.command or "")
+        for job in dialogue.agent.session.jobs.listed()
+        if job.kind != "agent"
+    ]
+    if not rows:
+        dialogue.screen.say("Nothing was started in the background of this session.")
         return
-    rows = tuple((a.name or a.agent_id, a.status, a.description) for a in agents)
-    dialogue.screen.table(Table(("agent", "state", "task"), rows))
+    dialogue.screen.table(Table(("task", "state", "what it does"), tuple(rows)))
 
 
 async def _exit(dialogue: Talking, _: str) -> None:  # noqa: ARG001 - nothing to look at
@@ -181,7 +185,7 @@ COMMANDS: dict[str, tuple[str, Command]] = {
     "compact": ("make the conversation shorter, with your wishes for the summary", _compact),
     "cost": ("tokens and money so far", _cost),
     "skills": ("skills and commands of the project and yours", _skills),
-    "tasks": ("agents of this session", _tasks),
+    "tasks": ("agents and background commands of this session", _tasks),
     "exit": ("leave", _exit),
     "quit": ("leave", _exit),
 }
