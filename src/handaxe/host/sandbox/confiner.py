@@ -60,6 +60,7 @@ class LocalConfiner(Confiner):
         self._hides = hides
         self._ledger = ledger
         self._given_means = means
+        self._found: tuple[tuple[tuple[str, ...], str | None], Means] | None = None
         self._interpreter = interpreter
         self._finder = ProtectionFinder()
         self._proxies: dict[tuple[tuple[str, ...], tuple[str, ...]], FilteringProxy] = {}
@@ -138,7 +139,12 @@ class LocalConfiner(Confiner):
             self._proxies.popitem()[1].close()
 
     def _means(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
-        return self._given_means or find_means(policy.roots, bwrap=wanted.bwrap)
+        if self._given_means is not None:
+            return self._given_means
+        asked = (tuple(policy.roots), wanted.bwrap)
+        if self._found is None or self._found[0] != asked:
+            self._found = (asked, find_means(policy.roots, bwrap=wanted.bwrap))
+        return self._found[1]
 
     def _by_bubblewrap(
         self,
