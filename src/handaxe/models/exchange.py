@@ -1,12 +1,13 @@
 """One request, and the events of its answer as decoded JSON; errors as failed attempts."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
-from handaxe.models.failures import Server, not_a_stream, refusal, wire_failure
+from handaxe.contract.ports.model import ModelEvent
+from handaxe.models.failures import Server, cut_off, not_a_stream, refusal, wire_failure
 from handaxe.models.retries import AttemptFailed
 from handaxe.models.sse import EventParser, EventTooLong, ServerEvent
 from handaxe.models.wire import Answer, Wire, WireFailed
@@ -16,6 +17,47 @@ MAX_WHOLE_BYTES = 64 * 1024 * 1024
 _LAST = (DONE, "message_stop")
 
 Payload = dict[str, Any]
+
+
+class AnswerReader(Protocol):
+    """Turns a vendor's events into ours."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more is to come."""
+        ...
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer did not break off."""
+        ...
+
+    def read(self, event: Payload, /) -> Iterable[ModelEvent]:
+        """What follows from one event."""
+        ...
+
+    def end(self) -> Iterable[ModelEvent]:
+        """What is left to say when the answer is complete."""
+        ...
+
+
+async def answer_events(
+    reader: AnswerReader, wire: Wire, server: Server, headers: Mapping[str, str], body: bytes
+) -> AsyncGenerator[ModelEvent, None]:
+    """One request, and its answer as our events; an answer that breaks off is a failed attempt."""
+    events = server_events(wire, server, headers, body)
+    try:
+        async for event in events:
+            for given in reader.read(event):
+                yield given
+            if reader.is_done:
+                break
+    finally:
+        await events.aclose()
+    if not reader.is_complete:
+        raise cut_off(server)
+    for given in reader.end():
+        yield given
 
 
 async def server_events(

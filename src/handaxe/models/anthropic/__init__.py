@@ -11,8 +11,8 @@ from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.anthropic.request import build_request
 from handaxe.models.anthropic.stream import MessageReader
 from handaxe.models.bodies import encoded
-from handaxe.models.exchange import server_events
-from handaxe.models.failures import Server, cut_off
+from handaxe.models.exchange import answer_events
+from handaxe.models.failures import Server
 from handaxe.models.retries import MAX_RETRIES, attempts
 from handaxe.models.wire import Wire
 
@@ -61,21 +61,9 @@ class AnthropicModel(Model):
         body = encoded(build_request(self.name, request, user_id=self._user_id))
         return attempts(lambda: self._attempt(body), self._max_retries)
 
-    async def _attempt(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
+    def _attempt(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
         reader = MessageReader(self._server)
-        events = server_events(self._wire, self._server, self._headers, body)
-        try:
-            async for event in events:
-                for given in reader.read(event):
-                    yield given
-                if reader.is_done:
-                    break
-        finally:
-            await events.aclose()
-        if not reader.is_complete:
-            raise cut_off(self._server)
-        for given in reader.end():
-            yield given
+        return answer_events(reader, self._wire, self._server, self._headers, body)
 
     async def close(self) -> None:
         """Let go of connections."""

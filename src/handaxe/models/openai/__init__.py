@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.bodies import encoded
-from handaxe.models.exchange import server_events
-from handaxe.models.failures import Server, cut_off
+from handaxe.models.exchange import answer_events
+from handaxe.models.failures import Server
 from handaxe.models.openai.allowances import Allowances
 from handaxe.models.openai.request import build_request
 from handaxe.models.openai.stream import CompletionReader
@@ -75,21 +75,9 @@ class OpenAIModel(Model):
             finally:
                 await exchange.aclose()
 
-    async def _exchange(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
+    def _exchange(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
         reader = CompletionReader(self._server)
-        events = server_events(self._wire, self._server, self._headers, body)
-        try:
-            async for event in events:
-                for given in reader.read(event):
-                    yield given
-                if reader.is_done:
-                    break
-        finally:
-            await events.aclose()
-        if not reader.is_complete:
-            raise cut_off(self._server)
-        for given in reader.end():
-            yield given
+        return answer_events(reader, self._wire, self._server, self._headers, body)
 
     async def close(self) -> None:
         """Let go of connections."""
