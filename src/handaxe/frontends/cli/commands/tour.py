@@ -1,4 +1,4 @@
-"""`handaxe tour`: what handaxe does, shown on a throw-away project; a scripted model, no network."""
+"""`handaxe tour`: an agent at work on a throw-away project; a scripted model, no network."""
 
 import argparse
 import asyncio
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arg
     with tempfile.TemporaryDirectory(prefix="handaxe-tour-") as place:
         project, home = Path(place).resolve() / "project", Path(place).resolve() / "home"
         project.mkdir()
-        page = Page(project, Painter.for_stdout())
+        page = Page(Path(place).resolve(), Painter.for_stdout())
         page.line(
             f"A throw-away project, an agent, and a model that follows a script: "
             f"{len(story.chapter)} chapters.",
@@ -57,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arg
     took_s = time.perf_counter() - began_s
     sys.stdout.write(f"\n{walk.calls} calls in {took_s:.1f} s; the project is gone again.\n")
     if not went_well:
-        sys.stdout.write("Something ended otherwise than the tour says; `handaxe doctor` may help.\n")
+        sys.stdout.write(
+            "Something ended otherwise than the tour says; `handaxe doctor` may help.\n"
+        )
         return FAILED
     sys.stdout.write(NEXT)
     return DONE

@@ -1,7 +1,7 @@
 """The story as data: the project's files, and chapters with the turns of a scripted model."""
 
 import tomllib
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -54,5 +54,5 @@ class Story(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_story() -> Story:
     """The story that is told."""
-    text = files(__package__).joinpath("story.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("story.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), Story)

@@ -77,7 +77,8 @@ class Telling:
 
     def _speak(self) -> None:
         if self._said:
-            self._page.line(self._said)
+            self._page.gap()
+            self._page.says("model", self._said)
         self._said = ""
 
     def _show_call(self, call: ToolCall) -> None:
@@ -104,8 +105,9 @@ class Telling:
             self.ends.append("ok" if result.ok else result.code or "failed")
         if self._chapter.is_timed and len(results) > 1:
             alone_s = sum(result.duration_ms for result in results) / 1000
+            self._page.gap()
             self._page.line(
-                f"{len(results)} calls took {took_s:.1f} s; one after the other, {alone_s:.1f} s.",
+                f"{len(results)} calls in {took_s:.1f} s; their times add up to {alone_s:.1f} s.",
                 "good",
             )
         self._calls.clear()

@@ -31,7 +31,7 @@ class Walk:
             permission_mode=self._story.mode,
             allow=self._story.allow,
             deny=self._story.deny,
-            settings={"env": {"PATH": _path_with_python()}},
+            settings={"env": {"PATH": _path_with_python(), "PYTHONDONTWRITEBYTECODE": "1"}},
             setting_sources=(),
             on_ask=self._answer,
             home=home,
@@ -47,7 +47,7 @@ class Walk:
         if change := chapter.somebody_changes:
             file = self._project / change.file
             file.write_text(file.read_text("utf-8").replace(change.old, change.new), "utf-8")
-        self._page.line(f"> {chapter.prompt}", "muted")
+        self._page.says("you", chapter.prompt)
         telling = self._telling = Telling(self._page, chapter)
         async for event in agent.run(chapter.prompt):
             telling.show(event, agent.session)
@@ -57,6 +57,7 @@ class Walk:
 
     async def _undo(self, session: Session) -> bool:
         """Put the last change back; whether every file of the story is there again."""
+        self._page.gap()
         self._page.line(f"In the project now: {self._listed()}")
         self._page.gap()
         self._page.line("await session.undo()", "warning")
