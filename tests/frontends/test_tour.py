@@ -8,10 +8,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from handaxe.frontends.cli.commands.tour import NEXT
-from handaxe.frontends.cli.tour.story import load_story
+from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.tour.page import Page
+from handaxe.frontends.cli.tour.story import Chapter, load_story
+from handaxe.frontends.cli.tour.walk import Walk
 
 COMMAND = [sys.executable, "-m", "handaxe", "tour"]
 MAX_S = 20
@@ -179,10 +183,38 @@ def test_a_tour_needs_no_network_and_no_key(tmp_path: Path):
     assert (tour.returncode, tour.stderr) == (0, "")
 
 
-def test_a_project_with_settings_of_its_own_does_not_change_the_tour(tmp_path: Path):
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude" / "settings.json").write_text('{"permissions": {"deny": ["Bash"]}}')
-    assert take_the_tour(tmp_path).returncode == 0
+@pytest.mark.parametrize("place", ["project", "user"])
+def test_settings_and_agents_that_lie_around_do_not_change_the_tour(tmp_path: Path, place: str):
+    around = tmp_path / ".claude" if place == "project" else tmp_path / "user" / ".claude"
+    (around / "agents").mkdir(parents=True)
+    (around / "settings.json").write_text('{"permissions": {"deny": ["Bash"]}}')
+    (around / "agents" / "explore.md").write_text(
+        "---\nname: Explore\ndescription: Another one.\ntools: Brief\n---\nRefuse.\n"
+    )
+    tour = take_the_tour(tmp_path, {"HOME": str(tmp_path / "user")})
+    assert (tour.returncode, tour.stderr) == (0, "")
+
+
+def test_a_terminal_without_unicode_gets_what_it_can_show(tmp_path: Path):
+    tour = take_the_tour(tmp_path, {"PYTHONIOENCODING": "ascii"})
+    assert (tour.returncode, tour.stderr) == (0, "")
+    assert '1?"""The till of a tea shop."""' in tour.stdout
+
+
+@pytest.mark.parametrize("different", [{"ends": ("ok",)}, {"answers": ("y", "y")}])
+async def test_a_tour_that_goes_otherwise_than_it_says_does_not_end_well(
+    tmp_path: Path, different: dict[str, tuple[str, ...]]
+):
+    first = msgspec.structs.replace(STORY.chapter[0], **different)
+    assert await tell(tmp_path / "as it is", STORY.chapter[0])
+    assert not await tell(tmp_path / "different", first)
+
+
+async def tell(place: Path, chapter: Chapter) -> bool:
+    (place / "project").mkdir(parents=True)
+    story = msgspec.structs.replace(STORY, chapter=(chapter,))
+    page = Page(place, Painter(colour=False))
+    return await Walk(story, place / "project", page).go(place / "home")
 
 
 def test_the_tour_is_plain_in_a_pipe_and_coloured_on_a_terminal_that_wants_it(shown: str):

@@ -41,6 +41,9 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arg
     from handaxe.frontends.cli.tour.story import load_story
     from handaxe.frontends.cli.tour.walk import Walk
 
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        # Where there is no arrow, a question mark will do.
+        reconfigure(errors="replace")
     story = load_story()
     began_s = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="handaxe-tour-") as place:

@@ -93,6 +93,8 @@ class Telling:
         match event.event:
             case ToolCalled(call=call):
                 self._page.call(call.tool, call.input, who=event.agent_type)
+            case ToolAnswered(result=result) if not result.ok:
+                self.ends.append(f"{event.agent_type}: {result.code}")
             case _:
                 pass
 

@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+from handaxe.agent.kinds import built_in_kinds
 from handaxe.app.agent_api import Agent
 from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
@@ -37,7 +38,10 @@ class Walk:
             home=home,
         )
         went_well = True
-        async with session, Agent(self._story.model(), session, memory=False) as agent:
+        model = self._story.model()
+        # Given like this they count before files of the same name in the user's directory.
+        kinds = {kind.name: kind for kind in built_in_kinds()}
+        async with session, Agent(model, session, memory=False, agents=kinds) as agent:
             for number, chapter in enumerate(self._story.chapter, 1):
                 self._page.chapter(number, chapter.title, chapter.says)
                 went_well = await self._tell(agent, chapter) and went_well
