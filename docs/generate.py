@@ -335,7 +335,7 @@ def house_map() -> Iterator[str]:
     for floor in _floors():
         for name in floor:
             doc = _first(_docstring(SOURCE / name / "__init__.py"))
-            doc = re.sub(r"^[A-Z ]{2,}\b", lambda found: found[0].capitalize(), doc)
+            doc = re.sub(r"^[A-Z' ]{2,}\b", lambda found: found[0].capitalize(), doc)
             yield f"  {name + '/':12} {doc}"
     yield "```"
 

@@ -11,6 +11,7 @@ import pytest
 HOUSE = Path(__file__).parent.parent.parent
 EXAMPLES = sorted((HOUSE / "docs" / "examples").glob("*.py"))
 SAYS = {
+    "agent_quick_start.py": "There is no such file.",
     "agent.py": "Read gave 1→hello\nsuccess - It says hello.",
     "own_tool.py": "HELLO FROM CALL_",
     "permission_callback.py": "script.sh: permission.denied",
@@ -40,13 +41,15 @@ def test_every_example_runs(example: Path, tmp_path: Path):
     assert SAYS[example.name] in ran.stdout
 
 
-def test_the_readme_shows_the_quick_start_as_it_is():
-    example = (HOUSE / "docs" / "examples" / "quick_start.py").read_text()
+@pytest.mark.parametrize("name", ["quick_start.py", "agent_quick_start.py"])
+def test_the_readme_shows_the_quick_starts_as_they_are(name: str):
+    example = (HOUSE / "docs" / "examples" / name).read_text()
     assert f"```python\n{example}```" in (HOUSE / "README.md").read_text()
 
 
-def test_the_quick_start_has_at_most_ten_lines_of_code():
-    example = (HOUSE / "docs" / "examples" / "quick_start.py").read_text()
+@pytest.mark.parametrize("name", ["quick_start.py", "agent_quick_start.py"])
+def test_the_quick_starts_have_at_most_ten_lines_of_code(name: str):
+    example = (HOUSE / "docs" / "examples" / name).read_text()
     assert len([line for line in example.splitlines() if line.strip()]) <= 10
 
 

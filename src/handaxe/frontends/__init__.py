@@ -1,4 +1,4 @@
-"""WHO TALKS TO A SESSION: the command line, and later terminal UI, web page and protocols.
+"""WHO TALKS TO A SESSION: the command line, MCP, stream-json; later terminal UI and web page.
 
 Belongs here: arguments, painting, asking; one package per front end.
 Does not: what tools do or how calls run; a front end only holds a `Session`.

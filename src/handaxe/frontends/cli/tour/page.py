@@ -1,0 +1,111 @@
+"""What the reader of the tour sees: indented, wrapped, without the names of temporary places."""
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from handaxe.app.session import Session
+from handaxe.contract.decision import PermissionRequest
+from handaxe.contract.display import Code, Diff, Text
+from handaxe.contract.result import ToolResult
+from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.terminal_asker import shown_question
+
+MARGIN = "   "
+WIDTH = 94
+MAX_LINES = 18
+_DIFF_TONES = {"+": "good", "-": "bad"}
+
+
+class Page:
+    """Writes to standard output."""
+
+    def __init__(self, place: Path, painter: Painter) -> None:
+        self._painter = painter
+        # The long name of a temporary directory would hide what matters.
+        project, sessions = re.escape(f"{place}/project"), re.escape(f"{place}/home/sessions")
+        self._hidden = (
+            (re.compile(f"{project}/"), ""),
+            (re.compile(project), "the project"),
+            (re.compile(rf"{sessions}/\w+/"), ".../"),
+        )
+
+    def line(self, text: str, tone: str = "plain", *, margin: str = MARGIN) -> None:
+        """Some lines in one tone."""
+        for each in self._tidy(text).splitlines():
+            sys.stdout.write(margin + self._painter.block(Text(each, tone)))
+        sys.stdout.flush()
+
+    def gap(self) -> None:
+        """An empty line."""
+        sys.stdout.write("\n")
+
+    def chapter(self, number: int, title: str, says: Iterable[str]) -> None:
+        """The head of a chapter."""
+        self.gap()
+        self.line(f"{number}. {title}", "good", margin="")
+        for each in says:
+            self.line(each)
+        self.gap()
+
+    def says(self, who: str, words: str) -> None:
+        """What the person or the model says."""
+        self.line(f"{who} > {words}", "muted" if who == "you" else "plain")
+
+    def call(self, tool: str, call_input: dict[str, Any], *, who: str = "") -> None:
+        """A call as one would write it, and which sub-agent makes it."""
+        spelled = ", ".join(f"{name}={value!r}" for name, value in call_input.items())
+        if who:
+            self.line(f"{who}: {tool}({spelled})", "muted", margin=2 * MARGIN)
+            return
+        self.gap()
+        self.line(f"{tool}({spelled})", "warning")
+
+    def result(self, session: Session, result: ToolResult, call_input: dict[str, Any]) -> None:
+        """What a call gave: its diff or its text, or why it was refused."""
+        blocks = session.show(result, call_input) if result.ok else None
+        if any(isinstance(block, Code | Diff) for block in blocks or ()):
+            tidy = msgspec.structs.replace(result, text=self._tidy(result.text))
+            painted = self._painter.result(session, tidy, call_input)
+            sys.stdout.write(_indented(painted, MARGIN))
+            return
+        if not result.ok:
+            self.line(f"refused: {result.code}", "bad")
+        for each in _short(self._tidy(result.text)):
+            self.line(each, _DIFF_TONES.get(each[:1], "plain"))
+
+    def question(self, request: PermissionRequest, typed: str) -> None:
+        """A permission question as a terminal shows it, and what is typed."""
+        question = self._tidy(shown_question(request, self._painter))
+        sys.stdout.write(_indented(question.strip("\n") + "\n", f"{MARGIN}| "))
+        self.line(f"| Allow?  {typed}    <- the tour answers", "warning")
+
+    def _tidy(self, text: str) -> str:
+        for long, short in self._hidden:
+            text = long.sub(short, text)
+        lines = text.rstrip("\n").split("\n")
+        return "\n".join(
+            _wrapped(line) if len(line) > WIDTH and "\x1b" not in line else line for line in lines
+        )
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(
+        line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _indented(text: str, margin: str) -> str:
+    return "".join(f"{margin}{line}".rstrip() + "\n" for line in text.splitlines())
+
+
+def _short(text: str) -> list[str]:
+    lines = text.rstrip().splitlines()
+    if len(lines) <= MAX_LINES:
+        return lines
+    return [*lines[: MAX_LINES - 1], f"... {len(lines) - MAX_LINES + 1} more lines"]
