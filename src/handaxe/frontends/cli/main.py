@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import io
 import os
 import signal
 import sys
@@ -32,6 +33,10 @@ COMMANDS = {
 def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a sign shows its number instead of ending the command.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     try:
         return _run(argv)
     except SetupError as error:

@@ -22,6 +22,9 @@ def joined(
         if isinstance(spoken, Allow):
             if is_open(decision):
                 decision = spoken
+        elif isinstance(spoken, Ask) and is_open(decision):
+            # Both ask: whoever knows the call says better why than a default does.
+            decision = spoken
         else:
             decision = strictest(decision, spoken) or decision
     return decision
@@ -37,7 +40,7 @@ def proposals_with(
     decision: Decision, request: Request, policy: Policy
 ) -> tuple[RuleProposal, ...]:
     """Rules that would have allowed the call, unless no rule could."""
-    if is_binding(decision):
+    if is_binding(decision) or decision.by == "tool":
         return ()
     return decision.proposals if request.command else proposals_for(request, policy)
 
