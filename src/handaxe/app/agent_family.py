@@ -45,7 +45,7 @@ def join_agents(
     among = session.collaborators
     directory = session.surroundings.session_directory / "agents"
     workdir = session.workdir
-    users = user_directories()
+    users = user_directories() if "user" in session.configuration.sources else ()
     kinds = AgentKinds(wanted.given, agent_directories(workdir.current, workdir.root, users), users)
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:

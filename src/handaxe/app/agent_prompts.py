@@ -56,7 +56,7 @@ class AgentPrompts:
             project=workdir.root,
             home=workdir.home,
             managed=MANAGED_DIRECTORIES,
-            users=user_directories(),
+            users=user_directories() if "user" in self._session.configuration.sources else (),
         )
         found = await load_memory(self._session.collaborators.files, places)
         self._memory = found.texts
