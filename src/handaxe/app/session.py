@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from handaxe import __version__
 from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
@@ -45,10 +45,8 @@ from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.policy import CurrentPolicy
-from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
@@ -58,6 +56,9 @@ from handaxe.storage.home import checked_session_id, data_home, new_session_id, 
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
 from handaxe.tools import BUILTIN, loaders
+
+if TYPE_CHECKING:
+    from handaxe.runtime.pipeline.stream import CallStream, OnResult
 
 PathLike = str | os.PathLike[str]
 
@@ -275,6 +276,8 @@ class Session:
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
         """Like `call_many`, under ids of the caller's."""
+        from handaxe.runtime.pipeline.batch import run_batch
+
         if self._is_closed:
             return [closed_answer(call) for call in calls]
         await self._ready(*calls)
@@ -289,10 +292,12 @@ class Session:
         self._hooks.follow()
         self._companions.open(self.catalog)
 
-    def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
+    def stream(self, on_result: "OnResult" = lambda _: None) -> "CallStream":
         """The calls of one message, each started when it is added."""
         if self._is_closed:
             raise RuntimeError("The session is closed. Open a new one.")
+        from handaxe.runtime.pipeline.stream import CallStream
+
         self.follow()
         return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
 

@@ -4,7 +4,6 @@ A wrong entry is named and left out; the entries beside it count. Nothing is sta
 may start is not decided here.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -143,6 +142,8 @@ class _Reader:
             if not self.file(os.path.abspath(os.path.expanduser(one)), "flags"):  # noqa: PTH111
                 self._complain(None, f"{one} is not there")
             return
+        import json
+
         try:
             data: Any = json.loads(one)
         except ValueError as error:
