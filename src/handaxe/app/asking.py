@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -10,6 +11,7 @@ from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.session.permission_state import Answer, PermissionState
+from handaxe.session.workdir import Workdir
 
 OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
 _log = logging.getLogger("handaxe.asking")
@@ -103,6 +105,16 @@ class AutoAnswers:
         else:
             return None
         return msgspec.structs.replace(answer, by="mode")
+
+
+def broker_of(
+    on_ask: OnAsk,
+    state: PermissionState,
+    offers: Mapping[type[Any], Any],
+    workdir: Workdir,
+) -> Broker:
+    """A session's broker, with a place to write lasting answers to."""
+    return Broker(on_ask, state, RuleKeeper(offers[SettingsStore], workdir.root))
 
 
 class RuleKeeper:

@@ -7,14 +7,13 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.settings_store import Scope
-from handaxe.host.settings_file import SettingFiles
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import RuleBehaviour, RuleText
 from handaxe.settings.files import SettingsFile, SettingsFiles
@@ -26,6 +25,9 @@ from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
 from handaxe.storage.trust import TrustRecord
+
+if TYPE_CHECKING:
+    from handaxe.host.settings_file import SettingFiles
 
 Given = Settings | Mapping[str, Any] | Fragment | None
 """Settings as a host program or the command line hands them over."""
@@ -117,8 +119,10 @@ class Configuration:
                 problems.append(f"{entry.origin}: {path} is not a directory, so it is left out.")
         return found, problems
 
-    def store(self, files: Files) -> SettingFiles:
+    def store(self, files: Files) -> "SettingFiles":
         """The port by which single settings are read and changed."""
+        from handaxe.host.settings_file import SettingFiles
+
         own: dict[Scope, str] = {
             scope: _real(own_file(self.root, scope), scope) for scope in SCOPES
         }

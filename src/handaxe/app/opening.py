@@ -4,7 +4,6 @@ from handaxe.app.background_work import BackgroundWork
 from handaxe.app.companions import Companions, Surroundings
 from handaxe.app.mcp_companion import McpArguments, McpCompanion
 from handaxe.app.memory import Memory
-from handaxe.app.previewing import Previewing
 from handaxe.storage.sessions import History
 
 
@@ -22,4 +21,4 @@ class SessionCompanions(Companions):
         self.memory = Memory(around, history)
         self.background = BackgroundWork(around)
         self.mcp = McpCompanion(around, mcp_servers, is_strict=is_strict)
-        super().__init__(self.memory, self.background, Previewing(around), self.mcp)
+        super().__init__(self.memory, self.background, self.mcp)

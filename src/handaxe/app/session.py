@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from handaxe import __version__
-from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
+from handaxe.app.asking import AutoAnswers, OnAsk, broker_of
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.background_work import command_facts
 from handaxe.app.calling import PipelineCaller
@@ -34,8 +34,6 @@ from handaxe.contract.events import (
 )
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.contract.ports.questions import OnQuestion
-from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, Wanted
@@ -58,6 +56,7 @@ from handaxe.storage.sessions import LOG_NAME, History, read_history
 from handaxe.tools import BUILTIN, loaders
 
 if TYPE_CHECKING:
+    from handaxe.contract.ports.questions import OnQuestion
     from handaxe.runtime.pipeline.stream import CallStream, OnResult
 
 PathLike = str | os.PathLike[str]
@@ -83,7 +82,7 @@ class Session:
         trusted: bool | None = None,
         tools: Tools = None,
         on_ask: OnAsk | None = None,
-        on_question: OnQuestion | None = None,
+        on_question: "OnQuestion | None" = None,
         classifier: Classifier | None = None,
         never_prompt: bool = False,
         hooks: HookArguments = None,
@@ -151,8 +150,7 @@ class Session:
         offers = first_offers(around, self._changes, ledger, edits, on_question)
         caller = offers[ToolCaller] = PipelineCaller()
         self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
-        offers.update(self._companions.offers)
-        rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
+        offers.add(self._companions.offers)
         self._live = LiveSettings(
             self.configuration,
             self.permissions,
@@ -184,7 +182,7 @@ class Session:
             emit=emit,
             results=results,
             deferral=self.deferral,
-            asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
+            asker=broker_of(on_ask, self.permissions, offers, self.workdir) if on_ask else None,
             classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
             commands=command_facts(offers),

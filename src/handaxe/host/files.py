@@ -26,8 +26,6 @@ from handaxe.contract.subjects import Access
 from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
 from handaxe.disk.places import open_regular_at
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
-from handaxe.host.hard_links import names_inside
-from handaxe.host.line_scan import SAMPLE_BYTES, WINDOW_BYTES, scan
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import Format, NotText, decode, sniff
 from handaxe.text.windows import split_lines, window_of
@@ -88,6 +86,8 @@ class LocalFiles(Files):
             return False
         if info.st_nlink < 2 or not stat.S_ISREG(info.st_mode):
             return False
+        from handaxe.host.hard_links import names_inside
+
         return names_inside(info, roots) < info.st_nlink
 
     async def look(self, path: str) -> FileInfo | None:
@@ -278,6 +278,8 @@ def _small_window(data: bytes, version: FileVersion, offset: int, limit: int) ->
 
 
 def _large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: int) -> Window:
+    from handaxe.host.line_scan import SAMPLE_BYTES, WINDOW_BYTES, scan
+
     try:
         sample = os.pread(fd, SAMPLE_BYTES, 0)
         if b"\0" in sample:
@@ -307,6 +309,8 @@ def _large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: 
 
 
 def _legacy(sample: bytes, window: bytes) -> Format:
+    from handaxe.host.line_scan import SAMPLE_BYTES
+
     try:
         return sniff(sample[: sample.rfind(b"\n") + 1] + window[:SAMPLE_BYTES])
     except NotText:

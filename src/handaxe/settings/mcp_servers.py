@@ -23,7 +23,7 @@ ServerScope = Literal["managed", "flags", "local", "project", "user"]
 
 PROJECT_FILE = ".mcp.json"
 MAX_BYTES = 8 << 20
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
 _KINDS = {"http": "http", "streamable-http": "http", "streamableHttp": "http", "sse": "sse"}
 
 
@@ -221,7 +221,7 @@ class _Reader:
 
         def fill(value: Any) -> Any:  # noqa: ANN401 - any JSON value
             if isinstance(value, str):
-                return _VARIABLE.sub(value_of, value)
+                return re.sub(_VARIABLE, value_of, value)
             if isinstance(value, list):
                 return [fill(item) for item in cast("list[Any]", value)]
             if isinstance(value, dict):
