@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import Scope, SettingsStore
+from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import Answer, PermissionState
-from handaxe.session.workdir import Workdir
 
 OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
 _log = logging.getLogger("handaxe.asking")
@@ -107,14 +106,18 @@ class AutoAnswers:
         return msgspec.structs.replace(answer, by="mode")
 
 
-def broker_of(
-    on_ask: OnAsk,
+def join_voices(
+    among: Collaborators,
     state: PermissionState,
-    offers: Mapping[type[Any], Any],
-    workdir: Workdir,
-) -> Broker:
-    """A session's broker, with a place to write lasting answers to."""
-    return Broker(on_ask, state, RuleKeeper(offers[SettingsStore], workdir.root))
+    on_ask: OnAsk | None,
+    classifier: Classifier | None,
+) -> None:
+    """Let a session ask whoever its host named."""
+    if on_ask is not None:
+        keeper = RuleKeeper(among.offers[SettingsStore], among.workdir.root)
+        among.asker = Broker(on_ask, state, keeper)
+    if classifier is not None:
+        among.classifier = AutoAnswers(classifier)
 
 
 class RuleKeeper:

@@ -6,6 +6,7 @@ Nothing here acts on an option; a session and the command line ask for what is i
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,10 +25,10 @@ from handaxe.settings.layers import hooks_digest, merge
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
-from handaxe.storage.trust import TrustRecord
 
 if TYPE_CHECKING:
     from handaxe.host.settings_file import SettingFiles
+    from handaxe.storage.trust import TrustRecord
 
 Given = Settings | Mapping[str, Any] | Fragment | None
 """Settings as a host program or the command line hands them over."""
@@ -56,7 +57,7 @@ class Configuration:
     ) -> None:
         """`root` is a real path; `trusted` speaks for the user where it is not None."""
         self.root = root
-        self.trust = TrustRecord(home)
+        self._home = home
         self._flags = read_given(given, where="the session's arguments")
         self._trusted = trusted
         self.sources = read_sources(sources)
@@ -65,6 +66,13 @@ class Configuration:
         """Those that changed when something last did."""
         self._looked_at = self._paused_at = time.monotonic()
         self._join()
+
+    @cached_property
+    def trust(self) -> "TrustRecord":
+        """The user's word on folders."""
+        from handaxe.storage.trust import TrustRecord
+
+        return TrustRecord(self._home)
 
     @property
     def settings(self) -> Settings:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -16,6 +15,7 @@ from handaxe.settings.layers import Merged
 
 if TYPE_CHECKING:
     from handaxe.contract.ports.hook_programs import HookPrograms
+    from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.runtime.hooks.config import HookBook
 
 HookArguments = Mapping[str, Sequence[Any]] | None
@@ -74,7 +74,7 @@ class SessionHooks:
             book += self._own
         self.hooks.configure(book, policy, self._outside(book))
 
-    def join(self, among: Collaborators, *, source: str) -> None:
+    def join(self, among: Collaborators, *, source: str, servers: "McpServers | None") -> None:
         """Have the first call wait until the hooks were told of the start."""
 
         async def opening() -> None:
@@ -84,7 +84,7 @@ class SessionHooks:
             among.opening = None
 
         among.opening = opening
-        self.hooks.servers = among.offers.get(McpServers)
+        self.hooks.servers = servers
 
     async def end(self, among: Collaborators) -> None:
         """Tell of the end if there was a start, and leave nothing running."""

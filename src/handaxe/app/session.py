@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from handaxe import __version__
-from handaxe.app.asking import AutoAnswers, OnAsk, broker_of
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.background_work import command_facts
 from handaxe.app.calling import PipelineCaller
@@ -19,21 +18,14 @@ from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import closed_answer, schema_of, shown
 from handaxe.app.live_settings import LiveSettings, checked_mode
 from handaxe.app.loading import deferral_of
-from handaxe.app.mcp_companion import McpArguments
 from handaxe.app.offering import first_offers
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_jobs, resume_state
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
-from handaxe.contract.events import (
-    DirectoryChanged,
-    ModeChanged,
-    SessionClosed,
-    SessionStarted,
-)
+from handaxe.contract.events import DirectoryChanged, ModeChanged, SessionClosed, SessionStarted
 from handaxe.contract.ports.asker import Classifier
-from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, Wanted
@@ -56,6 +48,9 @@ from handaxe.storage.sessions import LOG_NAME, History, read_history
 from handaxe.tools import BUILTIN, loaders
 
 if TYPE_CHECKING:
+    from handaxe.app.asking import OnAsk
+    from handaxe.app.mcp_companion import McpArguments
+    from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
     from handaxe.runtime.pipeline.stream import CallStream, OnResult
 
@@ -81,14 +76,14 @@ class Session:
         setting_sources: str | Sequence[str] | None = None,
         trusted: bool | None = None,
         tools: Tools = None,
-        on_ask: OnAsk | None = None,
+        on_ask: "OnAsk | None" = None,
         on_question: "OnQuestion | None" = None,
         classifier: Classifier | None = None,
         never_prompt: bool = False,
         hooks: HookArguments = None,
         home: PathLike | None = None,
         session_id: str | None = None,
-        mcp_servers: McpArguments = None,
+        mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
     ) -> None:
         data = data_home(home)
@@ -182,16 +177,19 @@ class Session:
             emit=emit,
             results=results,
             deferral=self.deferral,
-            asker=broker_of(on_ask, self.permissions, offers, self.workdir) if on_ask else None,
-            classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
             commands=command_facts(offers),
             transcript_path=str(directory / LOG_NAME),
         )
+        if on_ask or classifier:
+            from handaxe.app.asking import join_voices
+
+            join_voices(self._collaborators, self.permissions, on_ask, classifier)
         caller.join(self._collaborators)
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
-        self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
+        source = "resume" if history.started else "startup"
+        self._hooks.join(self._collaborators, source=source, servers=self.mcp)
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
@@ -208,9 +206,9 @@ class Session:
         return self.configuration.settings
 
     @property
-    def mcp(self) -> McpServers | None:
+    def mcp(self) -> "McpServers | None":
         """The MCP servers of this session; None if there are none."""
-        return self._companions.mcp.servers
+        return self._companions.mcp and self._companions.mcp.servers
 
     @property
     def warnings(self) -> tuple[str, ...]:

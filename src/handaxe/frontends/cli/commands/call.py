@@ -3,15 +3,17 @@
 import argparse
 import asyncio
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from handaxe.app.asking import OnAsk
 from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.paint import Painter
 from handaxe.frontends.cli.wire import encode_result
+
+if TYPE_CHECKING:
+    from handaxe.app.asking import OnAsk
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +44,7 @@ async def _call(
     return result, shown
 
 
-def _asker() -> OnAsk | None:
+def _asker() -> "OnAsk | None":
     """How to ask for permission, where a person sits at both ends."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
