@@ -19,7 +19,6 @@ from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import RuleBehaviour, RuleText
 from handaxe.settings.files import SettingsFile, SettingsFiles
 from handaxe.settings.fragment import Fragment, Problem, Source, read_data
-from handaxe.settings.ignored import sentences
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.layers import hooks_digest, merge
 from handaxe.settings.model import Settings
@@ -163,7 +162,10 @@ class Configuration:
         self.is_trusted = is_trusted
         self.merged = merge(fragments, is_trusted=is_trusted, hooks_are_trusted=hooks_are_trusted)
         told += [str(problem) for problem in self._files.problems()]
-        told += sentences(self.merged.ignored, self.root, is_trusted=is_trusted)
+        if self.merged.ignored:
+            from handaxe.settings.ignored import sentences
+
+            told += sentences(self.merged.ignored, self.root, is_trusted=is_trusted)
         self.warnings = tuple(told)
 
     def _trust(self, fragments: Sequence[Fragment], told: list[str]) -> tuple[bool, bool]:

@@ -10,7 +10,6 @@ from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.paint import Painter
-from handaxe.frontends.cli.wire import encode_result
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk
@@ -29,6 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     call_input = read_call_input(arguments.input)
     result, shown = asyncio.run(_call(arguments, call_input))
     if arguments.json:
+        from handaxe.frontends.cli.wire import encode_result
+
         sys.stdout.write(encode_result(result) + "\n")
     else:
         sys.stdout.write(shown)
