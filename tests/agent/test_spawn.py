@@ -13,6 +13,7 @@ from handaxe.agent.spawn import SpawnLimits
 from handaxe.contract.agent_faults import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
 from handaxe.contract.ports.agents import AgentRequest
 from handaxe.contract.ports.model import ModelRequest
+from handaxe.session.todos import Todos
 from handaxe.session.workdir import Workdir
 
 
@@ -504,7 +505,7 @@ async def test_an_agents_todo_list_is_its_own(session: Session):
     )
     await Agent(model, session).ask("Go.")
     assert not last_result(model, 2).is_error
-    assert session.companions[0].todos.items == ()
+    assert session.collaborators.offers[Todos].items == ()
 
 
 async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session: Session):

@@ -1,6 +1,7 @@
 """The rules of the house, as tests."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,19 @@ BANNED = {
 }  # fmt: skip
 MAY_LOAD_AT_START = {"msgspec", "handaxe"}
 SUPPRESSION_BUDGET = 20
+A_READ_MAY_LOAD = ("argparse", "asyncio", "gc", "hashlib", "locale", "msgspec", "pathlib")
+A_READ_LOADS_NONE_OF = (
+    "handaxe.agent", "handaxe.app.asking", "handaxe.app.mcp_companion", "handaxe.app.session_shell",
+    "handaxe.bridges", "handaxe.contract.ports.mcp_servers", "handaxe.contract.ports.questions",
+    "handaxe.contract.ports.search", "handaxe.contract.ports.shell", "handaxe.disk.atomic",
+    "handaxe.frontends.cli.terminal_asker", "handaxe.host.media", "handaxe.host.search",
+    "handaxe.host.settings_file", "handaxe.host.skills", "handaxe.models",
+    "handaxe.runtime.catalog.ranking", "handaxe.runtime.hooks.config",
+    "handaxe.runtime.hooks.rounds", "handaxe.settings.mcp_servers", "handaxe.shell",
+    "handaxe.storage.task_lists", "handaxe.storage.trust", "handaxe.storage.undo",
+)  # fmt: skip
+"""What other calls need."""
+MODULE_BUDGET_OF_A_READ = 150
 
 
 def name_of(path: Path) -> str:
@@ -124,6 +138,34 @@ def test_a_session_loads_no_third_party_module_but_msgspec():
     # msgspec itself prefers typing_extensions where that happens to be installed.
     allowed = MAY_LOAD_AT_START | {"typing_extensions"}
     assert {n for n in loaded if n not in sys.stdlib_module_names} <= allowed
+
+
+def test_a_read_on_the_command_line_loads_what_a_read_needs_and_nothing_else(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("hi\n")
+    environment = {**os.environ, "HOME": str(tmp_path), "HANDAXE_HOME": str(tmp_path / "data")}
+    environment.pop("CLAUDE_CONFIG_DIR", None)
+
+    def loaded_by(code: str) -> set[str]:
+        out = subprocess.run(
+            [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+            env=environment,
+        )
+        return set(out.stdout.splitlines()[-1].split())
+
+    # msgspec prefers typing_extensions where that happens to be installed; the command does not.
+    allowed = loaded_by(f"import {', '.join(A_READ_MAY_LOAD)}")
+    loaded = loaded_by(
+        "sys.argv[1:] = ['call', 'Read', 'file_path=a.txt']; "
+        "from handaxe.__main__ import main; assert main() == 0"
+    )
+    own = {name for name in loaded if name.partition(".")[0] == "handaxe"}
+    assert loaded - own <= allowed
+    assert not {n for n in own if any(f"{n}.".startswith(f"{o}.") for o in A_READ_LOADS_NONE_OF)}
+    assert len(own) <= MODULE_BUDGET_OF_A_READ
 
 
 def test_suppressions_of_the_type_checker_are_few_and_named():

@@ -66,8 +66,7 @@ def join_agents(
     agents = SpawnedAgents(family, among, meter=loop.meter)
     prompts.kinds = kinds()
     prompts.problems = tuple(kinds.problems)
-    offers: Any = among.offers
-    offers[Agents] = agents
+    among.offers[Agents] = agents
     workplace.await_work = agents.await_work
     workplace.notices = agents.take_notices if book is None else book.take_notices
     return agents

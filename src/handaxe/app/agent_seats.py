@@ -19,6 +19,7 @@ from handaxe.app.calling import PipelineCaller
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.loading import Announcer, deferral_of
 from handaxe.app.narrowed_policy import NarrowedPolicy
+from handaxe.app.offers import Offers
 from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.app.session import Session
@@ -123,15 +124,17 @@ class _Place:
         self.workdir.current = above.current
         policy = NarrowedPolicy(parent.policy, above, self.workdir, state.permission_mode)
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
-        offers: dict[type[Any], Any] = {
-            **parent.offers,
-            Workdir: self.workdir,
-            ReadLedger: ledger,
-            AppliedEdits: edits,
-            Agents: agents,
-            ResultStore: results,
-            ToolCaller: (caller := PipelineCaller()),
-        }
+        offers = Offers(
+            {
+                **parent.offers,
+                Workdir: self.workdir,
+                ReadLedger: ledger,
+                AppliedEdits: edits,
+                Agents: agents,
+                ResultStore: results,
+                ToolCaller: (caller := PipelineCaller()),
+            }
+        )
         # What the session changed is the session's to put back.
         offers.pop(ChangeHistory, None)
         around = msgspec.structs.replace(
@@ -140,7 +143,7 @@ class _Place:
         )  # fmt: skip
         self._companions = _own_companions(session, around)
         for companion in self._companions:
-            offers.update(companion.offers)
+            offers.add(companion.offers)
         catalog = parent.catalog.narrowed(
             pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers.keys()
         )

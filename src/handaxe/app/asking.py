@@ -9,6 +9,7 @@ import msgspec
 from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import Scope, SettingsStore
+from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import Answer, PermissionState
 
 OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
@@ -103,6 +104,20 @@ class AutoAnswers:
         else:
             return None
         return msgspec.structs.replace(answer, by="mode")
+
+
+def join_voices(
+    among: Collaborators,
+    state: PermissionState,
+    on_ask: OnAsk | None,
+    classifier: Classifier | None,
+) -> None:
+    """Let a session ask whoever its host named."""
+    if on_ask is not None:
+        keeper = RuleKeeper(among.offers[SettingsStore], among.workdir.root)
+        among.asker = Broker(on_ask, state, keeper)
+    if classifier is not None:
+        among.classifier = AutoAnswers(classifier)
 
 
 class RuleKeeper:

@@ -3,13 +3,13 @@
 Each companion is a module of its own; here is only what they have in common.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from handaxe.app.configuration import Configuration
+from handaxe.app.offers import Offered
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import Event
 from handaxe.contract.ports.asker import Asker
@@ -44,7 +44,7 @@ class Companion:
     """Something a session opens with and closes at its end."""
 
     @property
-    def offers(self) -> Mapping[type[Any], Any]:
+    def offers(self) -> Offered:
         """Ports and state objects for tools, by type; cheap, before anything is started."""
         return {}
 
@@ -82,7 +82,7 @@ class Companions:
         self._is_open = False
 
     @property
-    def offers(self) -> dict[type[Any], Any]:
+    def offers(self) -> Offered:
         """What they offer together."""
         return {port: offer for one in self.members for port, offer in one.offers.items()}
 

@@ -6,26 +6,28 @@ Nothing here acts on an option; a session and the command line ask for what is i
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.settings_store import Scope
-from handaxe.host.settings_file import SettingFiles
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import RuleBehaviour, RuleText
 from handaxe.settings.files import SettingsFile, SettingsFiles
 from handaxe.settings.fragment import Fragment, Problem, Source, read_data
-from handaxe.settings.ignored import sentences
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.layers import hooks_digest, merge
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
-from handaxe.storage.trust import TrustRecord
+
+if TYPE_CHECKING:
+    from handaxe.host.settings_file import SettingFiles
+    from handaxe.storage.trust import TrustRecord
 
 Given = Settings | Mapping[str, Any] | Fragment | None
 """Settings as a host program or the command line hands them over."""
@@ -54,7 +56,7 @@ class Configuration:
     ) -> None:
         """`root` is a real path; `trusted` speaks for the user where it is not None."""
         self.root = root
-        self.trust = TrustRecord(home)
+        self._home = home
         self._flags = read_given(given, where="the session's arguments")
         self._trusted = trusted
         self.sources = read_sources(sources)
@@ -63,6 +65,13 @@ class Configuration:
         """Those that changed when something last did."""
         self._looked_at = self._paused_at = time.monotonic()
         self._join()
+
+    @cached_property
+    def trust(self) -> "TrustRecord":
+        """The user's word on folders."""
+        from handaxe.storage.trust import TrustRecord
+
+        return TrustRecord(self._home)
 
     @property
     def settings(self) -> Settings:
@@ -117,8 +126,10 @@ class Configuration:
                 problems.append(f"{entry.origin}: {path} is not a directory, so it is left out.")
         return found, problems
 
-    def store(self, files: Files) -> SettingFiles:
+    def store(self, files: Files) -> "SettingFiles":
         """The port by which single settings are read and changed."""
+        from handaxe.host.settings_file import SettingFiles
+
         own: dict[Scope, str] = {
             scope: _real(own_file(self.root, scope), scope) for scope in SCOPES
         }
@@ -151,7 +162,10 @@ class Configuration:
         self.is_trusted = is_trusted
         self.merged = merge(fragments, is_trusted=is_trusted, hooks_are_trusted=hooks_are_trusted)
         told += [str(problem) for problem in self._files.problems()]
-        told += sentences(self.merged.ignored, self.root, is_trusted=is_trusted)
+        if self.merged.ignored:
+            from handaxe.settings.ignored import sentences
+
+            told += sentences(self.merged.ignored, self.root, is_trusted=is_trusted)
         self.warnings = tuple(told)
 
     def _trust(self, fragments: Sequence[Fragment], told: list[str]) -> tuple[bool, bool]:

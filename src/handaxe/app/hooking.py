@@ -2,19 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.hook_programs import HookPrograms
-from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.runtime.hooks.config import CallableHook, HookBook, read_hooks
-from handaxe.runtime.hooks.programs import HookPolicy
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import session_event
+from handaxe.settings.layers import Merged
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.hook_programs import HookPrograms
+    from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.runtime.hooks.config import HookBook
 
 HookArguments = Mapping[str, Sequence[Any]] | None
 """Hooks as a host program gives them: groups as in settings, or async functions."""
@@ -32,11 +34,8 @@ class SessionHooks:
         keep: Callable[[str, str], str],
     ) -> None:
         self._configuration = configuration
-        self._own = read_hooks(arguments, source="the session's arguments")
-        problems = (*self._own.problems, *_bad_conditions(self._own))
-        if problems:
-            listed = "\n".join(f"  {problem}" for problem in problems)
-            raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
+        self._own = None if arguments is None else _checked(arguments)
+        self._had_any = False
         self._joined: object = None
         self._start: asyncio.Future[None] | None = None
         self._programs: HookPrograms | None = None
@@ -50,6 +49,14 @@ class SessionHooks:
         if merged is self._joined:
             return
         self._joined = merged
+        self._had_any = self._had_any or self._own is not None or bool(merged.hooks)
+        if self._had_any:
+            self._configure(merged)
+
+    def _configure(self, merged: Merged) -> None:
+        from handaxe.runtime.hooks.config import HookBook, read_hooks
+        from handaxe.runtime.hooks.programs import HookPolicy
+
         book = HookBook()
         for found in merged.hooks:
             read = read_hooks({found.event: [found.group]}, source=str(found.origin))
@@ -63,10 +70,11 @@ class SessionHooks:
             http_urls=settings.allowed_http_hook_urls,
             http_env_names=settings.http_hook_allowed_env_vars,
         )
-        book += self._own
+        if self._own is not None:
+            book += self._own
         self.hooks.configure(book, policy, self._outside(book))
 
-    def join(self, among: Collaborators, *, source: str) -> None:
+    def join(self, among: Collaborators, *, source: str, servers: "McpServers | None") -> None:
         """Have the first call wait until the hooks were told of the start."""
 
         async def opening() -> None:
@@ -76,7 +84,7 @@ class SessionHooks:
             among.opening = None
 
         among.opening = opening
-        self.hooks.servers = among.offers.get(McpServers)
+        self.hooks.servers = servers
 
     async def end(self, among: Collaborators) -> None:
         """Tell of the end if there was a start, and leave nothing running."""
@@ -92,8 +100,10 @@ class SessionHooks:
             outcome = await self.hooks.fire(event)
             self.hooks.late += outcome.messages
 
-    def _outside(self, book: HookBook) -> HookPrograms | None:
+    def _outside(self, book: "HookBook") -> "HookPrograms | None":
         """The way out of the process, made when the first hook needs it."""
+        from handaxe.runtime.hooks.config import CallableHook
+
         if self._programs is None and not all(
             isinstance(placed.hook, CallableHook) for placed in book.placed
         ):
@@ -103,7 +113,18 @@ class SessionHooks:
         return self._programs
 
 
-def _bad_conditions(book: HookBook) -> list[str]:
+def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":
+    from handaxe.runtime.hooks.config import read_hooks
+
+    book = read_hooks(arguments, source="the session's arguments")
+    problems = (*book.problems, *_bad_conditions(book))
+    if problems:
+        listed = "\n".join(f"  {problem}" for problem in problems)
+        raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
+    return book
+
+
+def _bad_conditions(book: "HookBook") -> list[str]:
     return [
         f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"
         for placed in book.placed

@@ -1,6 +1,6 @@
 """Settings that change while a session runs, carried into the parts that hold them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,7 +26,7 @@ class LiveSettings:
         workdir: Workdir,
         *,
         roots: Roots,
-        offers: dict[type[Any], Any],
+        offers: MutableMapping[type[Any], Any],
         emit: Callable[[Event], None],
     ) -> None:
         self._configuration = configuration

@@ -11,6 +11,7 @@ from typing import Any, cast
 from handaxe import __version__
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.mcp_approval import Sorted, sort_servers
+from handaxe.app.offers import Offered
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.events import McpServerChanged
 from handaxe.contract.faults import SetupError
@@ -54,7 +55,7 @@ class McpCompanion(Companion):
             self.servers = self._connected(self._sorted)
 
     @property
-    def offers(self) -> Mapping[type[Any], Any]:
+    def offers(self) -> Offered:
         """The port, where there is any server."""
         return {} if self.servers is None else {McpServers: self.servers}
 

@@ -1,61 +1,50 @@
 """What a session remembers beside files and permissions: lists, loaded tools, how to answer."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.offers import Offered
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.skills import Skills
-from handaxe.contract.ports.task_list import TaskList
-from handaxe.host.skills import DiskSkills
-from handaxe.session.brevity import Brevity
-from handaxe.session.identity import SessionIdentity
-from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.loaded_tools import LoadedTools
-from handaxe.session.todos import Todos
 from handaxe.session.wakeups import Wakeups
 from handaxe.storage.sessions import History
-from handaxe.storage.task_lists import DiskTaskList
 
-_LIST_NAME = re.compile(r"[A-Za-z0-9._-]{1,80}")
+if TYPE_CHECKING:
+    from handaxe.contract.ports.skills import Skills
+    from handaxe.contract.ports.task_list import TaskList
+    from handaxe.session.brevity import Brevity
+    from handaxe.session.identity import SessionIdentity
+    from handaxe.session.invoked_skills import InvokedSkills
+    from handaxe.session.todos import Todos
 
 
 class Memory(Companion):
     """State objects of one session, as tools ask for them."""
 
     def __init__(self, around: Surroundings, history: History) -> None:
-        self.todos = Todos(around.emit)
-        self.brevity = Brevity(around.emit)
+        self._around = around
+        self._history = history
         self.loaded = LoadedTools(around.emit)
-        self.wakeups = Wakeups()
-        self.invoked_skills = InvokedSkills()
-        workdir = around.workdir
-        self.skills = DiskSkills(workdir.home, lambda: (workdir.current, *workdir.roots))
-        self.identity = SessionIdentity(around.session_id, workdir.root)
-        shared = around.configuration.settings.task_list
-        if shared is not None and not _LIST_NAME.fullmatch(shared):
-            raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
-        name = shared or around.session_id
-        self.tasks = DiskTaskList(around.data_home / "tasks" / name)
-        if history.todos is not None:
-            self.todos.replay(history.todos)
-        if history.brief is not None:
-            self.brevity.replay(history.brief)
         self.loaded.replay(history.loaded_tools)
+        self.wakeups = Wakeups()
+        shared = around.configuration.settings.task_list
+        if shared is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,80}", shared):
+            raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
+        self._tasks_directory = around.data_home / "tasks" / (shared or around.session_id)
 
     @property
-    def offers(self) -> Mapping[type[Any], Any]:
+    def offers(self) -> Offered:
         """The state objects by type."""
         return {
-            Todos: self.todos,
-            Brevity: self.brevity,
             LoadedTools: self.loaded,
             Wakeups: self.wakeups,
-            TaskList: self.tasks,
-            Skills: self.skills,
-            InvokedSkills: self.invoked_skills,
-            SessionIdentity: self.identity,
+            "handaxe.contract.ports.skills.Skills": self._skills,
+            "handaxe.contract.ports.task_list.TaskList": self._tasks,
+            "handaxe.session.brevity.Brevity": self._brevity,
+            "handaxe.session.identity.SessionIdentity": self._identity,
+            "handaxe.session.invoked_skills.InvokedSkills": self._invoked_skills,
+            "handaxe.session.todos.Todos": self._todos,
         }
 
     def for_agent(self, around: Surroundings) -> "Memory":
@@ -63,3 +52,40 @@ class Memory(Companion):
         own = Memory(around, History())
         own.wakeups = self.wakeups
         return own
+
+    def _skills(self) -> "Skills":
+        from handaxe.host.skills import DiskSkills
+
+        workdir = self._around.workdir
+        return DiskSkills(workdir.home, lambda: (workdir.current, *workdir.roots))
+
+    def _tasks(self) -> "TaskList":
+        from handaxe.storage.task_lists import DiskTaskList
+
+        return DiskTaskList(self._tasks_directory)
+
+    def _brevity(self) -> "Brevity":
+        from handaxe.session.brevity import Brevity
+
+        brevity = Brevity(self._around.emit)
+        if self._history.brief is not None:
+            brevity.replay(self._history.brief)
+        return brevity
+
+    def _identity(self) -> "SessionIdentity":
+        from handaxe.session.identity import SessionIdentity
+
+        return SessionIdentity(self._around.session_id, self._around.workdir.root)
+
+    def _invoked_skills(self) -> "InvokedSkills":
+        from handaxe.session.invoked_skills import InvokedSkills
+
+        return InvokedSkills()
+
+    def _todos(self) -> "Todos":
+        from handaxe.session.todos import Todos
+
+        todos = Todos(self._around.emit)
+        if self._history.todos is not None:
+            todos.replay(self._history.todos)
+        return todos

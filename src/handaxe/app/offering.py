@@ -1,24 +1,24 @@
 """What a session offers its tools from the start: this machine, and its own state."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
-from handaxe.app.hidden_files import hidden_files
+from handaxe.app.offers import Offers
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.media import Media
-from handaxe.contract.ports.questions import OnQuestion, Questions
 from handaxe.contract.ports.result_store import ResultStore
-from handaxe.contract.ports.search import Search
-from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.ports.undo import ChangeHistory
-from handaxe.host.media.local import LocalMedia
-from handaxe.host.search.local import LocalSearch
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.media import Media
+    from handaxe.contract.ports.previews import CommandPreviews
+    from handaxe.contract.ports.questions import OnQuestion, Questions
+    from handaxe.contract.ports.search import Search
 
 
 def first_offers(
@@ -26,25 +26,54 @@ def first_offers(
     changes: ChangeRecord,
     ledger: ReadLedger,
     edits: AppliedEdits,
-    on_question: OnQuestion | None,
-) -> dict[type[Any], Any]:
+    on_question: "OnQuestion | None",
+) -> Offers:
     """Ports and state objects by type; companions and the catalog add theirs."""
-    workdir, policy = around.workdir, around.policy
-    offers: dict[type[Any], Any] = {
-        Files: around.files,
-        Media: LocalMedia(),
-        Search: LocalSearch(roots=lambda: workdir.roots, hidden=lambda: hidden_files(policy())),
-        Workdir: workdir,
-        ReadLedger: ledger,
-        AppliedEdits: edits,
-        ChangeHistory: changes,
-        Settings: around.configuration.settings,
-        SettingsStore: around.configuration.store(around.files),
-        PermissionState: around.permissions,
-        ResultStore: around.results,
-    }
+    ports = "handaxe.contract.ports"
+    offers = Offers(
+        {
+            Files: around.files,
+            Workdir: around.workdir,
+            ReadLedger: ledger,
+            AppliedEdits: edits,
+            ChangeHistory: changes,
+            Settings: around.configuration.settings,
+            PermissionState: around.permissions,
+            ResultStore: around.results,
+            f"{ports}.media.Media": _media,
+            f"{ports}.previews.CommandPreviews": lambda: _previews(around),
+            f"{ports}.search.Search": lambda: _search(around),
+            f"{ports}.settings_store.SettingsStore": lambda: around.configuration.store(
+                around.files
+            ),
+        }
+    )
     if on_question is not None:
-        from handaxe.app.questioning import HostQuestions
-
-        offers[Questions] = HostQuestions(on_question)
+        offers.add({f"{ports}.questions.Questions": lambda: _questions(on_question)})
     return offers
+
+
+def _media() -> "Media":
+    from handaxe.host.media.local import LocalMedia
+
+    return LocalMedia()
+
+
+def _search(around: Surroundings) -> "Search":
+    from handaxe.app.hidden_files import hidden_files
+    from handaxe.host.search.local import LocalSearch
+
+    workdir, policy = around.workdir, around.policy
+    return LocalSearch(roots=lambda: workdir.roots, hidden=lambda: hidden_files(policy()))
+
+
+def _previews(around: Surroundings) -> "CommandPreviews":
+    from handaxe.app.previewing import Previewing
+
+    return Previewing(around.workdir)
+
+
+def _questions(on_question: "OnQuestion") -> "Questions":
+    from handaxe.app.questioning import HostQuestions
+
+    return HostQuestions(on_question)

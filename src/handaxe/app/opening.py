@@ -1,11 +1,16 @@
 """Everything that opens with a session, in the order it is opened."""
 
+import os
+from typing import TYPE_CHECKING
+
 from handaxe.app.background_work import BackgroundWork
 from handaxe.app.companions import Companions, Surroundings
-from handaxe.app.mcp_companion import McpArguments, McpCompanion
 from handaxe.app.memory import Memory
-from handaxe.app.previewing import Previewing
+from handaxe.settings.places import server_files
 from handaxe.storage.sessions import History
+
+if TYPE_CHECKING:
+    from handaxe.app.mcp_companion import McpArguments, McpCompanion
 
 
 class SessionCompanions(Companions):
@@ -15,11 +20,34 @@ class SessionCompanions(Companions):
         self,
         around: Surroundings,
         history: History,
-        mcp_servers: McpArguments,
+        mcp_servers: "McpArguments",
         *,
         is_strict: bool,
     ) -> None:
         self.memory = Memory(around, history)
         self.background = BackgroundWork(around, self.memory.wakeups)
-        self.mcp = McpCompanion(around, mcp_servers, is_strict=is_strict)
-        super().__init__(self.memory, self.background, Previewing(around), self.mcp)
+        self.mcp = _mcp_companion(around, mcp_servers, is_strict=is_strict)
+        super().__init__(self.memory, self.background, *((self.mcp,) if self.mcp else ()))
+
+
+def _mcp_companion(
+    around: Surroundings, given: "McpArguments", *, is_strict: bool
+) -> "McpCompanion | None":
+    """The MCP servers; None where nothing could name one, so that nothing need be loaded."""
+    configuration = around.configuration
+    is_named = given or isinstance(given, str) or configuration.settings.mcp_servers
+    if not is_named and all(_is_absent(path) for path in server_files(configuration.root)):
+        return None
+    from handaxe.app.mcp_companion import McpCompanion
+
+    return McpCompanion(around, given, is_strict=is_strict)
+
+
+def _is_absent(path: str) -> bool:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False

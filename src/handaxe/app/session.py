@@ -4,10 +4,9 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from handaxe import __version__
-from handaxe.app.asking import AutoAnswers, Broker, OnAsk, RuleKeeper
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.background_work import command_facts
 from handaxe.app.calling import PipelineCaller
@@ -19,23 +18,14 @@ from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import closed_answer, schema_of, shown
 from handaxe.app.live_settings import LiveSettings, checked_mode
 from handaxe.app.loading import deferral_of
-from handaxe.app.mcp_companion import McpArguments
 from handaxe.app.offering import first_offers
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_jobs, resume_state
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
-from handaxe.contract.events import (
-    DirectoryChanged,
-    ModeChanged,
-    SessionClosed,
-    SessionStarted,
-)
+from handaxe.contract.events import DirectoryChanged, ModeChanged, SessionClosed, SessionStarted
 from handaxe.contract.ports.asker import Classifier
-from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.contract.ports.questions import OnQuestion
-from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, Wanted
@@ -45,10 +35,8 @@ from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.policy import CurrentPolicy
-from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
@@ -58,6 +46,13 @@ from handaxe.storage.home import checked_session_id, data_home, new_session_id, 
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
 from handaxe.tools import BUILTIN, loaders
+
+if TYPE_CHECKING:
+    from handaxe.app.asking import OnAsk
+    from handaxe.app.mcp_companion import McpArguments
+    from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.contract.ports.questions import OnQuestion
+    from handaxe.runtime.pipeline.stream import CallStream, OnResult
 
 PathLike = str | os.PathLike[str]
 
@@ -81,14 +76,14 @@ class Session:
         setting_sources: str | Sequence[str] | None = None,
         trusted: bool | None = None,
         tools: Tools = None,
-        on_ask: OnAsk | None = None,
-        on_question: OnQuestion | None = None,
+        on_ask: "OnAsk | None" = None,
+        on_question: "OnQuestion | None" = None,
         classifier: Classifier | None = None,
         never_prompt: bool = False,
         hooks: HookArguments = None,
         home: PathLike | None = None,
         session_id: str | None = None,
-        mcp_servers: McpArguments = None,
+        mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
     ) -> None:
         data = data_home(home)
@@ -151,8 +146,7 @@ class Session:
         offers = first_offers(around, self._changes, ledger, edits, on_question)
         caller = offers[ToolCaller] = PipelineCaller()
         self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
-        offers.update(self._companions.offers)
-        rules = RuleKeeper(offers[SettingsStore], self.workdir.root)
+        offers.add(self._companions.offers)
         self._live = LiveSettings(
             self.configuration,
             self.permissions,
@@ -184,16 +178,19 @@ class Session:
             emit=emit,
             results=results,
             deferral=self.deferral,
-            asker=Broker(on_ask, self.permissions, rules) if on_ask else None,
-            classifier=AutoAnswers(classifier) if classifier else None,
             checkpoints=self._changes,
             commands=command_facts(offers),
             transcript_path=str(directory / LOG_NAME),
         )
+        if on_ask or classifier:
+            from handaxe.app.asking import join_voices
+
+            join_voices(self._collaborators, self.permissions, on_ask, classifier)
         caller.join(self._collaborators)
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
-        self._hooks.join(self._collaborators, source="resume" if history.started else "startup")
+        source = "resume" if history.started else "startup"
+        self._hooks.join(self._collaborators, source=source, servers=self.mcp)
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
@@ -210,9 +207,9 @@ class Session:
         return self.configuration.settings
 
     @property
-    def mcp(self) -> McpServers | None:
+    def mcp(self) -> "McpServers | None":
         """The MCP servers of this session; None if there are none."""
-        return self._companions.mcp.servers
+        return self._companions.mcp and self._companions.mcp.servers
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -276,6 +273,8 @@ class Session:
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
         """Like `call_many`, under ids of the caller's."""
+        from handaxe.runtime.pipeline.batch import run_batch
+
         if self._is_closed:
             return [closed_answer(call) for call in calls]
         await self._ready(*calls)
@@ -290,10 +289,12 @@ class Session:
         self._hooks.follow()
         self._companions.open(self.catalog)
 
-    def stream(self, on_result: OnResult = lambda _: None) -> CallStream:
+    def stream(self, on_result: "OnResult" = lambda _: None) -> "CallStream":
         """The calls of one message, each started when it is added."""
         if self._is_closed:
             raise RuntimeError("The session is closed. Open a new one.")
+        from handaxe.runtime.pipeline.stream import CallStream
+
         self.follow()
         return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
 

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -73,7 +74,7 @@ class PastSession:
         self._record.repair(resumed=True)
         workdir = Workdir((root,), home=str(Path.home()))
         policy = make_policy(roots=(root,), home=workdir.home)
-        offers = {
+        offers: dict[type[Any], Any] = {
             Files: self._record.files,
             ReadLedger: ledger,
             ChangeHistory: self._record,

@@ -1,7 +1,7 @@
 """One record of a log as bytes: written without parsing the payload, read with its checksum."""
 
 import re
-from zlib import crc32
+from binascii import crc32
 
 import msgspec
 

@@ -8,7 +8,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from handaxe.contract import file_faults as faults
 from handaxe.contract.faults import BadPath
@@ -23,14 +23,15 @@ from handaxe.contract.ports.files import (
     Window,
 )
 from handaxe.contract.subjects import Access
-from handaxe.disk import atomic
+from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
 from handaxe.disk.places import open_regular_at
-from handaxe.disk.versions import read_open, version_of
-from handaxe.host.hard_links import names_inside
-from handaxe.host.line_scan import SAMPLE_BYTES, WINDOW_BYTES, scan
+from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import Format, NotText, decode, sniff
 from handaxe.text.windows import split_lines, window_of
+
+if TYPE_CHECKING:
+    from handaxe.disk.atomic import Journal, OwnLinks
 
 SMALL_BYTES = 1 << 20
 MAX_LINKS = 40
@@ -48,8 +49,8 @@ class LocalFiles(Files):
     def __init__(
         self,
         *,
-        journal: atomic.Journal | None = None,
-        own_links: atomic.OwnLinks = atomic.no_links,
+        journal: "Journal | None" = None,
+        own_links: "OwnLinks" = lambda _dev, _ino: 0,
         judge: Judge = _anything,
     ) -> None:
         self._journal = journal
@@ -85,6 +86,8 @@ class LocalFiles(Files):
             return False
         if info.st_nlink < 2 or not stat.S_ISREG(info.st_mode):
             return False
+        from handaxe.host.hard_links import names_inside
+
         return names_inside(info, roots) < info.st_nlink
 
     async def look(self, path: str) -> FileInfo | None:
@@ -145,11 +148,14 @@ class LocalFiles(Files):
         self, path: str, pieces: Sequence[bytes | memoryview], *, expect: FileVersion | None
     ) -> FileVersion:
         """Write a file whole or not at all; `expect` is the version it replaces, None for new."""
+        # Whoever only reads needs nothing that writes.
+        from handaxe.disk import atomic
+
         real = self._arrive(path, "write")
-        expected = atomic.ABSENT if expect is None else _expected(expect)
+        expected = ABSENT if expect is None else _expected(expect)
         size = sum(len(piece) for piece in pieces)
 
-        def write() -> atomic.Version:
+        def write() -> Version:
             return atomic.replace(
                 real,
                 pieces,
@@ -161,13 +167,13 @@ class LocalFiles(Files):
 
         try:
             return _version(real, await _near_or_far(write, size, must_finish=True))
-        except atomic.Changed as changed:
+        except Changed as changed:
             raise _not_expected(path, expect, changed) from None
-        except atomic.NotRegular as special:
+        except NotRegular as special:
             raise _special(path, special.kind) from None
-        except atomic.WriteFailed as failure:
+        except WriteFailed as failure:
             raise faults.WriteFailed(path, failure.reason, applied=failure.applied) from failure
-        except atomic.DiskFault as fault:
+        except DiskFault as fault:
             raise faults.WriteFailed(path, str(fault)) from fault
         except OSError as error:
             raise _told(path, error) from error
@@ -186,15 +192,15 @@ class LocalFiles(Files):
         try:
             try:
                 return (path, *open_regular_at(_no_kernel_file(path)))
-            except (atomic.LinkInTheWay, NotADirectoryError, FileNotFoundError):
+            except (LinkInTheWay, NotADirectoryError, FileNotFoundError):
                 real = os.path.realpath(path)
                 if real == path:
                     raise
                 self._judge(real, "read")
                 return (real, *open_regular_at(_no_kernel_file(real)))
-        except atomic.NotRegular as special:
+        except NotRegular as special:
             raise _special(path, special.kind) from None
-        except atomic.LinkInTheWay:
+        except LinkInTheWay:
             raise faults.Stale(f"{path} became a link while it was opened. Try again.") from None
         except OSError as error:
             raise _told(path, error) from error
@@ -234,11 +240,11 @@ def _first_link_below(root: str, path: str) -> str | None:
 
 def _no_kernel_file(path: str) -> str:
     if path.startswith("/proc/"):
-        raise atomic.NotRegular("kernel file")
+        raise NotRegular("kernel file")
     return path
 
 
-def _read_all(fd: int, info: os.stat_result) -> tuple[bytes, atomic.Version]:
+def _read_all(fd: int, info: os.stat_result) -> tuple[bytes, Version]:
     from hashlib import sha256
 
     try:
@@ -272,6 +278,8 @@ def _small_window(data: bytes, version: FileVersion, offset: int, limit: int) ->
 
 
 def _large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: int) -> Window:
+    from handaxe.host.line_scan import SAMPLE_BYTES, WINDOW_BYTES, scan
+
     try:
         sample = os.pread(fd, SAMPLE_BYTES, 0)
         if b"\0" in sample:
@@ -301,18 +309,20 @@ def _large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: 
 
 
 def _legacy(sample: bytes, window: bytes) -> Format:
+    from handaxe.host.line_scan import SAMPLE_BYTES
+
     try:
         return sniff(sample[: sample.rfind(b"\n") + 1] + window[:SAMPLE_BYTES])
     except NotText:
         return Format(encoding="latin-1")
 
 
-def _version(real: str, version: atomic.Version) -> FileVersion:
+def _version(real: str, version: Version) -> FileVersion:
     return FileVersion(real, version.digest, version.size_bytes, version.mtime_ns)
 
 
-def _expected(version: FileVersion) -> atomic.Version:
-    return atomic.Version(
+def _expected(version: FileVersion) -> Version:
+    return Version(
         digest=version.digest, size_bytes=version.size_bytes, mtime_ns=version.mtime_ns, mode=0
     )
 
@@ -333,12 +343,10 @@ def _special(path: str, kind: str) -> faults.ToolFault:
     return faults.IsDirectory(path) if kind == "directory" else faults.NotRegular(path, kind)
 
 
-def _not_expected(
-    path: str, expect: FileVersion | None, changed: atomic.Changed
-) -> faults.ToolFault:
+def _not_expected(path: str, expect: FileVersion | None, changed: Changed) -> faults.ToolFault:
     if expect is None:
         return faults.Exists(f"{path} was created by somebody else meanwhile. Read it first.")
-    if isinstance(changed.actual, atomic.Absent):
+    if isinstance(changed.actual, Absent):
         return faults.NotFound(path)
     return faults.Stale(
         "File has been unexpectedly modified. Read it again before attempting to write it."

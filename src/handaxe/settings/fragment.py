@@ -3,7 +3,6 @@
 A wrong value is left out and named; everything beside it counts. Nothing is merged here.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
@@ -171,6 +170,8 @@ class _Reader:
     def _value(self, key: Key, path: KeyPath, place: JsonPath, value: Json) -> None:
         if key.kind == "table" and isinstance(value, bool | int | float):
             # Variables are texts, but people write "PORT": 80.
+            import json
+
             value = json.dumps(value)
         if self._fits(path, place, value, key.type):
             self._entries.append(Entry(path, value, self._origin(place)))
@@ -231,6 +232,8 @@ def _dotted(path: JsonPath) -> str:
 
 
 def _shown(value: Json) -> str:
+    import json
+
     try:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):

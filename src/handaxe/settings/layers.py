@@ -105,7 +105,8 @@ def _settings(values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]]) -
         _put(plain, path, list(distinct.values()))
     if "cleanupPeriodDays" in plain:
         plain.setdefault("retention_days", plain["cleanupPeriodDays"])
-    return msgspec.convert(plain, Settings)
+    # Reading even nothing takes msgspec a look at every type there is.
+    return msgspec.convert(plain, Settings) if plain else Settings()
 
 
 def _put(plain: dict[str, Any], path: KeyPath, value: object) -> None:

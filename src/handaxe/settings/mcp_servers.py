@@ -4,7 +4,6 @@ A wrong entry is named and left out; the entries beside it count. Nothing is sta
 may start is not decided here.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +16,18 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.settings_store import Scope
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import read_regular
-from handaxe.settings.places import MANAGED_DIRECTORIES
+from handaxe.settings.places import (
+    MANAGED_DIRECTORIES,
+    MANAGED_SERVERS,
+    PROJECT_SERVERS,
+    shared_servers_file,
+)
 
 ServerScope = Literal["managed", "flags", "local", "project", "user"]
 """Where a definition stands, highest first: the whole entry of the highest one counts."""
 
-PROJECT_FILE = ".mcp.json"
 MAX_BYTES = 8 << 20
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
 _KINDS = {"http": "http", "streamable-http": "http", "streamableHttp": "http", "sse": "sse"}
 
 
@@ -99,7 +102,7 @@ def read_definitions(
     all_found = Definitions()
     reader = _Reader(all_found, os.environ if environment is None else environment)
     for directory in MANAGED_DIRECTORIES:
-        if reader.file(f"{directory}/managed-mcp.json", "managed"):
+        if reader.file(f"{directory}/{MANAGED_SERVERS}", "managed"):
             all_found.is_exclusive = True
     if all_found.is_exclusive:
         return all_found
@@ -111,13 +114,13 @@ def read_definitions(
             raise SetupError(f"The MCP servers of this session are wrong:\n{listed}")
     if is_strict:
         return all_found
-    shared = reader.load(_shared_file()) if {"user", "local"} & set(sources) else None
+    shared = reader.load(shared_servers_file()) if {"user", "local"} & set(sources) else None
     if shared is not None and "local" in sources:
-        reader.table(_local_table(shared, root), "local", _shared_file())
+        reader.table(_local_table(shared, root), "local", shared_servers_file())
     if "project" in sources:
-        reader.file(f"{root}/{PROJECT_FILE}", "project")
+        reader.file(f"{root}/{PROJECT_SERVERS}", "project")
     if shared is not None and "user" in sources:
-        reader.table(shared.get("mcpServers"), "user", _shared_file())
+        reader.table(shared.get("mcpServers"), "user", shared_servers_file())
     reader.table(settings or None, "user", None)
     return all_found
 
@@ -143,6 +146,8 @@ class _Reader:
             if not self.file(os.path.abspath(os.path.expanduser(one)), "flags"):  # noqa: PTH111
                 self._complain(None, f"{one} is not there")
             return
+        import json
+
         try:
             data: Any = json.loads(one)
         except ValueError as error:
@@ -220,7 +225,7 @@ class _Reader:
 
         def fill(value: Any) -> Any:  # noqa: ANN401 - any JSON value
             if isinstance(value, str):
-                return _VARIABLE.sub(value_of, value)
+                return re.sub(_VARIABLE, value_of, value)
             if isinstance(value, list):
                 return [fill(item) for item in cast("list[Any]", value)]
             if isinstance(value, dict):
@@ -284,11 +289,6 @@ def _is_number(value: object) -> bool:
 
 def _place(file: str | None) -> str:
     return file or "the session's arguments"
-
-
-def _shared_file() -> str:
-    home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~")  # noqa: PTH111
-    return f"{home}/.claude.json"
 
 
 def _local_table(shared: dict[str, Any], root: str) -> object:

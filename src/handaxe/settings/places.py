@@ -25,6 +25,8 @@ MANAGED_DIRECTORIES: tuple[str, ...] = (
     if sys.platform == "darwin"
     else ("/etc/claude-code", "/etc/handaxe")
 )
+MANAGED_SERVERS = "managed-mcp.json"
+PROJECT_SERVERS = ".mcp.json"
 _NAMES: dict[Scope, str] = {
     "user": "settings.json",
     "project": "settings.json",
@@ -60,6 +62,18 @@ def user_directories() -> tuple[str, str]:
     shared = os.environ.get("CLAUDE_CONFIG_DIR") or f"~/{SHARED}"
     own = os.environ.get("HANDAXE_CONFIG_HOME") or f"~/{OWN}"
     return _absolute(shared), _absolute(own)
+
+
+def shared_servers_file() -> str:
+    """The ecosystem's file of the user's own MCP servers, for all projects and for single ones."""
+    home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~")  # noqa: PTH111
+    return f"{home}/.claude.json"
+
+
+def server_files(root: str) -> tuple[str, ...]:
+    """Every file beside the settings that may define MCP servers for a project."""
+    managed = (f"{directory}/{MANAGED_SERVERS}" for directory in MANAGED_DIRECTORIES)
+    return (*managed, shared_servers_file(), f"{root}/{PROJECT_SERVERS}")
 
 
 def own_file(root: str, scope: Scope) -> str:

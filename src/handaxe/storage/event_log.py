@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -32,7 +33,12 @@ MAX_WAITING = 64
 
 _log = logging.getLogger("handaxe.storage")
 _encoder = msgspec.json.Encoder(enc_hook=str)
-_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+@cache
+def _decoder() -> "msgspec.json.Decoder[Event]":
+    """Made for whoever reads a log; writing one needs none."""
+    return msgspec.json.Decoder(Event)
 
 
 class EventLog:
@@ -109,7 +115,7 @@ class EventLog:
         offset = self._result_at.get(call_id)
         if offset is None:
             return None
-        event = _decoder.decode(self._lines.read_at(offset))
+        event = _decoder().decode(self._lines.read_at(offset))
         return event.result if isinstance(event, CallFinished) else None
 
     async def close(self) -> None:
@@ -188,7 +194,7 @@ class LoggedEvents:
     def __iter__(self) -> Iterator[tuple[int, Event]]:
         for record in self._scan:
             try:
-                yield record.offset, _decoder.decode(record.payload)
+                yield record.offset, _decoder().decode(record.payload)
             except (msgspec.DecodeError, msgspec.ValidationError) as error:
                 self._unreadable.append(f"record {record.seq} is no event: {error}")
 

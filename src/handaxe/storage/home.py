@@ -8,7 +8,7 @@ from pathlib import Path
 from handaxe.contract.faults import SetupError
 from handaxe.disk.durability import sync_names
 
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 def data_home(given: str | os.PathLike[str] | None = None) -> Path:
@@ -34,7 +34,7 @@ def session_directory(home: Path, session_id: str) -> Path:
 
 def checked_session_id(session_id: str) -> str:
     """The id, if it can be a directory name of its own."""
-    if not _SESSION_ID.fullmatch(session_id):
+    if not re.fullmatch(_SESSION_ID, session_id):
         raise SetupError(
             f"{session_id[:80]!r} is not a session id: 1-64 letters, digits, `_`, `-` or `.`, "
             "starting with a letter or digit."

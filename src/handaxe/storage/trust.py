@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.faults import SetupError
-from handaxe.disk import atomic
+from handaxe.disk.faults import DiskFault
+from handaxe.disk.versions import ABSENT, Absent, Version, read_regular
 
 FILE_NAME = "handaxe-trust.json"
 """A name of its own, so that it is protected wherever the data directory lies."""
@@ -85,12 +86,12 @@ class TrustRecord:
             self._write(_Record(kept, servers), version)
         return bool(names)
 
-    def _read(self) -> tuple[_Record, atomic.Version | atomic.Absent]:
+    def _read(self) -> tuple[_Record, Version | Absent]:
         try:
-            data, version = atomic.read_regular(self.path, max_bytes=_MAX_BYTES)
+            data, version = read_regular(self.path, max_bytes=_MAX_BYTES)
         except FileNotFoundError:
-            return _Record(), atomic.ABSENT
-        except (atomic.DiskFault, OSError) as error:
+            return _Record(), ABSENT
+        except (DiskFault, OSError) as error:
             raise SetupError(f"{self.path} cannot be read: {error}.") from None
         try:
             return msgspec.json.decode(data, type=_Record), version
@@ -99,9 +100,11 @@ class TrustRecord:
                 f"{self.path} is damaged ({error}). Remove it and trust again."
             ) from None
 
-    def _write(self, record: _Record, version: atomic.Version | atomic.Absent) -> None:
+    def _write(self, record: _Record, version: Version | Absent) -> None:
+        from handaxe.disk import atomic
+
         data = msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
         try:
             atomic.replace(self.path, [data], expect=version, mode=0o600, make_parents=True)
-        except atomic.DiskFault as error:
+        except DiskFault as error:
             raise SetupError(f"{self.path} cannot be written: {error}.") from None

@@ -21,9 +21,9 @@ Schema: TypeAlias = dict[str, Any]
 
 _MAX_PROBLEMS = 25
 _LONGEST_SCALAR = 64
-_INTEGER = re.compile(r"[+-]?[0-9]+(?:\.0+)?")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_MSGSPEC_PLACE = re.compile(r" - at `(?:key` in `)?\$\.?(.*?)`$", re.DOTALL)
+_INTEGER = r"[+-]?[0-9]+(?:\.0+)?"
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_MSGSPEC_PLACE = r"(?s) - at `(?:key` in `)?\$\.?(.*?)`$"
 _NAMES: dict[type[Any], str] = {
     type(None): "null",
     bool: "boolean",
@@ -99,7 +99,7 @@ def _built(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401 - wha
             return args_type.model_validate(fitted)
         return msgspec.convert(fitted, args_type, str_keys=True)
     except msgspec.ValidationError as error:
-        place = _MSGSPEC_PLACE.search(str(error))
+        place = re.search(_MSGSPEC_PLACE, str(error))
         reason = str(error)[: place.start()] if place else str(error)
         raise InputProblems([_not_valid(place[1] if place else "", reason)]) from None
     except ValueError as error:
@@ -329,9 +329,9 @@ def _read_as(value: Json, kinds: set[str]) -> Json:
 def _scalar(word: str, kinds: set[str]) -> Json:
     if "boolean" in kinds and word.lower() in ("true", "false"):
         return word.lower() == "true"
-    if "integer" in kinds and _INTEGER.fullmatch(word):
+    if "integer" in kinds and re.fullmatch(_INTEGER, word):
         return int(word.partition(".")[0])
-    if "number" in kinds and _NUMBER.fullmatch(word):
+    if "number" in kinds and re.fullmatch(_NUMBER, word):
         return float(word)
     return None
 

@@ -25,7 +25,7 @@ _SAMPLE_BYTES = 1 << 16
 # Control bytes that plain text does hold: bell to carriage return, and escape for colours.
 _CONTROLS = bytes(set(range(32)) - set(range(7, 14)) - {27}) + b"\x7f"
 _MAX_CONTROL_SHARE = 0.3
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = "[\ud800-\udfff]"
 
 
 class NotText(Exception):
@@ -129,7 +129,7 @@ def is_empty(content: bytes) -> bool:
 
 def has_surrogates(text: str) -> bool:
     """Whether `text` holds half of a surrogate pair, which no encoding can store."""
-    return not text.isascii() and _SURROGATE.search(text) is not None
+    return not text.isascii() and re.search(_SURROGATE, text) is not None
 
 
 def dominant_ending(text: str) -> str | None:

@@ -31,7 +31,7 @@ _POSIX_CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }
-_SPECIAL = re.compile(r"[\\*?\[\]{}!#]| $")
+_SPECIAL = r"[\\*?\[\]{}!#]| $"
 _STAR = ""
 """Stands for `*` among the pieces of a segment; every other piece matches one character."""
 
@@ -98,7 +98,7 @@ def source_of(segments: Segments) -> str:
 
 def escape(text: str) -> str:
     """A pattern that matches exactly this text."""
-    return _SPECIAL.sub(r"\\\g<0>", text) if _SPECIAL.search(text) else text
+    return re.sub(_SPECIAL, r"\\\g<0>", text) if re.search(_SPECIAL, text) else text
 
 
 def _split(pattern: str) -> Iterable[tuple[str, list[tuple[str, str | None]]]]:

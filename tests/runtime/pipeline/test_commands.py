@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Allow, Session
-from handaxe.app import background_work
+from handaxe.app import session_shell
 from handaxe.app.explaining import explain
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.shell_faults import CannotStart
@@ -27,7 +27,7 @@ class RefusingShell(Shell):
 
 @pytest.fixture(autouse=True)
 def _nothing_runs(monkeypatch):
-    monkeypatch.setattr(background_work, "local_shell", lambda *_: RefusingShell())
+    monkeypatch.setattr(session_shell, "local_shell", lambda *_: RefusingShell())
 
 
 @pytest.mark.proves("PM-3", "SH-6")

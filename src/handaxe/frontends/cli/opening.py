@@ -4,9 +4,8 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from handaxe.app.asking import OnAsk
 from handaxe.app.configuration import read_given
 from handaxe.app.session import Session
 from handaxe.contract.display import Text
@@ -15,6 +14,9 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.paint import Painter
 from handaxe.settings.bad_json import BadJson
 from handaxe.settings.fragment import Fragment, read_text
+
+if TYPE_CHECKING:
+    from handaxe.app.asking import OnAsk
 
 
 def add_session_options(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +70,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
 def open_session(
     arguments: argparse.Namespace,
     *,
-    on_ask: OnAsk | None = None,
+    on_ask: "OnAsk | None" = None,
     **more: Any,  # noqa: ANN401 - further options of `Session`
 ) -> Session:
     """The session that the options describe; not yet entered."""

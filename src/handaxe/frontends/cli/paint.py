@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from functools import cache
 from typing import Any
 
 from handaxe.app.session import Session
@@ -11,7 +12,6 @@ from handaxe.contract.result import ToolResult
 from handaxe.text.windows import numbered, split_lines
 
 _TONES = {"muted": "2", "good": "32", "warning": "33", "bad": "31"}
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
 
 
 class Painter:
@@ -72,7 +72,15 @@ class Painter:
 
 def printable(text: str) -> str:
     """Control and invisible characters spelled out, so that no text can steer a terminal."""
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return _controls().sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+@cache
+def _controls() -> re.Pattern[str]:
+    """None of these is printable; the pattern takes long to make and most texts have none."""
+    return re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
 
 
 def _table(table: Table) -> str:

@@ -22,11 +22,6 @@ _ANSWERS: dict[str, Remember] = {
 }
 
 
-def can_ask() -> bool:
-    """Whether a person sits at both ends."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
 async def ask_in_terminal(request: PermissionRequest) -> Allow | Deny:
     """Show the whole question and wait for an answer that can be understood."""
     sys.stderr.write(shown_question(request, Painter.for_stderr()))

@@ -1,6 +1,5 @@
 """Result objects and call lines as JSON."""
 
-import json
 from typing import Any
 
 import msgspec
@@ -25,6 +24,8 @@ def decode_line(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError):
+        import json
+
         # The standard library also reads lone surrogates, so that the call itself can be told.
         try:
             return json.loads(line.decode("utf-8"))

@@ -5,7 +5,7 @@ that are loaded later are appended in the order they came.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -13,9 +13,11 @@ from handaxe.contract.faults import NotLoaded
 from handaxe.contract.ports.tool_index import FoundTool, ToolIndex
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.runtime.catalog.ranking import Entry, find
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.text.schema import input_schema
+
+if TYPE_CHECKING:
+    from handaxe.runtime.catalog.ranking import Entry
 
 SEARCH_TOOL = "ToolSearch"
 
@@ -74,6 +76,8 @@ class Deferral(ToolIndex):
 
     async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
         """The best matches among all tools that can wait, loaded ones too."""
+        from handaxe.runtime.catalog.ranking import find
+
         candidates = {tool.name: tool for tool in self._catalog.offered() if _can_wait(tool)}
         entries = [_entry(tool) for tool in candidates.values()]
         names = find(query, entries, max_results)
@@ -134,7 +138,9 @@ def _can_wait(tool: AnyTool) -> bool:
     return tool.name.startswith("mcp__") if tool.defer is None else tool.defer
 
 
-def _entry(tool: AnyTool) -> Entry:
+def _entry(tool: AnyTool) -> "Entry":
+    from handaxe.runtime.catalog.ranking import Entry
+
     properties: dict[str, Any] = _schema(tool).get("properties", {})
     return Entry(tool.name, tool.search_hint, tool.prompt(), tuple(properties))
 

@@ -1,41 +1,24 @@
-"""Ask the hooks: those that are meant, side by side, each in its time, and merge what they say.
+"""The hooks of a session, as those see them who tell them of events.
 
-An event is plain data, the same for a Python function, a program and a server. What comes out
-does not depend on who answers first: the order of the configuration decides.
+Most sessions have none: what reads, asks and merges hooks is loaded with the first one.
 """
 
-import asyncio
-import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from handaxe.contract.events import HookRan
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.hook_programs import HookPrograms, NoAnswer
-from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.runtime.hooks.answers import Unusable, from_value
-from handaxe.runtime.hooks.background import Background
-from handaxe.runtime.hooks.config import (
-    CallableHook,
-    Hook,
-    HookBook,
-    Placed,
-    read_hooks,
-)
-from handaxe.runtime.hooks.occasions import CALLABLE_TIMEOUT_S, OCCASIONS
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge, strictest
-from handaxe.runtime.hooks.programs import HookPolicy, Outside
-from handaxe.runtime.hooks.trace import Heard, traced
-from handaxe.runtime.hooks.wording import Keep, presentable
+from handaxe.runtime.hooks.outcome import NOTHING, Outcome
 
-__all__ = ["Hook", "Hooks", "strictest"]
+if TYPE_CHECKING:
+    from handaxe.contract.ports.hook_programs import HookPrograms
+    from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.runtime.hooks.config import HookBook
+    from handaxe.runtime.hooks.programs import HookPolicy
+    from handaxe.runtime.hooks.rounds import Rounds
 
 Covers = Callable[[str], bool]
 """Whether a permission rule covers the call that an event is about."""
-
-_log = logging.getLogger("handaxe.hooks")
-_MAX_REMEMBERED = 1024
 
 
 class Hooks:
@@ -43,42 +26,50 @@ class Hooks:
 
     def __init__(
         self,
-        hooks: Mapping[str, Sequence[object]] | HookBook | None = None,
+        hooks: Mapping[str, Sequence[object]] | None = None,
         *,
-        programs: HookPrograms | None = None,
-        policy: HookPolicy | None = None,
+        programs: "HookPrograms | None" = None,
+        policy: "HookPolicy | None" = None,
         emit: Callable[[HookRan], None] | None = None,
-        keep: Keep | None = None,
+        keep: Callable[[str], str] | None = None,
     ) -> None:
-        if not isinstance(hooks, HookBook):
-            hooks = read_hooks(hooks, source="the session's arguments")
-            if hooks.problems:
-                listed = "\n".join(f"  {problem}" for problem in hooks.problems)
-                raise SetupError(f"The hooks are wrong:\n{listed}")
         self._emit = emit
         self._keep = keep
-        self._background = Background()
+        self._rounds: Rounds | None = None
+        self._events: frozenset[str] = frozenset()
         self.servers: McpServers | None = None
         """Whose tools hooks may name."""
         self.late: list[str] = []
         """What hooks that nobody waited for had to say to the model, not yet delivered."""
-        self.configure(hooks, policy or HookPolicy(), programs)
+        self.watch_before = self.watch_after = False
+        if hooks is not None:
+            self.configure(_read(hooks), policy, programs)
 
-    def configure(self, book: HookBook, policy: HookPolicy, programs: HookPrograms | None) -> None:
+    def configure(
+        self,
+        book: "HookBook",
+        policy: "HookPolicy | None" = None,
+        programs: "HookPrograms | None" = None,
+    ) -> None:
         """From now on these hooks, and no others."""
-        by_event: dict[str, list[Placed]] = {}
-        for placed in book.placed:
-            by_event.setdefault(placed.event, []).append(placed)
-        self._by_event = by_event
-        self._chosen: dict[object, tuple[Placed, ...]] = {}
-        self._programs = programs
-        self._outside = Outside(programs, policy, lambda: self.servers)
-        self.watch_before = "PreToolUse" in by_event
-        self.watch_after = "PostToolUse" in by_event or "PostToolUseFailure" in by_event
+        from handaxe.runtime.hooks.programs import HookPolicy
+        from handaxe.runtime.hooks.rounds import Rounds
+
+        if self._rounds is None:
+            self._rounds = Rounds(
+                servers=lambda: self.servers,
+                say_late=self._say_late,
+                emit=self._emit,
+                keep=self._keep,
+            )
+        self._rounds.configure(book, policy or HookPolicy(), programs)
+        self._events = events = self._rounds.events
+        self.watch_before = "PreToolUse" in events
+        self.watch_after = "PostToolUse" in events or "PostToolUseFailure" in events
 
     def watches(self, event: str) -> bool:
         """Whether anybody wants to hear of this event."""
-        return event in self._by_event
+        return event in self._events
 
     def take_late(self) -> tuple[str, ...]:
         """Deliver what came late, once."""
@@ -94,161 +85,24 @@ class Hooks:
         call_id: str | None = None,
     ) -> Outcome:
         """What all hooks together say to an event; a hook that fails stops no other."""
-        call_id = call_id or event.get("tool_use_id")
-        now: list[Placed] = []
-        for placed in self._meant(event, aliases):
-            if covers is not None and placed.hook.condition and not covers(placed.hook.condition):
-                continue
-            if placed.hook.in_background:
-                self._start(placed, event, call_id)
-            else:
-                now.append(placed)
-        if not now:
+        if self._rounds is None:
             return NOTHING
-        merged = NOTHING
-        for heard in await self._ask_all(now, event):
-            self._trace(heard, call_id)
-            merged = merge(merged, heard.outcome)
-        return merged
+        return await self._rounds.fire(event, aliases=aliases, covers=covers, call_id=call_id)
 
     async def close(self) -> None:
         """End whatever still runs, after a moment for those that nobody waits for."""
-        await self._background.close()
-        if self._programs is not None:
-            await self._programs.close()
+        if self._rounds is not None:
+            await self._rounds.close()
 
-    def _meant(self, event: dict[str, Any], aliases: tuple[str, ...]) -> tuple[Placed, ...]:
-        """The hooks for this event, the same one only once."""
-        name = event["hook_event_name"]
-        field = OCCASIONS[name].matched
-        value = str(event.get(field, "")) if field else ""
-        if name == "FileChanged":
-            value = value.rpartition("/")[2]
-        key = (name, value, aliases)
-        meant = self._chosen.get(key)
-        if meant is None:
-            fitting = [p for p in self._by_event.get(name, ()) if p.fits((value, *aliases))]
-            if len(self._chosen) >= _MAX_REMEMBERED:
-                self._chosen.clear()
-            meant = self._chosen[key] = _without_repeats(fitting)
-        return meant
-
-    async def _ask_all(self, hooks: list[Placed], event: dict[str, Any]) -> list[Heard]:
-        if len(hooks) == 1:
-            return [await self._ask(hooks[0], event)]
-        # A group waits for all of them, and takes all of them down with a cancelled call.
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask(placed, event)) for placed in hooks]
-        return [task.result() for task in tasks]
-
-    async def _ask(self, placed: Placed, event: dict[str, Any]) -> Heard:
-        """One hook's answer; whatever goes wrong is an answer too."""
-        began = time.perf_counter()
-        hook, name = placed.hook, placed.event
-        problem: str | None = None
-        timed_out = False
-        outcome = NOTHING
-        try:
-            timeout_s = _timeout_s(placed)
-            if isinstance(hook, CallableHook):
-                answer = await _call(hook.call, _copy(event), timeout_s)
-                outcome = from_value(name, answer)
-            else:
-                outcome = await self._outside.ask(hook, event, timeout_s)
-        except NoAnswer as error:
-            problem, timed_out = error.sentence, error.timed_out
-        except Unusable as error:
-            problem = str(error)
-        except Exception as error:  # noqa: BLE001 - a bug in a user's hook is an answer, not a crash
-            _log.warning("the hook %s failed", hook.name, exc_info=error)
-            problem = f"{type(error).__name__}: {error}"
-        if problem is not None:
-            outcome = _failure(placed, problem)
-        took_ms = round((time.perf_counter() - began) * 1000, 3)
-        outcome = presentable(outcome, placed, self._keep)
-        return Heard(placed, outcome, took_ms, problem, timed_out)
-
-    def _start(self, placed: Placed, event: dict[str, Any], call_id: str | None) -> None:
-        """Run it without anybody waiting; what it decides does not count."""
-        if self._background.is_full:
-            problem = "too many hooks are waiting in the background"
-            self._trace(Heard(placed, NOTHING, 0.0, problem), call_id)
-            return
-        event = _copy(event)
-
-        async def run() -> None:
-            heard = await self._ask(placed, event)
-            said = heard.outcome.messages
-            if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
-                said = (*said, heard.outcome.blocked)
-            self.late += said
-            self._trace(heard, call_id)
-
-        self._background.start(run())
-
-    def _trace(self, heard: Heard, call_id: str | None) -> None:
-        if self._emit is not None:
-            self._emit(traced(heard, call_id))
+    def _say_late(self, said: tuple[str, ...]) -> None:
+        self.late += said
 
 
-async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
-    """What a Python hook returns; one that will not be stopped is left to itself."""
-    task = asyncio.ensure_future(hook(event))
-    try:
-        # Most hooks never wait: they are done in the task's first turn, and need no timer.
-        await asyncio.sleep(0)
-        if not task.done():
-            await asyncio.wait((task,), timeout=timeout_s)
-    except asyncio.CancelledError:
-        _abandon(task)
-        raise
-    if not task.done():
-        _abandon(task)
-        sentence = f"it did not end within {timeout_s:g} s and was stopped"
-        raise NoAnswer(sentence, timed_out=True)
-    if task.cancelled():
-        raise NoAnswer("it cancelled itself")
-    return task.result()
+def _read(hooks: Mapping[str, Sequence[object]]) -> "HookBook":
+    from handaxe.runtime.hooks.config import read_hooks
 
-
-def _abandon(task: asyncio.Future[Any]) -> None:
-    task.cancel()
-    # Whatever it still raises is of no interest to anybody.
-    task.add_done_callback(lambda over: over.cancelled() or over.exception())
-
-
-def _timeout_s(placed: Placed) -> float:
-    occasion, hook = OCCASIONS[placed.event], placed.hook
-    standard = occasion.timeout_s
-    if isinstance(hook, CallableHook):
-        standard = min(standard, CALLABLE_TIMEOUT_S)
-    wanted = hook.timeout if hook.timeout is not None else standard
-    return min(wanted, occasion.max_timeout_s or wanted)
-
-
-def _failure(placed: Placed, problem: str) -> Outcome:
-    """What it means that a hook failed: nothing but a note, or no."""
-    hook, occasion = placed.hook, OCCASIONS[placed.event]
-    by_default = isinstance(hook, CallableHook) and occasion.guards
-    if hook.on_failure == "closed" or (hook.on_failure is None and by_default):
-        return Outcome(blocked=f"The hook {hook.name!r} failed: {problem}.")
-    return Outcome(notes=(f"{placed.event} hook error: {hook.name!r} failed: {problem}.",))
-
-
-def _without_repeats(hooks: list[Placed]) -> tuple[Placed, ...]:
-    kept: list[Placed] = []
-    for placed in hooks:
-        hook = placed.hook
-        may_repeat = hook.in_background or isinstance(hook, CallableHook)
-        if may_repeat or all(earlier.hook != hook for earlier in kept):
-            kept.append(placed)
-    return tuple(kept)
-
-
-def _copy(value: Any) -> Any:  # noqa: ANN401 - any plain data
-    """The same plain data, so that no hook can change what others see."""
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list):
-        return [_copy(item) for item in cast("list[Any]", value)]
-    return value
+    book = read_hooks(hooks, source="the session's arguments")
+    if book.problems:
+        listed = "\n".join(f"  {problem}" for problem in book.problems)
+        raise SetupError(f"The hooks are wrong:\n{listed}")
+    return book

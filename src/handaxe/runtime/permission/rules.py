@@ -16,9 +16,9 @@ from handaxe.runtime.permission.families import (
     is_foreign,
 )
 
-_PARAM = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):(.*)", re.DOTALL)
-_ESCAPED = re.compile(r"\\([\\()])")
-_MCP_ALLOW = re.compile(r"mcp__[^*]+?__.*", re.DOTALL)
+_PARAM = r"(?s)([A-Za-z_][A-Za-z0-9_-]*):(.*)"
+_ESCAPED = r"\\([\\()])"
+_MCP_ALLOW = r"(?s)mcp__[^*]+?__.*"
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -129,7 +129,7 @@ def _parts(text: str) -> tuple[str, str | None, str | None]:
     tool = tool.strip()
     if any(char.isspace() or char == ")" for char in tool):
         return text, None, "has no tool name before its '('"
-    specifier = _ESCAPED.sub(r"\1", rest[:-1])
+    specifier = re.sub(_ESCAPED, r"\1", rest[:-1])
     return tool, (None if specifier.strip() in {"", "*"} else specifier), None
 
 
@@ -141,11 +141,11 @@ def _doubts(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[str
     """What is wrong with a well-formed rule, and whether it has to be left out."""
     if "*" in tool and specifier is not None:
         return "has both a '*' in the tool name and a specifier", True
-    if "*" in tool and behaviour == "allow" and not _MCP_ALLOW.fullmatch(tool):
+    if "*" in tool and behaviour == "allow" and not re.fullmatch(_MCP_ALLOW, tool):
         return "allows by a '*' that does not stand behind a literal 'mcp__<server>__'", True
     if specifier is None:
         return None, False
-    found = _PARAM.fullmatch(specifier)
+    found = re.fullmatch(_PARAM, specifier)
     is_prefix = tool in COMMAND_TOOLS and specifier.endswith(":*")
     if found and found[1] in PARAMS_LEFT_TO_SCOPES and not is_prefix:
         return f"names the input {found[1]!r}, which has too many spellings to compare", True
@@ -157,7 +157,7 @@ def _doubts(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[str
 def _param_of(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[str, str] | None:
     if specifier is None or behaviour == "allow":
         return None
-    found = _PARAM.fullmatch(specifier)
+    found = re.fullmatch(_PARAM, specifier)
     if found is None or found[1] in PARAMS_LEFT_TO_SCOPES:
         return None
     if tool == "WebFetch" and found[1] == "domain":

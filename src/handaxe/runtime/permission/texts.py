@@ -6,7 +6,7 @@ Commands are compared by the shell package, paths by `scopes`.
 import re
 
 _TOO_LONG_TO_SPELL = 1e18
-_HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
+_HOST = r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]"
 
 
 def fits(pattern: str, text: str) -> bool:
@@ -62,7 +62,7 @@ def host_of(text: str) -> str | None:
     host = authority.rpartition("@")[2].lower()
     host = re.sub(r":\d*\Z", "", host) if not host.endswith("]") else host
     host = host.removesuffix(".")
-    return host if _HOST.fullmatch(host) else None
+    return host if re.fullmatch(_HOST, host) else None
 
 
 def fits_value(pattern: str, value: object) -> bool:

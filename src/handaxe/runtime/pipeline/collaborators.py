@@ -1,6 +1,6 @@
 """Everybody the pipeline works with, joined by `handaxe.app`."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import msgspec
@@ -34,7 +34,7 @@ class Collaborators(msgspec.Struct):
 
     session_id: str
     catalog: Catalog
-    offers: Mapping[type[Any], Any]
+    offers: MutableMapping[type[Any], Any]
     """Ports and state objects by type, as tools ask for them."""
     workdir: Workdir
     files: Files

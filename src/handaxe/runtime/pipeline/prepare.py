@@ -4,6 +4,7 @@ Nothing outside the working directories is looked at before permission for it is
 validation that would have to look there is put off until then.
 """
 
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
@@ -183,7 +184,7 @@ def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext
     grants = _Grants(parsed, among)
     offers = among.offers
     if Files in tool.reach:
-        offers = {**offers, Files: among.files.judged_by(grants.judge)}
+        offers = ChainMap({Files: among.files.judged_by(grants.judge)}, offers)
     emit = among.emit
 
     def report(text: str) -> None:

@@ -2,17 +2,17 @@
 
 import argparse
 import asyncio
-import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.paint import Painter
-from handaxe.frontends.cli.terminal_asker import ask_in_terminal, can_ask
-from handaxe.frontends.cli.wire import encode_result
+
+if TYPE_CHECKING:
+    from handaxe.app.asking import OnAsk
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     call_input = read_call_input(arguments.input)
     result, shown = asyncio.run(_call(arguments, call_input))
     if arguments.json:
+        from handaxe.frontends.cli.wire import encode_result
+
         sys.stdout.write(encode_result(result) + "\n")
     else:
         sys.stdout.write(shown)
@@ -37,11 +39,19 @@ def run(arguments: argparse.Namespace) -> int:
 async def _call(
     arguments: argparse.Namespace, call_input: dict[str, Any]
 ) -> tuple[ToolResult, str]:
-    on_ask = ask_in_terminal if can_ask() else None
-    async with open_session(arguments, on_ask=on_ask) as session:
+    async with open_session(arguments, on_ask=_asker()) as session:
         result = await session.call(arguments.tool, call_input)
         shown = "" if arguments.json else Painter.for_stdout().result(session, result, call_input)
     return result, shown
+
+
+def _asker() -> "OnAsk | None":
+    """How to ask for permission, where a person sits at both ends."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    from handaxe.frontends.cli.terminal_asker import ask_in_terminal
+
+    return ask_in_terminal
 
 
 def read_call_input(words: list[str]) -> dict[str, Any]:
@@ -49,6 +59,8 @@ def read_call_input(words: list[str]) -> dict[str, Any]:
     call_input: dict[str, Any] = {}
     for word in words:
         if word.lstrip().startswith("{"):
+            import json
+
             try:
                 value = json.loads(word)
             except (ValueError, RecursionError) as error:

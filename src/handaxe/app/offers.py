@@ -1,0 +1,62 @@
+"""The ports and state objects of a session, by type; what few calls need is made when asked for."""
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from importlib import import_module
+from typing import Any
+
+Offered = Mapping[type[Any] | str, Any]
+"""An offer by its type; or, by the full name of a type that need not be loaded yet, its maker."""
+
+
+class Offers(MutableMapping[type[Any], Any]):
+    """What tools can reach; asking whether there is something makes and loads nothing."""
+
+    def __init__(self, offered: Offered) -> None:
+        self._made: dict[type[Any], Any] = {}
+        self._makers: dict[str, Callable[[], Any]] = {}
+        self.add(offered)
+
+    def add(self, offered: Offered) -> None:
+        """Offer this too, in place of what there was of the same types."""
+        for port, offer in offered.items():
+            if isinstance(port, str):
+                self._made = {
+                    made: kept for made, kept in self._made.items() if _name(made) != port
+                }
+                self._makers[port] = offer
+            else:
+                self[port] = offer
+
+    def __getitem__(self, port: type[Any]) -> Any:  # noqa: ANN401 - of the port's type
+        if port not in self._made:
+            make = self._makers.get(_name(port))
+            if make is None:
+                raise KeyError(port)
+            self[port] = make()
+        return self._made[port]
+
+    def __setitem__(self, port: type[Any], offer: object) -> None:
+        self._makers.pop(_name(port), None)
+        self._made[port] = offer
+
+    def __delitem__(self, port: type[Any]) -> None:
+        if self._makers.pop(_name(port), None) is None:
+            del self._made[port]
+
+    def __contains__(self, port: object) -> bool:
+        return isinstance(port, type) and (port in self._made or _name(port) in self._makers)
+
+    def __iter__(self) -> Iterator[type[Any]]:
+        """Every type; whoever wants to see all of them has to load them."""
+        waiting: list[type[Any]] = []
+        for name in self._makers:
+            module, _, attribute = name.rpartition(".")
+            waiting.append(getattr(import_module(module), attribute))
+        return iter([*self._made, *waiting])
+
+    def __len__(self) -> int:
+        return len(self._made) + len(self._makers)
+
+
+def _name(port: type[Any]) -> str:
+    return f"{port.__module__}.{port.__qualname__}"

@@ -1,0 +1,101 @@
+"""The shell of one session and its sandbox, both built when the first command comes."""
+
+import os
+from typing import TYPE_CHECKING
+
+from handaxe.app.companions import Surroundings
+from handaxe.contract.ports.shell import (
+    Confined,
+    ConfinementLevel,
+    Confiner,
+    RunningCommand,
+    Shell,
+    ShellCommand,
+)
+
+if TYPE_CHECKING:
+    from handaxe.host.sandbox.confiner import LocalConfiner
+
+SESSION_VARIABLES = ("HANDAXE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
+"""By these a command knows which session it runs for."""
+
+
+class SessionConfiner(Confiner):
+    """The session's sandbox, built when somebody asks for it."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._made: LocalConfiner | None = None
+
+    @property
+    def level(self) -> ConfinementLevel:
+        """What holds for programs that are confined."""
+        return self._confiner().level
+
+    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+        """Whether this command would run inside."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return False
+        return self._confiner().will_confine(command, unconfined=unconfined)
+
+    def confine(
+        self,
+        argv: list[str],
+        *,
+        cwd: str,
+        env: dict[str, str],
+        unconfined: bool = False,
+        command: str | None = None,
+    ) -> Confined:
+        """How to start `argv`; without a sandbox just so."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return Confined(argv=argv, env=env, is_confined=False)
+        return self._confiner().confine(
+            argv, cwd=cwd, env=env, unconfined=unconfined, command=command
+        )
+
+    def close(self) -> None:
+        """Take away what the sandbox left on disk."""
+        if self._made is not None:
+            self._made.close()
+
+    def _confiner(self) -> "LocalConfiner":
+        if self._made is None:
+            from handaxe.app.sandboxing import confiner_for
+
+            self._made = confiner_for(self._around)
+        return self._made
+
+
+class SessionShell(Shell):
+    """A shell that is built when the first command comes."""
+
+    def __init__(self, around: Surroundings, confiner: Confiner | None) -> None:
+        self._around = around
+        self._confiner = confiner
+        self._shell: Shell | None = None
+
+    async def start(self, command: ShellCommand) -> RunningCommand:
+        """Start it."""
+        if self._shell is None:
+            self._shell = local_shell(self._around, self._confiner)
+        return await self._shell.start(command)
+
+    async def close(self) -> None:
+        """End what was started, if anything was."""
+        closing = getattr(self._shell, "close", None)
+        if closing is not None:
+            await closing()
+
+
+def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:
+    """The shell of this machine."""
+    from handaxe.host.shell.opening import shell_of
+
+    return shell_of(
+        around.session_directory,
+        around.configuration.settings,
+        os.environ,
+        more=dict.fromkeys(SESSION_VARIABLES, around.session_id),
+        confiner=confiner,
+    )
