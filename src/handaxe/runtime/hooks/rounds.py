@@ -19,9 +19,11 @@ from handaxe.runtime.hooks.config import CallableHook, Hook, HookBook, Placed
 from handaxe.runtime.hooks.occasions import CALLABLE_TIMEOUT_S, OCCASIONS
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge
 from handaxe.runtime.hooks.programs import HookPolicy, Outside
-from handaxe.runtime.hooks.run import Covers
 from handaxe.runtime.hooks.trace import Heard, traced
 from handaxe.runtime.hooks.wording import Keep, presentable
+
+Covers = Callable[[str], bool]
+"""Whether a permission rule covers the call that an event is about."""
 
 _log = logging.getLogger("handaxe.hooks")
 _MAX_REMEMBERED = 1024

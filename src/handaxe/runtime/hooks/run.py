@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.runtime.hooks.config import HookBook
     from handaxe.runtime.hooks.programs import HookPolicy
-    from handaxe.runtime.hooks.rounds import Rounds
-
-Covers = Callable[[str], bool]
-"""Whether a permission rule covers the call that an event is about."""
+    from handaxe.runtime.hooks.rounds import Covers, Rounds
 
 
 class Hooks:
@@ -81,7 +78,7 @@ class Hooks:
         event: dict[str, Any],
         *,
         aliases: tuple[str, ...] = (),
-        covers: Covers | None = None,
+        covers: "Covers | None" = None,
         call_id: str | None = None,
     ) -> Outcome:
         """What all hooks together say to an event; a hook that fails stops no other."""
