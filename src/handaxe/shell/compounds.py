@@ -10,6 +10,7 @@ from handaxe.shell.syntax import Compound, CompoundKind, Node, Sequence, Word
 from handaxe.shell.words import WordReader
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?=[ \t\n;&|()<>]|$)")
+_COPROC_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=\(|(?:\{|\[\[)\s)")
 _FUNCTION_NAME = re.compile(r"[^\s|&;()<>'\"\\$`*?\[~{}]+(?=[ \t\n(]|$)")
 _TEST_SIGNS = ("&&", "||", "(", ")", "<", ">")
 _REGEX = re.compile(r"[^\s'\"\\$`;&<>]+")
@@ -239,7 +240,8 @@ class CompoundReader(WordReader):
     def _read_coproc(self) -> Compound:
         node = self._compound("coproc")
         self.skip_space()
-        named = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|\[\[)").match(self.text, self.pos)
+        # Only before a whole command is a word the name of it: `rm {a,b}` runs `rm`.
+        named = _COPROC_NAME.match(self.text, self.pos)
         if named:
             self.pos = named.end()
             node.name = named.group().strip()
