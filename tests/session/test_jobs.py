@@ -54,7 +54,7 @@ async def test_work_has_one_start_and_one_end_and_is_told_once():
     assert jobs.running() == [work.state]
     work.end()
     await settled()
-    jobs.was_told("nobody")
+    await jobs.was_told("nobody")
     assert await jobs.news(1)
     (told,) = jobs.take_notices()
     assert "<status>completed</status>" in told
@@ -83,10 +83,36 @@ async def test_whoever_saw_the_end_first_is_not_told():
     jobs, work = Jobs(events.append), Work()
     jobs.add(work)
     work.end()
-    jobs.was_told("w1")
+    await jobs.was_told("w1")
     await settled()
     assert jobs.take_notices() == ()
     assert [type(event) for event in events] == [JobStarted, JobEnded, JobsTold]
+
+
+async def test_nobody_sees_an_end_before_it_was_seen_to():
+    seen = []
+
+    async def at_end(state):
+        await asyncio.sleep(0.02)
+        seen.append(state.job_id)
+
+    jobs, work = Jobs(at_end=at_end), Work()
+    jobs.add(work)
+    work.end()
+    await jobs.was_told("w1")
+    assert seen == ["w1"]
+    assert jobs.take_notices() == ()
+
+
+async def test_an_end_that_could_not_be_seen_to_is_told_all_the_same():
+    async def at_end(state):
+        raise OSError(state.job_id)
+
+    jobs, work = Jobs(at_end=at_end), Work()
+    jobs.add(work)
+    work.end()
+    assert await jobs.news(1)
+    assert "<status>completed</status>" in jobs.take_notices()[0]
 
 
 async def test_names_and_limits_are_kept():

@@ -54,6 +54,17 @@ def permissions(configuration):
 
 
 @pytest.mark.proves("ST-2")
+def test_a_file_written_right_after_a_look_is_seen_by_the_next(project, own):
+    configuration = opened(project)
+    for turn in range(200):
+        configuration.refresh()
+        write(own, {"model": f"m{turn}"})
+        configuration.refresh()
+        assert configuration.settings.model == f"m{turn}"
+        own.unlink()
+
+
+@pytest.mark.proves("ST-2")
 def test_every_place_is_read_and_the_higher_one_wins(project, own, shared, managed):
     order = [
         shared,

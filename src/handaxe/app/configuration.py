@@ -35,11 +35,10 @@ Given = Settings | Mapping[str, Any] | Fragment | None
 FILE_SOURCES: tuple[Source, ...] = ("user", "project", "local", "policy")
 _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
 
-# Looking at files costs more than many calls do. Right after a call nobody has had the time to
-# change one; while calls follow each other without a pause, a look now and then is enough.
+# Right after a call nobody has had the time to change a file; while calls follow each other
+# without a pause, a look now and then is enough.
 _PAUSE_S = 0.000008
 _LONGEST_S = 0.005
-_SHORTEST_S = 0.0005
 
 
 class Configuration:
@@ -86,9 +85,7 @@ class Configuration:
     def refresh(self, *, now: bool = False) -> tuple[str, ...]:
         """Take in what was changed on disk; the files that changed. Cheap if nothing did."""
         at = time.monotonic()
-        since = at - self._looked_at
-        is_early = since < _SHORTEST_S or (at - self._paused_at < _PAUSE_S and since < _LONGEST_S)
-        self._paused_at = at
+        is_early = at - self._paused_at < _PAUSE_S and at - self._looked_at < _LONGEST_S
         if is_early and not now:
             return ()
         self._looked_at = at

@@ -46,6 +46,7 @@ class Jobs:
         self._left_out: dict[str, int] = {}
         self._looked_at: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ends: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
 
     def refuse_if_full(self) -> None:
@@ -72,14 +73,15 @@ class Jobs:
             self._ended.pop(job_id, None)
             self._jobs[job_id] = job
             self._announce(JobStarted(job=job.state))
-            self.attend(self._see_to_its_end(job))
+            self._ends[job_id] = self.attend(self._see_to_its_end(job))
         return job_id
 
-    def attend(self, work: Coroutine[Any, Any, None]) -> None:
+    def attend(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let something go on until it is done or the session closes."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def listed(self) -> list[JobState]:
         """All work of this session, oldest first, as it stands now."""
@@ -110,12 +112,14 @@ class Jobs:
         self._looked_at[state.job_id] = state.output_bytes
         return max(0, state.output_bytes - before)
 
-    def was_told(self, job_id: str) -> None:
-        """The model has seen how this ended, so it need not be told."""
+    async def was_told(self, job_id: str) -> None:
+        """The model is about to see how this ended, so it need not be told.
+
+        Whoever waited for the end may wake up before it was seen to; returns when it was.
+        """
         job = self._jobs.get(job_id)
         if job is not None and job_id not in self._ended and job.state.status != "running":
-            # Whoever waited for the end may wake up before we do.
-            self._end(job.state, summary_of(job.state))
+            await asyncio.wait([self._ends[job_id]])
         if self._untold.pop(job_id, None) is not None:
             self._announce(JobsTold(job_ids=(job_id,)))
 
@@ -177,10 +181,12 @@ class Jobs:
     async def _finish(self, state: JobState) -> None:
         if state.job_id in self._ended:
             return
-        if self._at_end is not None:
-            await self._at_end(state)
-        if state.job_id not in self._ended:
-            self._end(state, summary_of(state))
+        try:
+            if self._at_end is not None:
+                await self._at_end(state)
+        finally:
+            if state.job_id not in self._ended:
+                self._end(state, summary_of(state))
 
     def _end(self, state: JobState, summary: str) -> None:
         self._ended[state.job_id] = state

@@ -46,7 +46,7 @@ class TaskOutput(Tool[TaskOutputArgs]):
         if state.status == "running":
             retrieval = "timeout" if args.block else "not_ready"
         else:
-            jobs.was_told(state.job_id)
+            await jobs.was_told(state.job_id)
         new_bytes = jobs.new_bytes(state)
         said = job.tail(min(MAX_CHARS, new_bytes)) if job is not None and new_bytes else ""
         said = said.rstrip("\n")
