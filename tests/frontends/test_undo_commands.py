@@ -61,6 +61,11 @@ def test_undo_puts_back_the_last_change_of_an_ended_session(edited):
     assert "No change is left to undo" in out.stderr
 
 
+def test_an_ended_session_stays_ended_when_it_is_undone(edited):
+    assert handaxe("undo", cwd=edited).returncode == 0
+    assert "not closed" not in handaxe("sessions", cwd=edited).stdout
+
+
 def test_undo_with_an_id_goes_back_to_before_that_call(edited):
     out = handaxe("undo", "e", "--json", cwd=edited)
     result = json.loads(out.stdout)

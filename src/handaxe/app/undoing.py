@@ -11,7 +11,7 @@ import msgspec
 from handaxe.app.change_record import ChangeRecord
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, PermissionRequest
-from handaxe.contract.events import Event
+from handaxe.contract.events import Event, SessionClosed
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.asker import Asker
 from handaxe.contract.ports.files import Files
@@ -28,7 +28,7 @@ from handaxe.session.workdir import Workdir, is_inside
 from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import new_session_id, session_directory, sessions_directory
 from handaxe.storage.result_store import DiskResultStore
-from handaxe.storage.sessions import LOG_NAME
+from handaxe.storage.sessions import LOG_NAME, read_history
 from handaxe.storage.undo.journal import root_of
 from handaxe.storage.undo.layout import journal_files
 from handaxe.tools import loaders
@@ -68,7 +68,8 @@ class PastSession:
     def __init__(self, home: Path, session_id: str, root: str) -> None:
         self.session_id = session_id
         directory = session_directory(home, session_id)
-        self._log = EventLog(directory / LOG_NAME)
+        self._log_path = directory / LOG_NAME
+        self._log = EventLog(self._log_path)
         ledger = ReadLedger(self._emit)
         self._record = ChangeRecord(home, session_id, root, ledger)
         self._record.repair(resumed=True)
@@ -111,9 +112,12 @@ class PastSession:
 
     async def undo(self, wanted: Wanted) -> ToolResult:
         """Put back what is wanted."""
+        was_closed = read_history(self._log_path).is_closed
         try:
             return await self._undo.undo(f"undo_{new_session_id()[:12]}", wanted)
         finally:
+            if was_closed:
+                self._emit(SessionClosed())
             await self._record.close()
             await self._log.close()
 
