@@ -56,6 +56,8 @@ class LineLog:
         """Torn tails cut off by this log so far."""
         self._path = os.fsdecode(path)
         self._mutex = threading.Lock()
+        self._syncing = threading.Lock()
+        self._appended = self._synced = 0
         self._fd = -1
         self._end = 0
         self._next_seq = 1
@@ -91,6 +93,7 @@ class LineLog:
                 self._write(fd, b"".join(lines), start)
                 self._end = start + sum(map(len, lines))
                 self._next_seq += len(lines)
+                self._appended += len(lines)
             finally:
                 locks.release(fd)
         return [*accumulate(map(len, lines[:-1]), initial=start)]
@@ -101,16 +104,23 @@ class LineLog:
         Raises:
             LogFailed: it did not work; that is final for this log object.
         """
-        with self._mutex:
-            if self._failure is not None:
-                raise self._failure
-            if self._fd < 0:
-                return
-            try:
-                # A descriptor of its own: whoever appends meanwhile need not wait for the disk.
-                fd = os.dup(self._fd)
-            except OSError as error:
-                raise _failed("sync the log", error) from error
+        # One at a time: the kernel tells a failure once, and of two at once only one would hear.
+        with self._syncing:
+            with self._mutex:
+                if self._failure is not None:
+                    raise self._failure
+                appended = self._appended
+                if self._fd < 0 or (self._synced == appended and not self._is_new):
+                    return
+                try:
+                    # A descriptor of its own: whoever appends meanwhile need not wait for the disk.
+                    fd = os.dup(self._fd)
+                except OSError as error:
+                    raise _failed("sync the log", error) from error
+            self._sync(fd)
+            self._synced = appended
+
+    def _sync(self, fd: int) -> None:
         try:
             sync_content(fd)
             if self._is_new:

@@ -51,15 +51,22 @@ class LocalFiles(Files):
         *,
         journal: "Journal | None" = None,
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
+        before_change: Callable[[], None] = lambda: None,
         judge: Judge = _anything,
     ) -> None:
         self._journal = journal
         self._own_links = own_links
+        self._before_change = before_change
         self._judge = judge
 
     def judged_by(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
-        return LocalFiles(journal=self._journal, own_links=self._own_links, judge=judge)
+        return LocalFiles(
+            journal=self._journal,
+            own_links=self._own_links,
+            before_change=self._before_change,
+            judge=judge,
+        )
 
     def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
@@ -163,6 +170,7 @@ class LocalFiles(Files):
                 make_parents=expect is None,
                 journal=self._journal,
                 own_links=self._own_links,
+                before_change=self._before_change,
             )
 
         try:

@@ -9,6 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from handaxe.contract.effects import Effects
@@ -22,7 +23,7 @@ from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.records import After, Before, State
 from handaxe.storage.undo.shared_names import with_shared_names, without_listed_parents
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
-from handaxe.storage.undo.threads import in_thread
+from handaxe.storage.undo.threads import in_thread, sync_threads
 from handaxe.storage.undo.trees import TooBig, below, changes
 
 if TYPE_CHECKING:
@@ -45,11 +46,13 @@ class DiskCheckpoints(Checkpoints):
         *,
         known: Known = nothing_known,
         replacing: Collection[str] = (),
+        waiting: Collection[str] = (),
         roots: Callable[[], Sequence[str]] = tuple,
         tree: "Callable[[], TreeRecord] | None" = None,
     ) -> None:
         """`replacing` names the tools that change files by a rename and in no other way.
 
+        `waiting` names those of them that call `wait_until_durable` before they change anything.
         `tree` makes what compares whole roots, for calls that could change anything in them.
         """
         self._journal = journal
@@ -58,10 +61,12 @@ class DiskCheckpoints(Checkpoints):
         self._replacing = frozenset(replacing)
         # Undo puts back attributes as well, which only a look at the file itself tells.
         self._comparing = self._replacing - {"Undo"}
+        self._waiting = frozenset(waiting)
         self._roots = roots
         self._tree = tree
         self._tracked: TreeRecord | None = None
         self._open: dict[str, Before] = {}
+        self._syncing: Future[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._used = False
 
@@ -90,6 +95,22 @@ class DiskCheckpoints(Checkpoints):
             raise NotRecorded(in_plain_words(error)) from error
         except DiskFault as fault:
             raise NotRecorded(str(fault)) from fault
+
+    def wait_until_durable(self) -> None:
+        """Return when all that `before` wrote down is on the device; raising stops the change."""
+        if self._syncing is None:
+            return
+        try:
+            # Whoever began last has seen the records of all others.
+            self._syncing.result()
+        except OSError as error:
+            raise NotRecorded(in_plain_words(error)) from error
+        except DiskFault as fault:
+            raise NotRecorded(str(fault)) from fault
+
+    async def settled(self) -> None:
+        """Return when all that `before` wrote down is on the device."""
+        self.wait_until_durable()
 
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
@@ -147,9 +168,12 @@ class DiskCheckpoints(Checkpoints):
             left_out = self._remember(paths, states, bundle, tool)
             with_names = tuple(with_shared_names(states, self._journal, tool))
             paths_only = tool in self._replacing
+            is_deferred = tool in self._waiting
             record = Before(call_id, tool, time.time(), with_names, left_out, paths_only)
             bundle.seal()
-            self._journal.append(record, durable=True)
+            self._journal.append(record, durable=not is_deferred)
+            if is_deferred:
+                self._syncing = sync_threads().submit(self._journal.sync)
         except BaseException:
             bundle.discard()
             for state in states:
