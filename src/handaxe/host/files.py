@@ -24,7 +24,7 @@ from handaxe.contract.ports.files import (
 )
 from handaxe.contract.subjects import Access
 from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
-from handaxe.disk.places import open_regular_at
+from handaxe.disk.places import is_real, open_regular_at
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import Format, NotText, decode, sniff
@@ -189,6 +189,8 @@ class LocalFiles(Files):
     def _arrive(self, path: str, access: Access) -> str:
         """The real path, judged."""
         self._judge(path, access)
+        if is_real(path):
+            return path
         real = os.path.realpath(path)
         if real != path:
             self._judge(real, access)

@@ -9,7 +9,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from handaxe.contract.effects import Effects
@@ -23,7 +22,7 @@ from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.records import After, Before, State
 from handaxe.storage.undo.shared_names import with_shared_names, without_listed_parents
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
-from handaxe.storage.undo.threads import in_thread, sync_threads
+from handaxe.storage.undo.threads import in_thread
 from handaxe.storage.undo.trees import TooBig, below, changes
 
 if TYPE_CHECKING:
@@ -66,7 +65,6 @@ class DiskCheckpoints(Checkpoints):
         self._tree = tree
         self._tracked: TreeRecord | None = None
         self._open: dict[str, Before] = {}
-        self._syncing: Future[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._used = False
 
@@ -98,11 +96,8 @@ class DiskCheckpoints(Checkpoints):
 
     def wait_until_durable(self) -> None:
         """Return when all that `before` wrote down is on the device; raising stops the change."""
-        if self._syncing is None:
-            return
         try:
-            # Whoever began last has seen the records of all others.
-            self._syncing.result()
+            self._journal.sync()
         except OSError as error:
             raise NotRecorded(in_plain_words(error)) from error
         except DiskFault as fault:
@@ -168,12 +163,12 @@ class DiskCheckpoints(Checkpoints):
             left_out = self._remember(paths, states, bundle, tool)
             with_names = tuple(with_shared_names(states, self._journal, tool))
             paths_only = tool in self._replacing
-            is_deferred = tool in self._waiting
             record = Before(call_id, tool, time.time(), with_names, left_out, paths_only)
             bundle.seal()
-            self._journal.append(record, durable=not is_deferred)
-            if is_deferred:
-                self._syncing = sync_threads().submit(self._journal.sync)
+            is_waited_for = tool in self._waiting
+            self._journal.append(record, durable=not is_waited_for)
+            if is_waited_for:
+                self._journal.begin_sync()
         except BaseException:
             bundle.discard()
             for state in states:

@@ -90,6 +90,10 @@ class UndoJournal:
         if durable:
             self.sync()
 
+    def begin_sync(self) -> None:
+        """Let the disk begin with what `sync` will wait for."""
+        self._log.begin_sync()
+
     def sync(self) -> None:
         """Return when every record so far is on the device, and every pin that they name."""
         self._log.sync()

@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,9 +15,3 @@ async def in_thread(work: Callable[[], T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait([future])
         raise
-
-
-@cache
-def sync_threads() -> ThreadPoolExecutor:
-    """Threads that wait for the disk, so that the work which needs it can go on meanwhile."""
-    return ThreadPoolExecutor(8, "handaxe-sync")
