@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import msgspec
 
@@ -11,6 +11,14 @@ from handaxe.disk import locks
 from handaxe.disk.durability import close, sync_directory
 from handaxe.disk.faults import WriteFailed, explained
 from handaxe.disk.places import DIRECTORY, open_directory, refuse_special
+
+BeforeChange = Callable[[], None]
+"""Called before anything the user owns is touched; what it raises stops the change."""
+
+
+def nothing() -> None:
+    """Whoever has nothing to wait for."""
+
 
 _Made = list[tuple[int, str]]
 """Directories made here: open parent and name, outermost first."""
@@ -30,14 +38,16 @@ class Directory(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def locked_directory(path: str, *, make: bool = False) -> Generator[Directory]:
+def locked_directory(
+    path: str, *, make: bool = False, before_change: BeforeChange = nothing
+) -> Generator[Directory]:
     """Hold the directory at a resolved path; with `make` create it, durably, if need be.
 
     What was created is removed again if the work inside fails.
     """
     made: _Made = []
     with explained("open the directory"):
-        directory = _open(path, made, make=make)
+        directory = _open(path, made, before_change if make else None)
     try:
         if directory.can_sync:
             with explained("lock the directory"):
@@ -52,14 +62,15 @@ def locked_directory(path: str, *, make: bool = False) -> Generator[Directory]:
         _forget(made)
 
 
-def _open(path: str, made: _Made, *, make: bool) -> Directory:
+def _open(path: str, made: _Made, before_making: BeforeChange | None) -> Directory:
     try:
         return Directory(open_directory(path), can_sync=True)
     except PermissionError:
         return Directory(open_directory(path, only_to_look=True), can_sync=False)
     except FileNotFoundError:
-        if not make:
+        if before_making is None:
             raise
+    before_making()
     try:
         return Directory(_make_all(path, made), can_sync=True)
     except BaseException:

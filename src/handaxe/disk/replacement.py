@@ -16,7 +16,7 @@ import msgspec
 from handaxe.disk import attributes, locks, renames
 from handaxe.disk.content import Content
 from handaxe.disk.current import Current
-from handaxe.disk.directories import Directory
+from handaxe.disk.directories import BeforeChange, Directory, nothing
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import (
     DiskFault,
@@ -55,6 +55,7 @@ class Replacement(msgspec.Struct):
     expect: Version | Absent | None
     mode: int | None
     own_links: OwnLinks = no_links
+    before_change: BeforeChange = nothing
 
     def run(self, path: str, journal: Journal | None) -> Version:
         """Replace the file, or write it in place where that is the only way."""
@@ -139,6 +140,7 @@ class Replacement(msgspec.Struct):
         attributes.give(temporary.fd, wanted)
 
     def _move(self, temporary: Temporary, current: Current) -> None:
+        self.before_change()
         try:
             if not current.exists and self.expect is not None:
                 renames.rename_new(self.directory.fd, temporary.name, self.name)
@@ -194,6 +196,7 @@ class Replacement(msgspec.Struct):
                 # Another name of the same file may be written under another directory's lock.
                 locks.hold(fd)
                 intent = self._intent(path, fd, info)
+                self.before_change()
                 overwrite(fd, self.content, intent, journal, mode=self.mode)
             with explained("look at the file after writing it", applied=True):
                 return version_of(os.fstat(fd), intent.new_digest, self.content.size_bytes)

@@ -24,7 +24,7 @@ from handaxe.contract.ports.files import (
 )
 from handaxe.contract.subjects import Access
 from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
-from handaxe.disk.places import open_regular_at
+from handaxe.disk.places import is_real, open_regular_at
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import Format, NotText, decode, sniff
@@ -51,15 +51,22 @@ class LocalFiles(Files):
         *,
         journal: "Journal | None" = None,
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
+        before_change: Callable[[], None] = lambda: None,
         judge: Judge = _anything,
     ) -> None:
         self._journal = journal
         self._own_links = own_links
+        self._before_change = before_change
         self._judge = judge
 
     def judged_by(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
-        return LocalFiles(journal=self._journal, own_links=self._own_links, judge=judge)
+        return LocalFiles(
+            journal=self._journal,
+            own_links=self._own_links,
+            before_change=self._before_change,
+            judge=judge,
+        )
 
     def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
@@ -163,6 +170,7 @@ class LocalFiles(Files):
                 make_parents=expect is None,
                 journal=self._journal,
                 own_links=self._own_links,
+                before_change=self._before_change,
             )
 
         try:
@@ -181,6 +189,8 @@ class LocalFiles(Files):
     def _arrive(self, path: str, access: Access) -> str:
         """The real path, judged."""
         self._judge(path, access)
+        if is_real(path):
+            return path
         real = os.path.realpath(path)
         if real != path:
             self._judge(real, access)
