@@ -7,6 +7,7 @@ near their root, so that much is known even of a tree too large to be walked to 
 
 import os
 import time
+from collections.abc import Callable
 
 from handaxe.contract.ports.search import BadQuery, Hides, TextQuery
 from handaxe.host.search.filters import FileFilter
@@ -15,8 +16,10 @@ from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.walk import Visit, Walk
 from handaxe.host.search.watch import Watch
 
-SMALL_TREE = 2_000
-"""With at most so many entries a tree is small: walked in a moment before every search."""
+SMALL_TREE = 3_000
+"""A tree of at most so many entries is small, every directory counted ten times for what it costs
+to be opened: it is walked in a moment before every search."""
+DIRECTORY_WEIGHT = 10
 MAX_TARGETS = 1_000
 MAX_TARGET_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 16
@@ -37,15 +40,14 @@ class Survey:
             watch,
             ignores=ignores_for(query, place),
             hides=hides,
-            enters=self._filter.enters,
+            enters=self._filter.enters if query.glob is not None else None,
             rescues=self._filter.rescues,
             opened_at=place.directory,
             by_level=True,
         )
         self._visits = iter(self._walk)
-        self._files: list[str] = []
-        self._seen = 0
-        self.links = 0
+        self._seen: list[Visit] = []
+        self._entries = 0
         self.is_complete = False
 
     @classmethod
@@ -62,23 +64,34 @@ class Survey:
             survey = cls(query, place, watch, hides)
         except BadQuery:
             return None
-        survey._go_on(SMALL_TREE, None)
+        survey._go_on(lambda: survey._weight > SMALL_TREE)
         return survey
 
     @property
     def ignored(self) -> int:
         """Ignored directories, each counted once, and ignored files the query asks for."""
-        return len(self._walk.ignored_directories) + len(self._files)
+        return len(self._walk.ignored_directories) + len(self._files())
+
+    @property
+    def links(self) -> int:
+        """Links that were met and not followed."""
+        return sum(
+            entry.is_symlink()
+            and entry.name not in self._walk.ignored_names(visit)
+            and not self._is_hidden(visit[0] + entry.name)
+            for visit in self._seen
+            for entry in visit[1]
+        )
 
     def go_on_until(self, ends_at: float) -> None:
         """Look further; a tree that is not small may need longer than it is given."""
         if not self.is_complete:
-            self._go_on(None, ends_at)
+            self._go_on(lambda: time.monotonic() > ends_at)
 
     def targets(self) -> tuple[list[str], bool]:
         """The ignored entries to search, relative to the root, and whether these are all."""
         directories = self._walk.ignored_directories
-        everything = [*directories, *self._files]
+        everything = [*directories, *self._files()]
         chosen: list[str] = []
         size = 0
         for number, path in enumerate(everything[:MAX_TARGETS]):
@@ -89,25 +102,30 @@ class Survey:
                 chosen.append(path)
         return chosen, self.is_complete and len(everything) <= MAX_TARGETS
 
-    def _go_on(self, max_entries: int | None, ends_at: float | None) -> None:
+    @property
+    def _weight(self) -> int:
+        """What the tree is known to hold so far, also where the walk did not get yet."""
+        return self._entries + DIRECTORY_WEIGHT * (len(self._seen) + self._walk.waiting)
+
+    def _go_on(self, is_enough: Callable[[], bool]) -> None:
         for visit in self._visits:
-            self._take(visit)
-            if max_entries is not None and self._seen > max_entries:
-                return
-            if ends_at is not None and time.monotonic() > ends_at:
+            self._seen.append(visit)
+            self._entries += len(visit[1])
+            if is_enough():
                 return
         self.is_complete = self._walk.is_complete
 
-    def _take(self, visit: Visit) -> None:
-        directory, entries, _ = visit
-        self._seen += len(entries)
-        left_out = self._walk.ignored_names(visit)
-        for entry in entries:
-            if entry.name in left_out:
-                if entry.is_file(follow_symlinks=False) and self._is_missed(directory, entry.name):
-                    self._files.append(directory + entry.name)
-            elif entry.is_symlink() and not self._is_hidden(directory + entry.name):
-                self.links += 1
+    def _files(self) -> list[str]:
+        """The ignored files the query asks for; found out only if somebody wants to know."""
+        return [
+            visit[0] + entry.name
+            for visit in self._seen
+            if (left_out := self._walk.ignored_names(visit))
+            for entry in visit[1]
+            if entry.name in left_out
+            and entry.is_file(follow_symlinks=False)
+            and self._is_missed(visit[0], entry.name)
+        ]
 
     def _is_missed(self, directory: str, name: str) -> bool:
         """Whether an ignored file would be searched if it were not ignored, and only then."""

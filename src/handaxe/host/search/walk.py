@@ -93,6 +93,11 @@ class Walk:
             return set()
         return ignores.left_out(self._base + directory, map(_name, entries), is_dir=False)
 
+    @property
+    def waiting(self) -> int:
+        """How many directories the walk knows of and did not get to."""
+        return len(self._waiting)
+
     def unvisited(self) -> list[str]:
         """Directories the walk did not get to, the topmost ones of each branch."""
         return [(self._base + directory).rstrip("/") for directory, _ in self._waiting]
