@@ -34,6 +34,8 @@ class GlobPattern:
         "_parsed",
         "_regex",
         "endings",
+        "endings_decide",
+        "goes_everywhere",
         "is_absolute",
         "literal_directory",
         "max_depth",
@@ -58,13 +60,19 @@ class GlobPattern:
         self.max_depth = max(depths) if len(depths) == len(parsed) else None
         """How many names deep a match can lie; None if `**` puts no end to it."""
         root = "/" if self.is_absolute else ""
-        self.literal_directory = root + "/".join(_common([_leading(item) for item in parsed]))
+        common = _common([_leading(item) for item in parsed])
+        self.literal_directory = root + "/".join(common)
         """The directory that holds every match, so that a walk can start there; "" = here."""
         sources = "|".join(source_of(segments) for segments in parsed)
         self._regex = re.compile(rf"{root}(?:{sources})\Z")
         last = [segments[-1] for segments in parsed]
         self.endings = tuple({segment.suffix if segment else "" for segment in last})
         """Every match ends in one of these; "" among them rules nothing out."""
+        tails = [segments[len(common) :] for segments in parsed]
+        self.goes_everywhere = all(tail[0] is None for tail in tails)
+        """Whether every directory below the literal one may hold a match."""
+        self.endings_decide = self.goes_everywhere and all(map(_is_only_an_ending, tails))
+        """Whether every file below the literal directory fits that has one of the endings."""
         self._parsed = parsed
         self._leading: dict[int, re.Pattern[str]] = {}
 
@@ -136,6 +144,15 @@ def _beginning(segments: Segments, depth: int) -> str | None:
             return "/".join([*sources, "(?s:.*)"])
         sources.append(segment.source)
     return "/".join(sources) if len(segments) > depth else None
+
+
+def _is_only_an_ending(tail: Segments) -> bool:
+    """Whether a tail is `**` or `**/*ending`."""
+    last = tail[-1]
+    if last is None:
+        return len(tail) == 1
+    ending = re.escape(last.suffix)
+    return len(tail) == 2 and last.source in {f"[^/]*{ending}", "[^/]+"}
 
 
 def _leading(segments: Segments) -> list[str]:

@@ -3,4 +3,12 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    """A second look comes to its end however busy the machine is."""
+    monkeypatch.setattr("handaxe.host.search.second_look.LOOK_S", 30)

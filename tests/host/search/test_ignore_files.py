@@ -40,11 +40,12 @@ def listed_by_ripgrep(root) -> set[str]:
 
 
 def listed_by_us(root, ignores: Ignores) -> set[str]:
+    walk = Walk(str(root), Watch(30), ignores=ignores)
     return {
-        directory + name
-        for directory, names, entries, left_out in Walk(str(root), Watch(30), ignores=ignores)
-        for name, entry in zip(names, entries, strict=True)
-        if name not in left_out and entry.is_file(follow_symlinks=False)
+        visit[0] + entry.name
+        for visit in walk
+        for entry in visit[1]
+        if entry.is_file(follow_symlinks=False) and entry.name not in walk.ignored_names(visit)
     }
 
 

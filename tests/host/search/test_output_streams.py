@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.blocks import (
     KEPT_OF_LONG_LINE,
@@ -12,6 +13,7 @@ from handaxe.host.search.blocks import (
     in_path_order,
 )
 from handaxe.host.search.lines import LineReader, window
+from handaxe.host.search.pages import LinePage, LinePile
 
 MARKS = Marks(b"\x1dS\x1d", b"\x1dE\x1d", b"\x1dG\x1d")
 OUTPUT = (
@@ -102,3 +104,30 @@ def test_a_window_shows_the_first_match(text, data):
 
     assert len(shown) <= 502
     assert shown[slice(*ranges[0])] == text[start:end]
+
+
+blocks = st.lists(
+    st.tuples(st.sampled_from([b"a", b"a/b", b"a-b", b"b/c", b"c", b"secret"]), st.integers(1, 5)),
+    max_size=40,
+)
+
+
+@given(blocks, st.integers(0, 12), st.integers(1, 12))
+def test_a_pile_holds_the_page_in_whatever_order_files_come(taken, offset, limit):
+    query = TextQuery(pattern="x", root="/", mode="content", offset=offset, limit=limit)
+    pile = LinePile(query.end, lambda path: path == b"secret")
+    whole: dict[bytes, bytes] = {}
+    for path, count in taken:
+        first = whole.get(path, b"").count(b"\n") + 1
+        body = b"".join(b"%d:x\n" % number for number in range(first, first + count))
+        whole[path] = whole.get(path, b"") + body
+        assert not pile.take(path, body)
+    page, expected = LinePage(query, None), LinePage(query, lambda path: path == b"secret")
+
+    pile.pour(page)
+    for path in sorted(whole, key=in_path_order):
+        if expected.take(path, whole[path]):
+            break
+
+    assert b"".join(body for _, body in page.blocks) == b"".join(b for _, b in expected.blocks)
+    assert page.has_more == expected.has_more == pile.is_overfull

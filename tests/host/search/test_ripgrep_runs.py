@@ -134,6 +134,19 @@ def test_a_search_that_takes_too_long_gives_what_it_found(root, tmp_path):
     assert found.unvisited == [f"{root}/b"]
 
 
+def test_what_could_not_be_read_is_counted_however_much_it_is(root, tmp_path):
+    rg = stand_in(
+        tmp_path,
+        "printf './a.txt\\000'\n"
+        'i=0; while [ $i -lt 1000 ]; do i=$((i+1)); echo "rg: ./d$i: Denied (os error 13)" >&2; done\n'
+        "exit 2",
+    )
+
+    found = answer(rg, root)
+
+    assert (names(found, root), found.skipped.unreadable) == (["a.txt"], 1000)
+
+
 def test_a_flood_is_stopped_when_the_page_is_full(root, tmp_path):
     rg = stand_in(tmp_path, "printf './a.txt\\0'; exec yes '1:foo'")
 

@@ -259,3 +259,29 @@ async def test_a_human_sees_lists_and_tables(session, project):
         result = await session.call("Grep", call_input)
         display = session.show(result, call_input)
         assert type(display[0]).__name__ == kind
+
+
+async def test_nothing_found_in_a_large_tree_says_what_was_not_even_counted(
+    session, project, monkeypatch
+):
+    monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+    monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 0)
+    plant(project, {"a/b/c": "bar\n"})
+
+    nothing = await session.call("Grep", pattern="foo")
+    something = await session.call("Grep", pattern="bar")
+
+    assert "ignored and binary files are neither searched nor counted" in nothing.text
+    assert set(nothing.data["skipped"]) == {"tooLarge", "unreadable", "denied"}
+    assert something.text == "a/b/c"
+
+
+async def test_nothing_found_tells_of_binary_files_and_links(session, project):
+    (project / "a.bin").write_bytes(b"\0")
+    (project / "link").symlink_to("a.bin")
+
+    result = await session.call("Grep", pattern="foo")
+
+    assert "[1 binary file not searched as text.]" in result.text
+    assert "[1 link not followed.]" in result.text
+    assert result.data["skipped"]["links"] == 1

@@ -21,11 +21,12 @@ class Skipped(msgspec.Struct, frozen=True):
     """What was not looked at, by reason; None where nobody counted."""
 
     ignored: int | None = None
-    """Entries an ignore file names; a directory counts once, with all that it holds."""
+    """Entries an ignore file names: directories, each with all that it holds, and those files
+    that the query asks for."""
     binary: int | None = None
     too_large: int = 0
     unreadable: int = 0
-    links: int = 0
+    links: int | None = None
     """Links that were not followed."""
     denied: bool = False
     """Whether rules hide files; never how many, which would tell what they hold."""

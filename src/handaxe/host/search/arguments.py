@@ -39,13 +39,15 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     without_parents: bool = False
     in_binary: bool = False
     counts_only: bool = False
-    asks_why: bool = True
-    """Wants to be told which files were passed by, where that can be told."""
+    asks_why: bool = False
+    """Wants to be told which files were passed by: dear where they are many."""
     max_per_file: int | None = None
 
 
-def command(program: str, query: TextQuery, target: str, manner: Manner, marks: Marks) -> list[str]:
-    """The whole command; `target` is relative to the directory ripgrep runs in."""
+def command(
+    program: str, query: TextQuery, targets: Iterable[str], manner: Manner, marks: Marks
+) -> list[str]:
+    """The whole command; `targets` are relative to the directory ripgrep runs in."""
     return [
         program,
         "--no-config",
@@ -62,7 +64,7 @@ def command(program: str, query: TextQuery, target: str, manner: Manner, marks: 
         *_running(query, manner),
         f"--regexp={query.pattern}",
         "--",
-        target,
+        *targets,
     ]
 
 
@@ -136,13 +138,8 @@ def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
         yield "--binary"
     if manner.max_per_file is not None:
         yield f"--max-count={manner.max_per_file}"
-    if manner.asks_why and is_told_why(query):
+    if manner.asks_why:
         yield "--debug"
-
-
-def is_told_why(query: TextQuery) -> bool:
-    """Whether ripgrep can say what it passed by; with a filter it would list every other file."""
-    return query.glob is None and query.file_type is None
 
 
 def needs_json(query: TextQuery) -> bool:

@@ -55,7 +55,7 @@ class Ignores:
         """Those of a directory's entries that are ignored; `directory` ends with a slash."""
         if self.is_silent:
             return set()
-        if any(
+        if self._unbounded and any(
             pattern.matches(directory[len(base) :] + _ANY_NAME, is_dir=is_dir)
             for base, pattern in self._unbounded
         ):

@@ -43,14 +43,15 @@ class NameSearch:
             return NamesFound(paths=[], total=0, skipped=Skipped(ignored=0, links=self._links))
         began = time.monotonic()
         walk = self._walk(start, self._ignores(start))
-        ignored = self._collect(walk, start)
-        is_counted = True
+        ignored_files = self._collect(walk, start)
+        in_directories, is_counted = 0, True
         if walk.ignored_directories and walk.is_complete:
             budget_s = max(COUNT_IGNORED_S, time.monotonic() - began)
-            more, is_counted = self._count_ignored(walk.ignored_directories, start, budget_s)
-            ignored += more
+            in_directories, is_counted = self._count_ignored(
+                walk.ignored_directories, start, budget_s
+            )
         skipped = Skipped(
-            ignored=walk.ignored,
+            ignored=len(walk.ignored_directories) + ignored_files,
             unreadable=walk.unreadable,
             links=self._links,
             denied=self._hides is not None,
@@ -60,7 +61,7 @@ class NameSearch:
             total=self._least.total,
             is_complete=walk.is_complete,
             unvisited=walk.unvisited() if not walk.is_complete else [],
-            ignored_matches=ignored,
+            ignored_matches=ignored_files + in_directories,
             is_ignored_count_complete=is_counted and walk.is_complete,
             skipped=skipped,
         )
@@ -91,13 +92,15 @@ class NameSearch:
         return above(start)
 
     def _walk(self, start: str, ignores: Ignores | None) -> Walk:
-        spelled = self._spelled(start)
+        spelled, leads_through = self._spelled(start), self._pattern.leads_through
         return Walk(
             start,
             self._watch,
             ignores=ignores,
             hides=self._hides,
-            enters=lambda path: self._pattern.leads_through(spelled + path),
+            enters=None
+            if self._pattern.goes_everywhere
+            else lambda path: leads_through(spelled + path),
         )
 
     def _spelled(self, start: str) -> str:
@@ -110,30 +113,54 @@ class NameSearch:
     def _collect(self, walk: Walk, start: str) -> int:
         """Take in what fits; gives the number of fitting files that are ignored."""
         spelled, base = self._spelled(start), start.rstrip("/") + "/"
-        fits, endings = self._pattern.matches, self._pattern.endings
-        anything = "" in endings
         ignored = 0
-        for directory, listed, entries, left_out in walk:
-            before = spelled + directory
-            for name, entry in zip(listed, entries, strict=True):
-                if (anything or name.endswith(endings)) and fits(before + name):
-                    if name in left_out:
-                        ignored += not self._is_hidden(f"{base}{directory}{name}")
-                    else:
-                        self._take(f"{base}{directory}{name}", entry)
+        for directory, entries, ignores in walk:
+            fitting = self._fitting(spelled + directory, entries)
+            if not fitting:
+                continue
+            here = base + directory
+            if ignores is not None and not ignores.is_silent:
+                names = [entry.name for entry in fitting]
+                left_out = ignores.left_out(here, names, is_dir=False)
+                if left_out:
+                    passed_by = [entry for entry in fitting if entry.name in left_out]
+                    fitting = [entry for entry in fitting if entry.name not in left_out]
+                    ignored += self._count_files(here, passed_by)
+            self._take(here, fitting)
         return ignored
 
-    def _take(self, path: str, entry: os.DirEntry[str]) -> None:
-        try:
-            info = entry.stat(follow_symlinks=False)
-        except OSError:
-            return
-        if self._is_hidden(path):
-            return
-        if stat.S_ISLNK(info.st_mode) and not self._leads_to_file(path):
-            self._links += 1
-        elif stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode):
-            self._least.add((-info.st_mtime_ns, path), path)
+    def _fitting(self, before: str, entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+        """Those entries of one directory whose path the pattern matches."""
+        endings, fits = self._pattern.endings, self._pattern.matches
+        if "" not in endings:
+            entries = [entry for entry in entries if entry.name.endswith(endings)]
+        if self._pattern.endings_decide:
+            return entries
+        return [entry for entry in entries if fits(before + entry.name)]
+
+    def _take(self, here: str, entries: list[os.DirEntry[str]]) -> None:
+        """Take in the files among some entries of one directory."""
+        hides, add = self._hides, self._least.add
+        for entry in entries:
+            path = here + entry.name
+            if hides is not None and hides(path):
+                continue
+            try:
+                info = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            mode = info.st_mode
+            if stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and self._leads_to_file(path)):
+                add((-info.st_mtime_ns, path), path)
+            elif stat.S_ISLNK(mode):
+                self._links += 1
+
+    def _count_files(self, here: str, entries: list[os.DirEntry[str]]) -> int:
+        """How many of some entries of one directory are files that may be spoken of."""
+        return sum(
+            not entry.is_dir(follow_symlinks=False) and not self._is_hidden(here + entry.name)
+            for entry in entries
+        )
 
     def _leads_to_file(self, path: str) -> bool:
         """Whether a link leads to a file inside the root that may be seen."""
@@ -155,18 +182,14 @@ class NameSearch:
     ) -> tuple[int, bool]:
         """How many fitting files the ignored directories hold, as far as it can be told soon."""
         watch = _Budget(self._watch, budget_s)
-        fits, total = self._pattern.matches, 0
+        total = 0
         base = start.rstrip("/") + "/"
         for directory in directories:
             walk = Walk(base + directory, watch, ignores=None, hides=self._hides)
             before = f"{self._spelled(start)}{directory}/"
-            for inside, names, entries, _ in walk:
-                total += sum(
-                    fits(f"{before}{inside}{name}")
-                    and entry.is_file(follow_symlinks=False)
-                    and not self._is_hidden(f"{base}{directory}/{inside}{name}")
-                    for name, entry in zip(names, entries, strict=True)
-                )
+            for inside, entries, _ in walk:
+                fitting = self._fitting(before + inside, entries)
+                total += self._count_files(f"{base}{directory}/{inside}", fitting)
             if not walk.is_complete:
                 return total, False
         return total, True

@@ -72,29 +72,61 @@ class LinePage:
 
 
 class LinePile:
-    """All lines of an unordered answer, as long as they are few."""
+    """The lines of an unordered answer that can be on the page; all of them if there is no end."""
 
-    def __init__(self, max_lines: int | None) -> None:
-        self._max_lines = max_lines
+    def __init__(self, end: int | None, is_hidden: Callable[[bytes], bool] | None) -> None:
+        self._end = end
+        self._is_hidden = is_hidden
         self._pieces: dict[bytes, list[bytes]] = {}
         self._lines = 0
         self._bytes = 0
-        self.is_too_much = False
+        self._binary_files = 0
+        self._last: bytes | None = None
+        """No file behind this one in path order can be on the page."""
+        self.is_overfull = False
 
     def take(self, path: bytes, body: bytes) -> bool:
-        """Take lines of one file; True when they are too many to be sorted here."""
+        """Take lines of one file; True when they are too many to be kept."""
+        if path not in self._pieces and (self._is_beyond(path) or self._hides(path)):
+            return False
+        if b" binary file" in body:
+            body, found = _MESSAGE.subn(b"", body)
+            self._binary_files += found
         self._pieces.setdefault(path, []).append(body)
         self._lines += body.count(b"\n")
         self._bytes += len(body)
-        too_many = self._max_lines is not None and self._lines > self._max_lines
-        self.is_too_much = too_many or self._bytes > MAX_PAGE_BYTES
-        return self.is_too_much
+        if self._end is not None and self._lines > 2 * self._end + 1:
+            self._drop(self._end + 1)
+        self.is_overfull = self._last is not None or (
+            self._end is not None and self._lines > self._end
+        )
+        return self._bytes > MAX_PAGE_BYTES
 
     def pour(self, page: LinePage) -> None:
         """Hand everything on in path order."""
+        page.binary_files += self._binary_files
         for path in sorted(self._pieces, key=in_path_order):
             if page.take(path, b"".join(self._pieces[path])):
                 return
+
+    def _is_beyond(self, path: bytes) -> bool:
+        return self._last is not None and in_path_order(path) > self._last
+
+    def _hides(self, path: bytes) -> bool:
+        return self._is_hidden is not None and self._is_hidden(path)
+
+    def _drop(self, wanted: int) -> None:
+        """Keep the first files that hold so many lines together."""
+        kept: dict[bytes, list[bytes]] = {}
+        lines = size = 0
+        for path in sorted(self._pieces, key=in_path_order):
+            if lines >= wanted:
+                break
+            kept[path] = self._pieces[path]
+            lines += sum(piece.count(b"\n") for piece in kept[path])
+            size += sum(map(len, kept[path]))
+            self._last = in_path_order(path)
+        self._pieces, self._lines, self._bytes = kept, lines, size
 
 
 class Least:

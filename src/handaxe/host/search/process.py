@@ -32,7 +32,8 @@ prlimit = getattr(resource, "prlimit", None)
 
 Feed = Callable[[bytes], bool]
 """Takes a piece of output; True means that no more is wanted."""
-Ending = Literal["finished", "satisfied", "out_of_time", "talked_too_much"]
+Ending = Literal["finished", "satisfied", "enough", "out_of_time", "talked_too_much"]
+"""After "enough" and "out_of_time" a run can go on."""
 
 
 class Run:
@@ -44,16 +45,16 @@ class Run:
         "duration_s",
         "ending",
         "exit_code",
-        "ignored",
         "too_large",
+        "unreadable",
     )
 
     def __init__(self) -> None:
         self.ending: Ending = "satisfied"
         self.exit_code = 0
-        self.ignored = 0
         self.binary = 0
         self.too_large = 0
+        self.unreadable = 0
         self.duration_s = 0.0
         self.complaints: list[bytes] = []
 
@@ -89,10 +90,9 @@ class Run:
 
     def _note(self, line: bytes) -> None:
         if not line.startswith(b"rg: DEBUG|"):
+            self.unreadable += b"(os error " in line
             if line and sum(map(len, self.complaints)) < MAX_COMPLAINT_BYTES:
                 self.complaints.append(line)
-        elif b": Ignore(IgnoreMatch(Gitignore(" in line:
-            self.ignored += 1
         elif b": found binary data at offset" in line:
             self.binary += 1
         elif b": ignoring " in line and line.endswith(b" bytes"):
@@ -122,14 +122,16 @@ class Process:
             self._said.close()
             raise
 
-    def go(self, ends_at: float | None = None) -> Ending:
-        """Let it run until it ends, is satisfied, or its time is up."""
+    def go(
+        self, ends_at: float | None = None, has_enough: Callable[[], bool] = lambda: False
+    ) -> Ending:
+        """Let it run until it ends, is satisfied, has enough for now, or its time is up."""
         deadline = time.monotonic() + self._watch.left_s()
         if ends_at is not None:
             deadline = min(deadline, ends_at)
         self._watch.on_cancel(self._kill)
         try:
-            self.outcome.ending = self._drain(deadline)
+            self.outcome.ending = self._drain(deadline, has_enough)
         finally:
             self._watch.on_cancel(None)
         if self._watch.is_cancelled:
@@ -162,7 +164,7 @@ class Process:
         self._at_end(outcome)
         return outcome
 
-    def _drain(self, deadline: float) -> Ending:
+    def _drain(self, deadline: float, has_enough: Callable[[], bool]) -> Ending:
         """Read its output to the end; only that means that nothing more comes."""
         assert self._process.stdout is not None
         out = self._process.stdout.fileno()
@@ -182,6 +184,8 @@ class Process:
                 return "finished"
             if self._feed(piece):
                 return "satisfied"
+            if has_enough():
+                return "enough"
             pieces += 1
             if pieces > QUICK_PIECES and len(piece) < SMALL_PIECE_BYTES:
                 # A long answer: let some of it gather instead of waking for every file.

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from handaxe.session.workdir import is_inside
 
@@ -30,10 +30,10 @@ def find_ripgrep(roots: Sequence[str], search_path: str | None = None) -> str | 
     return None
 
 
+@cache
 def _own_directories() -> Iterable[str]:
     """Where the installer of this very interpreter puts programs."""
-    yield sysconfig.get_path("scripts")
-    yield os.path.split(sys.executable)[0]
+    return sysconfig.get_path("scripts"), os.path.split(sys.executable)[0]
 
 
 def _is_trusted(candidate: str, roots: Sequence[str]) -> bool:

@@ -8,10 +8,10 @@ from handaxe.contract.ports.search import Elsewhere, Entry, Hides, Skipped, Text
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.blocks import in_path_order
 from handaxe.host.search.filters import FileFilter
-from handaxe.host.search.ignores import Ignores, above
 from handaxe.host.search.lines import LineReader
 from handaxe.host.search.pages import Least, LinePage
 from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.survey import ignores_for
 from handaxe.host.search.text_scan import NotSearched, Scanner
 from handaxe.host.search.walk import Walk
 from handaxe.host.search.watch import Watch
@@ -37,6 +37,7 @@ class PythonGrep:
         self._walk: Walk | None = None
         self._ignored_files: list[str] = []
         self._binary_files: list[str] = []
+        self._links = 0
         self._is_complete = True
 
     def answer(self) -> TextFound:
@@ -49,8 +50,9 @@ class PythonGrep:
             unvisited=walk.unvisited() if walk is not None and not walk.is_complete else [],
             elsewhere=self._second_look(found),
             skipped=Skipped(
-                ignored=walk.ignored if walk is not None and not found.has_more else None,
+                ignored=self._ignored,
                 binary=self._counted["binary"] if not found.has_more else None,
+                links=self._links,
                 too_large=self._counted["too_large"],
                 unreadable=self._counted["unreadable"] + (walk.unreadable if walk else 0),
                 denied=self._hides is not None,
@@ -137,21 +139,24 @@ class PythonGrep:
         self._walk = walk = Walk(
             self._place.path,
             self._watch,
-            ignores=self._ignores(),
+            ignores=ignores_for(self._query, self._place),
             hides=self._hides,
             enters=self._filter.enters,
             rescues=self._filter.rescues,
             opened_at=self._place.directory,
         )
         prefix, wants = self._place.prefix, self._filter.wants_file
-        for directory, names, entries, left_out in walk:
-            for name, entry in zip(names, entries, strict=True):
+        for visit in walk:
+            directory, entries, _ = visit
+            left_out = walk.ignored_names(visit)
+            for entry in entries:
+                name = entry.name
                 path = directory + name
-                if not entry.is_file(follow_symlinks=False):
-                    continue
                 if self._hides is not None and self._hides(prefix + path):
                     continue
-                if wants(path, name, is_ignored=name in left_out):
+                if not entry.is_file(follow_symlinks=False):
+                    self._links += entry.is_symlink() and name not in left_out
+                elif wants(path, name, is_ignored=name in left_out):
                     if self._watch.is_over():
                         self._is_complete = False
                         return
@@ -160,10 +165,13 @@ class PythonGrep:
                     self._ignored_files.append(path)
         self._is_complete = self._is_complete and walk.is_complete
 
-    def _ignores(self) -> Ignores | None:
-        if not self._query.respect_ignore:
-            return None
-        return Ignores(()) if self._place.is_ignored else above(self._place.path)
+    @property
+    def _ignored(self) -> int | None:
+        """Ignored directories and files the query asks for; None if the walk did not end."""
+        if self._walk is None:
+            return 0
+        known = len(self._walk.ignored_directories) + len(self._ignored_files)
+        return known if self._walk.is_complete else None
 
     def _second_look(self, found: TextFound) -> list[Elsewhere]:
         """Where nothing was found: what there is in the files that were passed by."""
@@ -198,7 +206,7 @@ class PythonGrep:
         yield from self._ignored_files
         for directory in self._walk.ignored_directories if self._walk is not None else ():
             walk = Walk(self._place.prefix + directory, self._watch, ignores=None)
-            for inside, _, entries, _ in walk:
+            for inside, entries, _ in walk:
                 for entry in entries:
                     path = f"{directory}/{inside}{entry.name}"
                     is_hidden = self._hides is not None and self._hides(self._place.prefix + path)

@@ -1,14 +1,15 @@
 """A query answered by ripgrep, in as few and as short runs as it takes.
 
 Lines are wanted in path order, and a sorted run of ripgrep uses one thread. So a sorted run is
-tried for a moment: in a small tree it ends, for a common word it fills the page. If neither
-happens it is paused and all threads run unsorted; what they find is sorted here, unless it is
-more than a page: then the sorted run goes on and is stopped as soon as its page is full.
+tried for a moment: in a small tree it ends, for a common word it fills the page. If neither is in
+sight it is paused and all threads run unsorted; what they find is sorted here. If that is more
+than a page the sorted run gets as long again as it should need for a page; should the matches all
+lie far behind, the unsorted run goes to its end, and of what it finds the first page is kept.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -21,23 +22,24 @@ from handaxe.contract.ports.search import (
     TextFound,
     TextQuery,
 )
-from handaxe.host.search.arguments import VCS_NAMES, Manner, Marks, command, is_told_why, needs_json
+from handaxe.host.search.arguments import VCS_NAMES, Manner, Marks, command, needs_json
 from handaxe.host.search.blocks import CountStream, HeadingStream, PathStream, in_path_order
 from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.lines import LineReader
 from handaxe.host.search.pages import Least, LinePage, LinePile
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Feed, Process, Run
+from handaxe.host.search.second_look import SecondLook
+from handaxe.host.search.survey import Survey
 from handaxe.host.search.watch import Watch
 
 GLANCE_S = 0.02
 """How long a sorted run may take before the search counts as a long one."""
+HOPEFUL = 5
+"""A sorted run goes on so many times as long if that promises to fill the page."""
+SORTED_SHARE = 3
+"""How many times the unsorted run's time the sorted one may take for the same number of lines."""
 MAX_PILE_LINES = 200_000
-SECOND_LOOK_S = 3.0
-MOMENT_S = 0.1
-SECOND_LOOK_SHARE = 0.25
-"""How much of the search's own time a second look may take, where that is more than a moment."""
-SECOND_LOOK_FILES = 10_000
 
 
 class RipgrepFailed(Exception):
@@ -65,8 +67,9 @@ class Ripgrep:
         self._watch = watch
         self._hides = hides
         self._marks = Marks.fresh()
+        self._survey = Survey.of(query, place, watch, hides)
         self._one_thread = False
-        self._asks_why = True
+        self._is_told_why = query.is_file or (self._survey is not None and self._survey.is_complete)
         self._saves_memory = False
         self._last = Run()
         self._is_complete = True
@@ -117,7 +120,7 @@ class Ripgrep:
                 least.add((-info.st_mtime_ns, path), path)
             return False
 
-        self._finish(self._open(PathStream(take).feed, Manner()))
+        self._finish(self._open(PathStream(take).feed))
         entries = [Entry(prefix + os.fsdecode(path)) for path in least.items(self._query.offset)]
         return self._entries(entries, least.total, None)
 
@@ -134,7 +137,7 @@ class Ripgrep:
                     least.add(in_path_order(path), (path, count))
             return False
 
-        self._finish(self._open(CountStream(take).feed, Manner()))
+        self._finish(self._open(CountStream(take).feed))
         items = least.items(self._query.offset)
         entries = [Entry(prefix + os.fsdecode(path), count) for path, count in items]
         return self._entries(entries, least.total, matches)
@@ -149,35 +152,64 @@ class Ripgrep:
 
     def _lines(self) -> TextFound:
         end = self._query.end
-        page = self._page()
         if self._query.is_file:
-            self._finish(self._open_lines(page.take, self._sorted()))
-            return self._page_found(page)
-        sorted_run = None
+            return self._sorted_lines()
+        if end is None:
+            return self._unsorted_lines(None) or self._sorted_lines()
+        page = self._page()
+        ordered = self._open_lines(page.take, self._sorted())
         try:
-            if end is not None:
-                sorted_run = self._open_lines(page.take, self._sorted())
-                if sorted_run.go(time.monotonic() + GLANCE_S) != "out_of_time":
-                    self._settle(sorted_run)
-                    return self._page_found(page)
-                sorted_run.pause()
-            if end is None or end <= MAX_PILE_LINES:
-                pile = LinePile(end)
-                max_per_file = None if end is None else end + 1
-                self._finish(self._open_lines(pile.take, Manner(max_per_file=max_per_file)))
-                if not pile.is_too_much:
-                    page = self._page()
-                    pile.pour(page)
-                    return self._page_found(page)
-            if sorted_run is None:
-                sorted_run = self._open_lines(page.take, self._sorted())
-            sorted_run.resume()
-            sorted_run.go()
-            self._settle(sorted_run)
+            if not self._fills_at_once(ordered, page):
+                ordered.pause()
+                found = self._unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
+                if found is not None:
+                    return found
+            if ordered.outcome.ending == "out_of_time":
+                ordered.resume()
+                ordered.go()
+            self._settle(ordered)
             return self._page_found(page)
         finally:
-            if sorted_run is not None:
-                sorted_run.end()
+            ordered.end()
+
+    def _fills_at_once(self, run: Process, page: LinePage) -> bool:
+        """Whether a sorted run came to its end in a moment, or in another that promised it."""
+        if run.go(time.monotonic() + GLANCE_S) != "out_of_time":
+            return True
+        is_hopeful = page.seen * HOPEFUL > (self._query.end or 0)
+        return is_hopeful and run.go(time.monotonic() + GLANCE_S * HOPEFUL) != "out_of_time"
+
+    def _sorted_lines(self) -> TextFound:
+        page = self._page()
+        self._finish(self._open_lines(page.take, self._sorted()))
+        return self._page_found(page)
+
+    def _unsorted_lines(self, ordered: Process | None) -> TextFound | None:
+        """The page of an unsorted run; None if it is left to a sorted one, begun before or not."""
+        end = self._query.end
+        pile = LinePile(end, self._is_hidden)
+        began = time.monotonic()
+        manner = Manner(max_per_file=None if end is None else end + 1)
+        run = self._open_lines(pile.take, manner)
+        try:
+            ending = run.go(has_enough=lambda: pile.is_overfull)
+            if ending == "enough" and ordered is not None:
+                run.pause()
+                ordered.resume()
+                patience_s = SORTED_SHARE * (time.monotonic() - began) + GLANCE_S
+                if ordered.go(time.monotonic() + patience_s) != "out_of_time":
+                    return None
+                ordered.pause()
+                run.resume()
+                ending = run.go()
+            if ending == "satisfied":
+                return None
+            self._settle(run)
+        finally:
+            run.end()
+        page = self._page()
+        pile.pour(page)
+        return self._page_found(page)
 
     def _page(self) -> LinePage:
         return LinePage(self._query, self._is_hidden)
@@ -228,52 +260,12 @@ class Ripgrep:
         return [path for path in paths if self._hides is None or not self._hides(path)]
 
     def _second_look(self) -> list[Elsewhere]:
-        """Where nothing was found: what there is in the files that were passed by."""
-        query, last = self._query, self._last
-        looks: list[Elsewhere] = []
-        is_told = self._is_told_why
-        if query.respect_ignore and not query.is_file and (last.ignored or not is_told):
-            looks += self._look("ignored", Manner(with_ignored=True))
-        if last.binary or not is_told:
-            looks += self._look("binary", Manner(in_binary=True))
-        return looks
+        look = SecondLook(self._last, self._place, self._watch, self._is_hidden, self._open_again)
+        ignored = look.at_ignored(self._survey) if self._survey is not None else []
+        return ignored + look.at_binary()
 
-    def _look(self, reason: str, manner: Manner) -> list[Elsewhere]:
-        matches = files = 0
-        example = b""
-
-        def take(pairs: list[tuple[bytes, int]]) -> bool:
-            nonlocal matches, files, example
-            for path, count in pairs:
-                if self._is_hidden is None or not self._is_hidden(path):
-                    matches += count
-                    files += 1
-                    example = min(example, path) if example else path
-            return files >= SECOND_LOOK_FILES
-
-        manner = msgspec.structs.replace(manner, counts_only=True, asks_why=False)
-        budget_s = max(MOMENT_S, self._last.duration_s * SECOND_LOOK_SHARE)
-        ends_at = self._watch.part(min(budget_s, SECOND_LOOK_S))
-        process = self._open(CountStream(take).feed, manner)
-        try:
-            ending = process.go(ends_at)
-        finally:
-            process.end()
-        if not files and ending == "finished":
-            return []
-        return [
-            Elsewhere(
-                "ignored" if reason == "ignored" else "binary",
-                matches,
-                files,
-                self._place.prefix + os.fsdecode(example) if files else "",
-                is_complete=ending == "finished",
-            )
-        ]
-
-    @property
-    def _is_told_why(self) -> bool:
-        return self._asks_why and is_told_why(self._query)
+    def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
+        return self._open(feed, manner, targets=targets)
 
     @property
     def _is_hidden(self) -> Callable[[bytes], bool] | None:
@@ -283,16 +275,22 @@ class Ripgrep:
         return lambda path: hides(prefix + os.fsdecode(path))
 
     def _open(
-        self, feed: Feed, manner: Manner, at_end: Callable[[Run], None] = lambda _: None
+        self,
+        feed: Feed,
+        manner: Manner | None = None,
+        at_end: Callable[[Run], None] = lambda _: None,
+        targets: Sequence[str] | None = None,
     ) -> Process:
+        """Begin a run over the place of the search, or over some entries of it only."""
         manner = msgspec.structs.replace(
-            manner,
+            manner or Manner(),
             without_parents=self._place.is_ignored,
-            asks_why=manner.asks_why and self._asks_why,
+            asks_why=targets is None and (self._is_told_why or self._saves_memory),
             one_thread=self._one_thread,
             saves_memory=self._saves_memory,
         )
-        line = command(self._program, self._query, self._place.target, manner, self._marks)
+        wanted = targets if targets is not None else (self._place.target,)
+        line = command(self._program, self._query, wanted, manner, self._marks)
         try:
             return Process(line, self._place.directory, feed, self._watch, at_end)
         except OSError as error:
@@ -310,7 +308,7 @@ class Ripgrep:
         """Take in what a run came to; what the machine was short of begins it again."""
         outcome = self._last = process.end()
         if outcome.ending == "talked_too_much":
-            self._asks_why = False
+            self._is_told_why = False
             raise _Again
         if outcome.lacked_threads and not self._one_thread:
             self._one_thread = True
@@ -326,13 +324,15 @@ class Ripgrep:
             self._is_complete = False
 
     def _skipped(self, found: TextFound) -> Skipped:
-        last = self._last
-        is_known = self._is_told_why and self._is_complete and not found.has_more
+        last, survey = self._last, self._survey
+        is_surveyed = self._query.is_file or (survey is not None and survey.is_complete)
+        is_binary_told = self._is_told_why and self._is_complete and not found.has_more
         return Skipped(
-            ignored=last.ignored if is_known and self._query.respect_ignore else None,
-            binary=last.binary if is_known else None,
+            ignored=(survey.ignored if survey is not None else 0) if is_surveyed else None,
+            binary=last.binary if is_binary_told else None,
             too_large=last.too_large,
-            unreadable=sum(b"(os error " in line for line in last.complaints),
+            unreadable=last.unreadable,
+            links=(survey.links if survey is not None else 0) if is_surveyed else None,
             denied=self._hides is not None,
         )
 

@@ -4,7 +4,9 @@ Directories that cannot be read, or vanish meanwhile, are counted and passed by.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 
 from handaxe.contract.ports.search import Hides
 from handaxe.host.search import ignores as ignore_files
@@ -12,8 +14,12 @@ from handaxe.host.search.arguments import VCS_NAMES
 from handaxe.host.search.ignores import Ignores
 from handaxe.host.search.watch import Watch
 
+Visit = tuple[str, list[os.DirEntry[str]], Ignores | None]
+"""A directory by its relative path with a slash, its entries, and who may ignore some of them."""
+
 _NEVER = frozenset(VCS_NAMES)
 _SPECIAL = _NEVER.union(ignore_files.NAMES)
+_name = attrgetter("name")
 
 
 class Walk:
@@ -29,6 +35,7 @@ class Walk:
         enters: Callable[[str], bool] | None = None,
         rescues: Callable[[str], bool] | None = None,
         opened_at: str | None = None,
+        by_level: bool = False,
     ) -> None:
         """Plan a walk.
 
@@ -40,6 +47,7 @@ class Walk:
             enters: which directories matter, by relative path.
             rescues: which directories are entered although they are ignored.
             opened_at: another name of the root, which nobody can turn into a link.
+            by_level: whether what lies near the root comes first, not what comes first by name.
         """
         self._base = root.rstrip("/") + "/"
         self._opened = self._base if opened_at is None else opened_at + "/"
@@ -47,57 +55,62 @@ class Walk:
         self._hides = hides
         self._enters = enters
         self._rescues = rescues
-        self._waiting: list[tuple[str, Ignores | None]] = [("", ignores)]
+        self._by_level = by_level
+        self._waiting: deque[tuple[str, Ignores | None]] = deque([("", ignores)])
         self.ignored_directories: list[str] = []
         """Relative to the root."""
-        self.ignored = 0
         self.unreadable = 0
         self.is_complete = True
 
-    def __iter__(self) -> Iterator[tuple[str, list[str], list[os.DirEntry[str]], set[str]]]:
-        """Per directory: its relative path with a slash, its names, its entries, ignored names."""
+    def __iter__(self) -> Iterator[Visit]:
+        """Every directory in turn; its ignored files are among its entries."""
+        take = self._waiting.popleft if self._by_level else self._waiting.pop
         while self._waiting:
             if self._watch.is_over():
                 self.is_complete = False
                 return
-            directory, ignores = self._waiting.pop()
+            directory, ignores = take()
             try:
                 with os.scandir(self._opened + directory) as listing:
                     entries = list(listing)
             except OSError:
                 self.unreadable += 1
                 continue
-            names = [entry.name for entry in entries]
-            if not _SPECIAL.isdisjoint(names):
+            if not _SPECIAL.isdisjoint(map(_name, entries)):
                 entries = [entry for entry in entries if entry.name not in _NEVER]
-                names = [entry.name for entry in entries]
                 if ignores is not None:
+                    names = map(_name, entries)
                     ignores = ignores.below(ignore_files.layer_of(self._base + directory, names))
             directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-            left_out = self._ignored_files(directory, names, directories, ignores)
-            self._go_on(directory, directories, ignores)
-            yield directory, names, entries, left_out
+            if directories:
+                self._go_on(directory, directories, ignores)
+            yield directory, entries, ignores
+
+    def ignored_names(self, visit: Visit) -> set[str]:
+        """Names in a directory that are ignored if they are files."""
+        directory, entries, ignores = visit
+        if ignores is None or ignores.is_silent:
+            return set()
+        return ignores.left_out(self._base + directory, map(_name, entries), is_dir=False)
+
+    @property
+    def waiting(self) -> int:
+        """How many directories the walk knows of and did not get to."""
+        return len(self._waiting)
 
     def unvisited(self) -> list[str]:
         """Directories the walk did not get to, the topmost ones of each branch."""
         return [(self._base + directory).rstrip("/") for directory, _ in self._waiting]
 
-    def _ignored_files(
-        self, directory: str, names: list[str], directories: list[str], ignores: Ignores | None
-    ) -> set[str]:
-        if ignores is None or ignores.is_silent or len(names) == len(directories):
-            return set()
-        left_out = ignores.left_out(self._base + directory, names, is_dir=False)
-        left_out.difference_update(directories)
-        self.ignored += len(left_out)
-        return left_out
-
     def _go_on(self, directory: str, names: list[str], ignores: Ignores | None) -> None:
         """Queue the directories inside, so that the first by name comes next."""
         left_out: set[str] = set()
-        if ignores is not None and not ignores.is_silent and names:
+        if ignores is not None and not ignores.is_silent:
             left_out = ignores.left_out(self._base + directory, names, is_dir=True)
-        names.sort(reverse=True)
+        names.sort(reverse=not self._by_level)
+        if not left_out and self._enters is None and self._hides is None:
+            self._waiting.extend([(f"{directory}{name}/", ignores) for name in names])
+            return
         for name in names:
             path = f"{directory}{name}"
             if self._enters is not None and not self._enters(path):
@@ -105,7 +118,6 @@ class Walk:
             if self._hides is not None and self._hides(self._base + path):
                 continue
             if name in left_out and not (self._rescues is not None and self._rescues(path)):
-                self.ignored += 1
                 self.ignored_directories.append(path)
             else:
                 self._waiting.append((path + "/", ignores))

@@ -147,9 +147,23 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         if skipped.ignored and not (is_empty and self.found.elsewhere):
             what = counted(skipped.ignored, "ignored entry")
             notes.append(f"{what} (files or whole directories) not searched.")
+        if is_empty:
+            notes += self._uncounted()
         if skipped.binary and is_empty:
             notes.append(f"{counted(skipped.binary, 'binary file')} not searched as text.")
+        if skipped.links and is_empty:
+            notes.append(f"{counted(skipped.links, 'link')} not followed.")
         return notes + skipped_notes(skipped, verb="searched")
+
+    def _uncounted(self) -> list[str]:
+        """What may hold a match and was neither searched nor counted, for the tree is large."""
+        looked_at = {look.reason for look in self.found.elsewhere}
+        kinds = (("ignored", self.found.skipped.ignored), ("binary", self.found.skipped.binary))
+        unknown = [kind for kind, count in kinds if count is None and kind not in looked_at]
+        if not unknown or not self.found.is_complete:
+            return []
+        which = " and ".join(unknown)
+        return [f"In a tree of this size {which} files are neither searched nor counted."]
 
 
 def _row(line: Line, name: str, *, numbered: bool) -> str:

@@ -1,0 +1,94 @@
+"""Where nothing was found: what there is in the files that a search passes by.
+
+Only those files are searched again, and not for long; an answer that did not come to the end of
+them says so.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.ports.search import Elsewhere
+from handaxe.host.search.arguments import Manner
+from handaxe.host.search.blocks import CountStream
+from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.process import Feed, Process, Run
+from handaxe.host.search.survey import Survey
+from handaxe.host.search.watch import Watch
+
+SURVEY_S = 0.01
+"""How long ignored entries are looked for in a tree that is not small."""
+LOOK_S = 0.25
+LOOK_SHARE = 0.1
+"""How much of the search's own time a look may take, where that is more."""
+MAX_FILES = 10_000
+
+Open = Callable[[Feed, Manner, Sequence[str] | None], Process]
+"""Begins a run of ripgrep over some entries, or over everything."""
+
+
+class SecondLook:
+    """After a first run without a match."""
+
+    def __init__(
+        self,
+        first: Run,
+        place: SearchPlace,
+        watch: Watch,
+        is_hidden: Callable[[bytes], bool] | None,
+        open_run: Open,
+    ) -> None:
+        self._first = first
+        self._place = place
+        self._watch = watch
+        self._is_hidden = is_hidden
+        self._open = open_run
+
+    def at_ignored(self, survey: Survey) -> list[Elsewhere]:
+        """Matches in ignored files; nothing if there is none."""
+        survey.go_on_until(self._watch.part(SURVEY_S))
+        targets, are_all = survey.targets()
+        if not targets:
+            return []
+        paths = [f"./{path}" for path in targets]
+        return self._look("ignored", Manner(with_ignored=True), paths, are_all=are_all)
+
+    def at_binary(self) -> list[Elsewhere]:
+        """Binary files with a match; nothing if the first run met no binary file at all."""
+        if not self._first.binary:
+            return []
+        return self._look("binary", Manner(in_binary=True), None)
+
+    def _look(
+        self,
+        reason: Literal["ignored", "binary"],
+        manner: Manner,
+        targets: Sequence[str] | None,
+        *,
+        are_all: bool = True,
+    ) -> list[Elsewhere]:
+        matches = files = 0
+        example = b""
+
+        def take(pairs: list[tuple[bytes, int]]) -> bool:
+            nonlocal matches, files, example
+            for path, count in pairs:
+                if self._is_hidden is None or not self._is_hidden(path):
+                    matches += count
+                    files += 1
+                    example = min(example, path) if example else path
+            return files >= MAX_FILES
+
+        budget_s = max(LOOK_S, self._first.duration_s * LOOK_SHARE)
+        counting = msgspec.structs.replace(manner, counts_only=True)
+        process = self._open(CountStream(take).feed, counting, targets)
+        try:
+            is_complete = process.go(self._watch.part(budget_s)) == "finished" and are_all
+        finally:
+            process.end()
+        if not files and is_complete:
+            return []
+        shown = self._place.prefix + os.fsdecode(example) if files else ""
+        return [Elsewhere(reason, matches, files, shown, is_complete)]

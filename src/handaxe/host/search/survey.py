@@ -1,0 +1,160 @@
+"""What a search passes by, found out by a short walk of our own.
+
+ripgrep can tell it too, but writes a line in many pieces for every single file, which in a tree of
+binary files takes longer than the search. The walk goes level by level: what projects ignore lies
+near their root, so that much is known even of a tree too large to be walked to the end.
+"""
+
+import os
+import time
+from collections.abc import Callable
+
+from handaxe.contract.ports.search import BadQuery, Hides, TextQuery
+from handaxe.host.search.filters import FileFilter
+from handaxe.host.search.ignores import Ignores, above
+from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.walk import Visit, Walk
+from handaxe.host.search.watch import Watch
+
+SMALL_TREE = 3_000
+"""A tree of at most so many entries is small, every directory counted ten times for what it costs
+to be opened: it is walked in a moment before every search."""
+DIRECTORY_WEIGHT = 10
+MAX_TARGETS = 1_000
+MAX_TARGET_BYTES = 1 << 18
+_HEAD_BYTES = 1 << 16
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Survey:
+    """The ignored entries and the links of a tree, as far as they were looked for."""
+
+    def __init__(
+        self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
+    ) -> None:
+        self._place = place
+        self._hides = hides
+        self._filter = FileFilter(query)
+        self._walk = Walk(
+            place.path,
+            watch,
+            ignores=ignores_for(query, place),
+            hides=hides,
+            enters=self._filter.enters if query.glob is not None else None,
+            rescues=self._filter.rescues,
+            opened_at=place.directory,
+            by_level=True,
+        )
+        self._visits = iter(self._walk)
+        self._seen: list[Visit] = []
+        self._entries = 0
+        self.is_complete = False
+
+    @classmethod
+    def of(
+        cls, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
+    ) -> "Survey | None":
+        """The survey of a small tree, or the beginning of one; None where there is no tree.
+
+        A filter that cannot be read is ripgrep's to complain about.
+        """
+        if query.is_file:
+            return None
+        try:
+            survey = cls(query, place, watch, hides)
+        except BadQuery:
+            return None
+        survey._go_on(lambda: survey._weight > SMALL_TREE)
+        return survey
+
+    @property
+    def ignored(self) -> int:
+        """Ignored directories, each counted once, and ignored files the query asks for."""
+        return len(self._walk.ignored_directories) + len(self._files())
+
+    @property
+    def links(self) -> int:
+        """Links that were met and not followed."""
+        return sum(
+            entry.is_symlink()
+            and entry.name not in self._walk.ignored_names(visit)
+            and not self._is_hidden(visit[0] + entry.name)
+            for visit in self._seen
+            for entry in visit[1]
+        )
+
+    def go_on_until(self, ends_at: float) -> None:
+        """Look further; a tree that is not small may need longer than it is given."""
+        if not self.is_complete:
+            self._go_on(lambda: time.monotonic() > ends_at)
+
+    def targets(self) -> tuple[list[str], bool]:
+        """The ignored entries to search, relative to the root, and whether these are all."""
+        directories = self._walk.ignored_directories
+        everything = [*directories, *self._files()]
+        chosen: list[str] = []
+        size = 0
+        for number, path in enumerate(everything[:MAX_TARGETS]):
+            size += len(os.fsencode(path))
+            if size > MAX_TARGET_BYTES:
+                return chosen, False
+            if number < len(directories) or self._is_text(path):
+                chosen.append(path)
+        return chosen, self.is_complete and len(everything) <= MAX_TARGETS
+
+    @property
+    def _weight(self) -> int:
+        """What the tree is known to hold so far, also where the walk did not get yet."""
+        return self._entries + DIRECTORY_WEIGHT * (len(self._seen) + self._walk.waiting)
+
+    def _go_on(self, is_enough: Callable[[], bool]) -> None:
+        for visit in self._visits:
+            self._seen.append(visit)
+            self._entries += len(visit[1])
+            if is_enough():
+                return
+        self.is_complete = self._walk.is_complete
+
+    def _files(self) -> list[str]:
+        """The ignored files the query asks for; found out only if somebody wants to know."""
+        return [
+            visit[0] + entry.name
+            for visit in self._seen
+            if (left_out := self._walk.ignored_names(visit))
+            for entry in visit[1]
+            if entry.name in left_out
+            and entry.is_file(follow_symlinks=False)
+            and self._is_missed(visit[0], entry.name)
+        ]
+
+    def _is_missed(self, directory: str, name: str) -> bool:
+        """Whether an ignored file would be searched if it were not ignored, and only then."""
+        path, wants = directory + name, self._filter.wants_file
+        return (
+            wants(path, name, is_ignored=False)
+            and not wants(path, name, is_ignored=True)
+            and not self._is_hidden(path)
+        )
+
+    def _is_hidden(self, path: str) -> bool:
+        return self._hides is not None and self._hides(self._place.prefix + path)
+
+    def _is_text(self, path: str) -> bool:
+        """Whether a file is no binary one; a file named to ripgrep is searched in any case."""
+        try:
+            fd = os.open(path, _OPEN, dir_fd=self._place.fd)
+        except OSError:
+            return False
+        try:
+            return b"\0" not in os.read(fd, _HEAD_BYTES)
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+
+
+def ignores_for(query: TextQuery, place: SearchPlace) -> Ignores | None:
+    """The ignore files above a search; None if none of any kind is to be looked at."""
+    if not query.respect_ignore:
+        return None
+    return Ignores(()) if place.is_ignored else above(place.path)

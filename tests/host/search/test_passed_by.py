@@ -1,0 +1,220 @@
+"""What a search did not look at is counted, by both engines alike, and looked at if need be."""
+
+import os
+import shutil
+
+import pytest
+from search_tree import ENGINES, engine, glob, grep, lines, names, plant
+
+from handaxe.host.search.local import LocalSearch
+
+both_engines = pytest.mark.parametrize("search", [engine(name) for name in ENGINES], ids=ENGINES)
+RIPGREP = LocalSearch()
+TREE = {
+    ".gitignore": "dist/\n*.log\n*.gen.py\n",
+    "dist/bundle.js": "needle\n",
+    "dist/deep/x.py": "needle\nneedle\n",
+    "a.log": "needle\n",
+    "b.gen.py": "needle\n",
+    "c.py": "hay\n",
+    "d.js": "hay\n",
+    "e.py": b"\0hay needle",
+    "f.js": b"\0hay",
+}
+
+
+def hiding(search: LocalSearch, what: str) -> LocalSearch:
+    other = engine("ripgrep" if search._use_ripgrep else "python")
+    other._hidden = lambda: lambda path: what in path
+    return other
+
+
+@both_engines
+@pytest.mark.parametrize("mode", ["files", "content", "count"])
+@pytest.mark.parametrize(
+    ("query", "ignored", "binary"),
+    [
+        ({}, 3, 2),
+        ({"file_type": "py"}, 2, 1),
+        ({"file_type": "js"}, 1, 1),
+        ({"glob": "*.js"}, 1, 1),
+        ({"glob": "!*.log"}, 2, 2),
+        ({"glob": "!dist"}, 2, 2),
+        ({"respect_ignore": False}, 0, 2),
+    ],
+)
+async def test_every_answer_tells_what_was_passed_by(
+    search, tmp_path, mode, query, ignored, binary
+):
+    plant(tmp_path, TREE)
+
+    for pattern in ("hay", "nowhere to be found"):
+        skipped = (await grep(search, tmp_path, pattern, mode=mode, **query)).skipped
+        assert (skipped.ignored, skipped.binary) == (ignored, binary)
+
+
+@both_engines
+async def test_a_page_that_is_cut_tells_of_ignored_files_but_not_of_binary_ones(search, tmp_path):
+    plant(tmp_path, {**TREE, "many": "hay\n" * 20})
+
+    found = await grep(search, tmp_path, "hay", mode="content", limit=2)
+
+    assert (found.has_more, found.skipped.ignored, found.skipped.binary) == (True, 3, None)
+
+
+@both_engines
+async def test_one_file_passes_nothing_by(search, tmp_path):
+    plant(tmp_path, TREE)
+
+    skipped = (await grep(search, tmp_path / "c.py", "hay", is_file=True)).skipped
+
+    assert (skipped.ignored, skipped.binary, skipped.links) == (0, 0, 0)
+
+
+@both_engines
+async def test_links_are_counted(search, tmp_path):
+    plant(tmp_path, {".gitignore": "*.tmp\n", "sub/a": "hay\n"})
+    for name in ("to_file", "sub/to_directory", "away.tmp", "secret"):
+        (tmp_path / name).symlink_to(tmp_path)
+
+    assert (await grep(search, tmp_path, "hay")).skipped.links == 3
+    assert (await grep(hiding(search, "/secret"), tmp_path, "hay")).skipped.links == 2
+
+
+@both_engines
+async def test_what_a_rule_hides_is_not_counted_as_ignored(search, tmp_path):
+    plant(tmp_path, {".gitignore": "secret*\n", "secret.log": "needle\n", "secrets/a": "needle\n"})
+
+    found = await grep(hiding(search, "/secret"), tmp_path, "needle")
+
+    assert (found.skipped.ignored, found.elsewhere) == (0, [])
+
+
+@both_engines
+@pytest.mark.parametrize(
+    ("query", "matches", "files", "example"),
+    [
+        ({}, 5, 4, "a.log"),
+        ({"file_type": "py"}, 3, 2, "b.gen.py"),
+        ({"glob": "*.js"}, 1, 1, "dist/bundle.js"),
+        ({"glob": "!*.py"}, 2, 2, "a.log"),
+    ],
+)
+async def test_the_second_look_is_about_files_the_query_asks_for(
+    search, tmp_path, query, matches, files, example
+):
+    plant(tmp_path, {**TREE, "e.py": "hay"})
+
+    (look,) = (await grep(search, tmp_path, "needle", **query)).elsewhere
+
+    assert (look.reason, look.matches, look.files) == ("ignored", matches, files)
+    assert look.example == f"{tmp_path}/{example}"
+    assert look.is_complete
+
+
+@both_engines
+async def test_an_ignored_binary_file_is_no_text_with_a_match(search, tmp_path):
+    plant(tmp_path, {".gitignore": "*.o\nout/\n", "a.o": b"\0needle", "out/b.o": b"\0needle"})
+
+    found = await grep(search, tmp_path, "needle")
+
+    assert (found.elsewhere, found.skipped.ignored) == ([], 2)
+
+
+@both_engines
+async def test_ignored_names_that_look_like_options_or_are_no_utf8(search, tmp_path):
+    ignored = {"--version.log": "needle\n", os.fsdecode(b"-\xff.log"): "needle\n"}
+    plant(tmp_path, {".gitignore": "*.log\n-dir/\n", "-dir/x": "needle\n", **ignored})
+
+    (look,) = (await grep(search, tmp_path, "needle")).elsewhere
+
+    assert (look.matches, look.files) == (3, 3)
+
+
+@both_engines
+async def test_a_directory_that_vanishes_is_passed_by(search, tmp_path, monkeypatch):
+    plant(tmp_path, {"a/x.py": "hay\n", "gone/y.py": "hay\n", "z.py": "hay\n"})
+    real = os.scandir
+
+    def scandir(path):
+        listing = real(path)
+        if str(path).rstrip("/").endswith("/a"):
+            shutil.rmtree(tmp_path / "gone", ignore_errors=True)
+        return listing
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+    by_name = await glob(search, tmp_path, "**/*.py")
+    by_text = await grep(search, tmp_path, "hay")
+
+    assert sorted(names(by_name, tmp_path)) == ["a/x.py", "z.py"]
+    assert by_name.skipped.unreadable == 1
+    assert sorted(names(by_text, tmp_path)) == ["a/x.py", "z.py"]
+
+
+class TestLargeTrees:
+    """Ripgrep alone: a tree too large to be walked before each search."""
+
+    @pytest.fixture(autouse=True)
+    def _nothing_is_small(self, monkeypatch):
+        monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+        monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 30)
+
+    async def test_what_would_take_long_to_count_is_left_uncounted(self, tmp_path):
+        plant(tmp_path, {"deep/c.py": "hay\n", **TREE})
+
+        skipped = (await grep(RIPGREP, tmp_path, "hay")).skipped
+
+        assert (skipped.ignored, skipped.binary, skipped.links) == (None, None, None)
+
+    async def test_nothing_found_means_a_second_look_all_the_same(self, tmp_path):
+        plant(tmp_path, {"deep/c.py": "hay\n", **TREE})
+
+        found = await grep(RIPGREP, tmp_path, "needle")
+
+        (look,) = found.elsewhere
+        assert (look.reason, look.matches, look.files) == ("ignored", 5, 4)
+        assert (found.skipped.ignored, found.skipped.binary) == (3, None)
+
+    async def test_a_survey_that_was_cut_short_says_at_least(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 0)
+        plant(tmp_path, {".gitignore": "*.log\n", "a.log": "needle\n", "b/c/d/e.log": "needle\n"})
+
+        found = await grep(RIPGREP, tmp_path, "needle")
+
+        (look,) = found.elsewhere
+        assert (look.files, look.is_complete, found.skipped.ignored) == (1, False, None)
+
+    async def test_too_many_ignored_entries_are_searched_in_part(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("handaxe.host.search.survey.MAX_TARGETS", 3)
+        plant(tmp_path, {".gitignore": "*.log\n", **{f"{n}.log": "needle\n" for n in range(5)}})
+
+        found = await grep(RIPGREP, tmp_path, "needle")
+
+        (look,) = found.elsewhere
+        assert (look.files, look.is_complete, found.skipped.ignored) == (3, False, 5)
+
+
+@pytest.mark.parametrize("share", [0, 1000])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"limit": 7},
+        {"limit": 7, "offset": 100},
+        {"limit": 9, "before": 1, "after": 1},
+        {"limit": 5, "glob": "!d0"},
+    ],
+)
+async def test_a_page_is_the_same_whichever_run_finds_it(tmp_path, monkeypatch, share, query):
+    """All matches lie far behind in path order, and in no hurry."""
+    files = {f"d{n % 5}/f{n}": "hay\n" * 30 for n in range(100)}
+    plant(tmp_path, {**files, **{f"e/f{n}": "x\nneedle\ny\n" * 9 for n in range(30)}})
+    expected = await grep(engine("python"), tmp_path, "needle", mode="content", **query)
+
+    monkeypatch.setattr("handaxe.host.search.ripgrep.GLANCE_S", 0)
+    monkeypatch.setattr("handaxe.host.search.ripgrep.SORTED_SHARE", share)
+    found = await grep(RIPGREP, tmp_path, "needle", mode="content", **query)
+
+    assert lines(found, tmp_path) == lines(expected, tmp_path)
+    assert found.has_more == expected.has_more
