@@ -17,6 +17,7 @@ from pathlib import Path
 
 from measure import header, interleaved, peak_memory_mb, report, resident_mb, sync
 
+from handaxe import Session
 from handaxe.contract.ports.shell import RunningCommand, ShellCommand
 from handaxe.host.shell.environment import command_environment
 from handaxe.host.shell.local import LocalShell, ShellLimits
@@ -65,6 +66,7 @@ async def main(rounds: int) -> None:
         shell = LocalShell(Path(directory), environment=command_environment(os.environ))
         header()
         await small(shell, rounds)
+        await whole(Path(directory), rounds)
         await flow(shell, max(rounds // 20, 3))
         await endless(Path(directory))
         await parallel(shell)
@@ -72,7 +74,7 @@ async def main(rounds: int) -> None:
 
 
 async def small(shell: LocalShell, rounds: int) -> None:
-    for text, goal in (("true", "<= 2.0x in a session"), ("/bin/true", ""), ("git --version", "")):
+    for text, goal in (("true", ""), ("/bin/true", ""), ("git --version", "")):
         times = await interleaved(
             {
                 "ours": lambda text=text: ran(shell, text),
@@ -91,6 +93,28 @@ async def small(shell: LocalShell, rounds: int) -> None:
         max(rounds // 10, 3),
     )
     report("20 at once, each", times["ours"] / 20, times["floor"] / 20, "<= 1.5x")
+
+
+async def whole(directory: Path, rounds: int) -> None:
+    """The same as calls of a session: permission, log, undo and all."""
+    (directory / "project").mkdir()
+    session = Session(directory / "project", home=directory / "home")
+
+    async def called(count: int) -> None:
+        calls = (session.call("Bash", {"command": "true"}) for _ in range(count))
+        for result in await asyncio.gather(*calls):
+            assert result.ok, result.text
+
+    times = await interleaved(
+        {"ours": lambda: called(1), "floor": sync(lambda: plain("true"))}, rounds
+    )
+    report("true in a session", times["ours"], times["floor"], "<= 2.0x")
+    times = await interleaved(
+        {"ours": lambda: called(20), "floor": sync(lambda: plain_at_once("true", 20))},
+        max(rounds // 10, 3),
+    )
+    report("20 at once in a session", times["ours"] / 20, times["floor"] / 20, "<= 1.5x")
+    await session.close()
 
 
 async def flow(shell: LocalShell, rounds: int) -> None:

@@ -6,6 +6,7 @@ Not a shell: nothing is expanded, no file is looked at. What can be read in two 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from handaxe.shell.characters import hidden_character
 from handaxe.shell.quotes import heredoc_lines
@@ -24,8 +25,13 @@ _CLOSERS = names("then elif else fi do done esac }")
 TEXT_LIMIT = 100_000
 
 
+# For one command the same text is asked for several times: by rules, by danger, by its reach.
+@lru_cache(maxsize=64)
 def parse(text: str) -> Script:
-    """What `text` says to bash; never raises, what is not understood is in `problems`."""
+    """What `text` says to bash; never raises, what is not understood is in `problems`.
+
+    Nobody changes what it returns: the next one gets the same.
+    """
     problems: list[Problem] = []
     hidden = hidden_character(text)
     if hidden is not None:

@@ -260,9 +260,35 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     (ledger / f"placeholders-{ended.pid}").write_text("\0".join(left))
     held = placeholders.hold([str(root / "new")], str(ledger))
     assert sorted(path.name for path in root.iterdir()) == [".vscode", "new"]
-    assert [path.name for path in ledger.iterdir()] == [f"placeholders-{os.getpid()}"]
-    placeholders.let_go(held)
+    own = os.getpid()
+    assert sorted(p.name for p in ledger.iterdir()) == [f"placeholders-{own}", f"unused-{own}"]
+    placeholders.let_go(held, str(ledger))
     assert [path.name for path in root.iterdir()] == [".vscode"]
+
+
+def test_placeholders_never_replace_anything_and_leave_what_somebody_put_in(tmp_path):
+    from handaxe.host.sandbox import placeholders
+
+    root, ledger = tmp_path / "root", str(tmp_path / "ledger")
+    root.mkdir()
+    paths = [str(root / name) for name in (".vscode", ".mcp.json", ".idea")]
+    for _ in range(3):
+        assert placeholders.hold(paths, ledger) == paths
+        assert (root / ".mcp.json").is_socket()
+        assert list((root / ".idea").iterdir()) == []
+        placeholders.let_go(paths, ledger)
+        assert list(root.iterdir()) == []
+    held = placeholders.hold(paths, ledger)
+    (root / ".vscode/mine").write_text("mine")
+    (root / "new").write_text("{}")
+    (root / "new").replace(root / ".mcp.json")
+    placeholders.let_go(held, ledger)
+    assert sorted(path.name for path in root.iterdir()) == [".mcp.json", ".vscode"]
+    assert (root / ".vscode/mine").read_text() == "mine"
+    (root / ".idea").mkdir()
+    inode = (root / ".idea").stat().st_ino
+    assert placeholders.hold(paths, ledger) == []
+    assert (root / ".idea").stat().st_ino == inode
 
 
 def test_commands_do_not_see_masks_in_git(field):

@@ -81,6 +81,7 @@ SHELL_ESCAPES = {
     "agent settings that are not there": "mkdir -p .claude; echo evil > .claude/settings.json",
     "servers that are not there": "echo evil > .mcp.json",
     "a mask removed": "rmdir .vscode; rm -rf .vscode; mkdir .vscode && echo evil > .vscode/tasks.json",
+    "a mask opened": "chmod 777 .vscode && echo evil > .vscode/tasks.json; false",
     "a mask moved": "mv .vscode v && mkdir .vscode && echo evil > .vscode/tasks.json",
     "a secret": "cat $HOME/.ssh/id",
     "a secret through a link": "ln -s $HOME/.ssh s && cat s/id",
@@ -284,7 +285,7 @@ def test_commands_side_by_side_share_masks_and_leave_nothing(field, means):
     for thread in threads:
         thread.join()
     assert all(codes)
-    assert (field.root / ".vscode").is_socket()
+    assert (field.root / ".mcp.json").is_socket()
     first.kill()
     first.communicate()
     one.close()

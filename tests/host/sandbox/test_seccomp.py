@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from handaxe.host.sandbox import seccomp
 from handaxe.host.sandbox.seccomp import build_filter, is_supported
 
 X86, ARM, I386 = 0xC000003E, 0xC00000B7, 0x40000003
@@ -83,3 +84,20 @@ def test_a_filter_fits_what_the_kernel_takes(name):
 def test_machines_without_a_table_are_said():
     assert is_supported("x86_64")
     assert not is_supported("riscv64")
+
+
+@pytest.mark.parametrize(("name", "arch", "column"), [("x86_64", X86, 0), ("aarch64", ARM, 1)])
+def test_every_call_of_the_table_is_refused_and_its_neighbours_are_not(name, arch, column):
+    program = build_filter(architecture=name)
+    listed = {numbers[column] for numbers in seccomp._NUMBERS.values()} - {None}
+    missing = set(seccomp._MISSING.values())
+    by_argument = {
+        call[column] for call in (seccomp._CLONE, seccomp._UNSHARE, seccomp._SOCKET, seccomp._IOCTL)
+    }
+    for number in range(600):
+        if number in listed:
+            assert answer(program, number, arch=arch) == ERRNO | errno.EPERM
+        elif number in missing:
+            assert answer(program, number, arch=arch) == ERRNO | errno.ENOSYS
+        elif number not in by_argument:
+            assert answer(program, number, arch=arch) == ALLOW

@@ -3,11 +3,13 @@
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from handaxe.host.sandbox.placeholders import is_for_directory
 from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_readable
 from handaxe.host.sandbox.protection import Protection
 
@@ -45,6 +47,15 @@ def bundled_places() -> tuple[str, ...]:
     return tuple(f"{place}/_bin/bwrap" for place in places or ())
 
 
+class _Here(NamedTuple):
+    """What exists of the places a policy names, looked at for every command."""
+
+    writable: tuple[str, ...]
+    allowed: tuple[str, ...]
+    denied_files: tuple[str, ...]
+    denied_directories: tuple[str, ...]
+
+
 def arguments(
     policy: SandboxPolicy,
     protection: Protection,
@@ -56,25 +67,56 @@ def arguments(
 ) -> list[str]:
     """The options between the program's name and the command.
 
-    `masks` are missing places that can be mounted on now, `visible` what has to be seen although
-    it lies where commands have a view of their own.
+    `masks` stand at missing places, `visible` what has to be seen although it
+    lies where commands have a view of their own.
     """
+    given = _options(policy, protection, tuple(masks), tuple(visible), _look(policy))
+    return [*given, "--seccomp", str(seccomp_fd), "--chdir", cwd, "--"]
+
+
+@lru_cache(maxsize=32)
+def _options(
+    policy: SandboxPolicy,
+    protection: Protection,
+    masks: tuple[str, ...],
+    visible: tuple[str, ...],
+    here: _Here,
+) -> tuple[str, ...]:
     given = [*ISOLATION]
     if policy.network != "open":
         given.append("--unshare-net")
     if policy.confines_files:
         given += ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run"]
         given += ["--bind", policy.temp_directory, "/tmp"]  # noqa: S108 - the sandbox's own
-        given += _visible_system(policy)
         for place in visible:
             if _is_replaced(place):
                 given += ["--ro-bind-try", place, place]
-        given += _views(policy, protection, masks)
+        given += _views(policy, protection, masks, here)
     else:
         given += ["--bind", "/", "/", *KERNEL_FILES]
     for socket in policy.unix_sockets:
         given += ["--bind-try", socket, socket]
-    return [*given, "--seccomp", str(seccomp_fd), "--chdir", cwd, "--"]
+    return tuple(given)
+
+
+def _look(policy: SandboxPolicy) -> _Here:
+    if not policy.confines_files:
+        return _Here((), (), (), ())
+    files: list[str] = []
+    directories: list[str] = []
+    for path in policy.deny_read:
+        if os.path.lexists(path):
+            real = os.path.realpath(path)
+            with suppress(OSError):
+                is_directory = stat.S_ISDIR(os.stat(real).st_mode)
+                (directories if is_directory else files).append(real)
+    allowed = [os.path.realpath(path) for path in policy.allow_read]
+    return _Here(
+        tuple(path for path in (*policy.roots, policy.temp_directory) if os.path.lexists(path)),
+        tuple(path for path in (*allowed, *_resolver(policy)) if os.path.lexists(path)),
+        tuple(files),
+        tuple(directories),
+    )
 
 
 def _is_replaced(path: str) -> bool:
@@ -82,24 +124,12 @@ def _is_replaced(path: str) -> bool:
     return is_below(path, "/tmp") or is_below(path, "/run")  # noqa: S108 - the name, not a file
 
 
-def _visible_system(policy: SandboxPolicy) -> list[str]:
+def _resolver(policy: SandboxPolicy) -> list[str]:
     """Names of hosts are often looked up by way of a file in `/run`."""
+    if policy.network != "open":
+        return []
     real = os.path.realpath("/etc/resolv.conf")
-    if policy.network == "open" and is_below(real, "/run"):
-        return ["--ro-bind-try", real, real]
-    return []
-
-
-def _views(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) -> list[str]:
-    """Every place with a view of its own, wider ones first, so that the more specific wins."""
-    closed: list[str] = []
-    # What lies in a hidden directory must not come back by a view of its own.
-    steps = [
-        step for step in _shown(policy, protection, masks) if is_readable(policy, step.path)
-    ] + _hidden_views(policy, closed)
-    steps.sort(key=lambda step: (depth(step.path), step.rank, step.path))
-    flat = [option for step in steps for option in step.options]
-    return flat + [option for path in closed for option in ("--remount-ro", path)]
+    return [real] if is_below(real, "/run") else []
 
 
 class _Step(NamedTuple):
@@ -108,43 +138,53 @@ class _Step(NamedTuple):
     options: tuple[str, ...]
 
 
-def _shown(policy: SandboxPolicy, protection: Protection, masks: Sequence[str]) -> Iterator[_Step]:
-    for path in dict.fromkeys((*policy.roots, policy.temp_directory)):
-        if os.path.lexists(path):
-            yield _Step(0, path, ("--bind", path, path))
-    for path in policy.allow_read:
-        real = os.path.realpath(path)
-        if os.path.lexists(real):
-            inside = any(is_below(real, root) for root in policy.roots)
-            yield _Step(1, real, ("--bind" if inside else "--ro-bind", real, real))
+def _views(
+    policy: SandboxPolicy, protection: Protection, masks: Sequence[str], here: _Here
+) -> list[str]:
+    """Every place with a view of its own, wider ones first, so that the more specific wins."""
+    # What lies in a hidden directory must not come back by a view of its own.
+    steps = [
+        step for step in _shown(policy, protection, masks, here) if is_readable(policy, step.path)
+    ]
+    steps += _hidden(policy, here)
+    steps.sort(key=lambda step: (depth(step.path), step.rank, step.path))
+    return [option for step in steps for option in step.options]
+
+
+def _shown(
+    policy: SandboxPolicy, protection: Protection, masks: Sequence[str], here: _Here
+) -> Iterator[_Step]:
+    for path in dict.fromkeys(here.writable):
+        yield _Step(0, path, ("--bind", path, path))
+    for path in here.allowed:
+        inside = any(is_below(path, root) for root in policy.roots)
+        yield _Step(1, path, ("--bind" if inside else "--ro-bind", path, path))
     for path in protection.anchored:
         yield _Step(2, path, ("--bind", path, path))
     for path in (*protection.fixed, *masks):
         if path not in policy.roots:
-            yield _Step(3, path, ("--ro-bind", path, path))
+            is_new = path in masks and is_for_directory(path)
+            options = _empty(path, "0555") if is_new else ("--ro-bind", path, path)
+            yield _Step(3, path, options)
 
 
-def _hidden_views(policy: SandboxPolicy, closed: list[str]) -> list[_Step]:
-    steps: list[_Step] = []
-    for path in policy.deny_read:
-        if not os.path.lexists(path):
-            continue
-        real = os.path.realpath(path)
-        if _is_replaced(real) and not any(is_below(real, root) for root in policy.roots):
-            continue
-        steps.append(_Step(4, real, tuple(_hidden(policy, real, closed))))
-    return steps
-
-
-def _hidden(policy: SandboxPolicy, real: str, closed: list[str]) -> list[str]:
-    try:
-        kind = os.stat(real).st_mode
-    except OSError:
-        return []
-    if not stat.S_ISDIR(kind):
-        return ["--ro-bind", "/dev/null", real]
-    closed.append(real)
+def _hidden(policy: SandboxPolicy, here: _Here) -> Iterator[_Step]:
+    for path in here.denied_files:
+        if not _is_gone_anyway(policy, path):
+            yield _Step(4, path, ("--ro-bind", "/dev/null", path))
     inner = (*policy.allow_read, *policy.roots, policy.temp_directory)
-    # Somewhere to go through where something inside may be read, but nothing to list.
-    has_open = any(is_below(place, real) and is_readable(policy, place) for place in inner)
-    return ["--perms", "0111" if has_open else "0000", "--tmpfs", real]
+    for path in here.denied_directories:
+        if not _is_gone_anyway(policy, path):
+            # Somewhere to go through where something inside may be read, but nothing to list.
+            is_open = any(is_below(place, path) and is_readable(policy, place) for place in inner)
+            yield _Step(4, path, _empty(path, "0111" if is_open else "0000"))
+
+
+def _empty(path: str, mode: str) -> tuple[str, ...]:
+    """A directory of the command's own; what is put there after all goes away with it."""
+    # Rather than a bind: for each of those bubblewrap reads the list of all mounts.
+    return ("--perms", mode, "--tmpfs", path)
+
+
+def _is_gone_anyway(policy: SandboxPolicy, path: str) -> bool:
+    return _is_replaced(path) and not any(is_below(path, root) for root in policy.roots)

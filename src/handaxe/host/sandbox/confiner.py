@@ -179,7 +179,7 @@ class LocalConfiner(Confiner):
             [program, *options, *argv],
             env,
             (filter_fd, *descriptors),
-            _Closing(filter_fd, door=door, masks=masks, guard=guard),
+            _Closing(filter_fd, door=door, masks=(masks, self._ledger), guard=guard),
         )
 
     def _by_landlock(
@@ -223,7 +223,7 @@ class _Closing:
         *descriptors: int,
         guard: Guard,
         door: Door | None = None,
-        masks: Sequence[str] = (),
+        masks: tuple[Sequence[str], str | None] = ((), None),
     ) -> None:
         self._descriptors = descriptors
         self._guard = guard
@@ -235,7 +235,7 @@ class _Closing:
         if self._told is None:
             for descriptor in self._descriptors:
                 os.close(descriptor)
-            placeholders.let_go(self._masks)
+            placeholders.let_go(*self._masks)
             told = self._guard.restore()
             if self._door is not None:
                 self._door.close()

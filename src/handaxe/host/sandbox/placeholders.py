@@ -1,35 +1,45 @@
-"""Something to mount on where nothing exists: made before a command, removed after the last one.
+"""Something to mount on where nothing exists: put there before a command, taken away after it.
 
-A mount needs a place. It is a socket nobody listens on: git does not list it, nobody reads it as
-an empty file or waits for it, and it costs next to nothing to make and to remove. Only `.git` is
-an empty directory, which git walks past. Commands that run side by side share one. A ledger
-outside the project remembers them, so that the next process removes what a killed one left.
+A mount needs a place. Where a directory belongs it is an empty one, which git walks past and which
+the user can fill. Where a file belongs it is a socket nobody listens on: git does not list it,
+nobody reads it as an empty file, and a file can be renamed to its place. Commands that run side by
+side share one. A ledger outside the project remembers them, so that the next process removes what
+a killed one left.
+
+Making and removing a directory costs a hundred times what moving it does, so the same ones go in
+and out of a store beside the ledger, where that lies on the same file system.
 """
 
+import errno
 import os
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+
+_DIRECTORIES = frozenset({".git", ".claude", ".handaxe", ".vscode", ".idea", "hooks"})
+_SOCKET = "socket"
+_AT_FDCWD, _NO_REPLACING = -100, 1
 
 _lock = threading.Lock()
 _holders: dict[str, int] = {}
 """How many commands need each place."""
-_ledgers: set[str] = set()
-"""Directories whose old entries have been seen to."""
+_stores: dict[str, "_Store"] = {}
 
 
 def hold(paths: Sequence[str], ledger: str | None = None) -> list[str]:
-    """Make what is missing; the places that can be mounted on, each to be let go."""
+    """Fill what is missing; the places that can be mounted on, each to be let go."""
     made: list[str] = []
     with _lock:
-        if ledger is not None and paths:
-            _write_ledger(ledger, {*_holders, *paths})
+        store = _store(ledger) if paths and ledger is not None else None
+        if store is not None:
+            store.note({*_holders, *paths})
         for path in paths:
             if path not in _holders:
                 try:
-                    _make(path)
+                    _make(path, store)
                 except OSError:
                     continue
             _holders[path] = _holders.get(path, 0) + 1
@@ -42,45 +52,104 @@ def is_held(path: str) -> bool:
     return path in _holders
 
 
-def let_go(paths: Sequence[str]) -> None:
-    """A command has ended; what nobody needs any more is removed."""
+def is_for_directory(path: str) -> bool:
+    """Whether what belongs at a place is a directory."""
+    return path.rpartition("/")[2] in _DIRECTORIES
+
+
+def let_go(paths: Sequence[str], ledger: str | None = None) -> None:
+    """A command has ended; what nobody needs any more is taken away."""
     with _lock:
+        store = _stores.get(ledger) if ledger is not None else None
         for path in reversed(paths):
             _holders[path] -= 1
             if _holders[path] == 0:
                 del _holders[path]
-                _remove(path)
+                if store is None or not store.take_back(path):
+                    _remove(path)
 
 
-def _write_ledger(directory: str, paths: set[str]) -> None:
-    with suppress(OSError):
-        if directory not in _ledgers:
-            _ledgers.add(directory)
+class _Store:
+    """The ledger of this process, and what waits to be used again."""
+
+    def __init__(self, directory: str) -> None:
+        self._ledger = Path(directory, f"placeholders-{os.getpid()}")
+        self._noted: set[str] = set()
+        self._place = f"{directory}/unused-{os.getpid()}"
+        self._idle: list[str] = []
+        self._made = 0
+        with suppress(OSError):
             Path(directory).mkdir(0o700, parents=True, exist_ok=True)
             _clean_up(directory)
-        own = Path(directory, f"placeholders-{os.getpid()}")
-        text = "\0".join(sorted(paths)).encode("utf-8", "surrogateescape")
-        # The same places again and again: the ledger is written when they change.
-        if not own.exists() or own.read_bytes() != text:
-            own.write_bytes(text)
+            Path(self._place).mkdir(0o700, exist_ok=True)
+
+    def note(self, paths: set[str]) -> None:
+        """Write down what may have to be removed by somebody else."""
+        if paths != self._noted:
+            with suppress(OSError):
+                text = "\0".join(sorted(paths))
+                self._ledger.write_bytes(text.encode("utf-8", "surrogateescape"))
+                self._noted = paths
+
+    def put_directory(self, path: str) -> bool:
+        """Move an empty directory to a place where nothing is; False if it cannot be moved."""
+        if not self._idle:
+            self._idle.append(self._new_name())
+            Path(self._idle[-1]).mkdir(0o755)
+        unused = self._idle[-1]
+        # Somebody who was in it may have put something there when it was gone already.
+        is_moved = not os.listdir(unused) and _move(unused, path)
+        if is_moved:
+            self._idle.pop()
+        return is_moved
+
+    def put_socket(self, path: str) -> bool:
+        """Give the one socket a name where nothing is; False if it can have none there."""
+        socket = f"{self._place}/{_SOCKET}"
+        if not os.path.lexists(socket):
+            os.mknod(socket, stat.S_IFSOCK | 0o644)
+        os.link(socket, path)
+        return True
+
+    def take_back(self, path: str) -> bool:
+        """Move an empty directory back; False if it is none, or is not empty."""
+        if not is_for_directory(path):
+            return False
+        unused = self._new_name()
+        with suppress(OSError):
+            if not _move(path, unused):
+                return False
+            if not os.listdir(unused):
+                self._idle.append(unused)
+                return True
+        # It is the user's now.
+        with suppress(OSError):
+            _move(unused, path)
+        return True
+
+    def _new_name(self) -> str:
+        self._made += 1
+        return f"{self._place}/{self._made}"
 
 
-def _clean_up(directory: str) -> None:
-    """Remove what processes that are no more have left."""
-    for entry in Path(directory).glob("placeholders-*"):
-        if _is_alive(entry.name.rpartition("-")[2]):
-            continue
-        for path in entry.read_bytes().decode("utf-8", "surrogateescape").split("\0"):
-            _remove(path)
-        entry.unlink()
+def _store(ledger: str) -> _Store:
+    if ledger not in _stores:
+        _stores[ledger] = _Store(ledger)
+    return _stores[ledger]
 
 
-def _is_alive(pid: str) -> bool:
-    return pid.isdigit() and (pid == str(os.getpid()) or Path("/proc", pid).exists())
-
-
-def _make(path: str) -> None:
-    if not path.endswith("/.git"):
+def _make(path: str, store: _Store | None) -> None:
+    is_directory = is_for_directory(path)
+    if store is not None:
+        try:
+            if store.put_directory(path) if is_directory else store.put_socket(path):
+                return
+        except FileExistsError:
+            raise
+        except OSError:
+            # Another file system.
+            pass
+    if not is_directory:
         try:
             os.mknod(path, stat.S_IFSOCK | 0o644)
         except FileExistsError:
@@ -93,6 +162,52 @@ def _make(path: str) -> None:
     Path(path).mkdir(0o755)
 
 
+def _move(source: str, target: str) -> bool:
+    """Rename a directory, to where nothing is and only there; False if it cannot be renamed.
+
+    Raises:
+        FileExistsError: something is there.
+    """
+    rename = _renaming()
+    if rename is None or not stat.S_ISDIR(os.lstat(source).st_mode):
+        return False
+    import ctypes
+
+    given = (_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _NO_REPLACING)
+    if rename(*given) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number == errno.EEXIST:
+        raise FileExistsError(number, os.strerror(number), target)
+    return False
+
+
+@cache
+def _renaming() -> Callable[..., int] | None:
+    import ctypes
+
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+def _clean_up(directory: str) -> None:
+    """Remove what processes that are no more have left."""
+    for entry in Path(directory).glob("placeholders-*"):
+        if _is_alive(entry.name.rpartition("-")[2]):
+            continue
+        for path in entry.read_bytes().decode("utf-8", "surrogateescape").split("\0"):
+            _remove(path)
+        entry.unlink()
+    for entry in Path(directory).glob("unused-*"):
+        if not _is_alive(entry.name.rpartition("-")[2]):
+            for path in entry.iterdir():
+                _remove(str(path))
+            _remove(str(entry))
+
+
+def _is_alive(pid: str) -> bool:
+    return pid.isdigit() and (pid == str(os.getpid()) or Path("/proc", pid).exists())
+
+
 def _remove(path: str) -> None:
     with suppress(OSError, ValueError):
         found = os.lstat(path).st_mode
@@ -101,3 +216,6 @@ def _remove(path: str) -> None:
         elif stat.S_ISDIR(found):
             # Only while nobody has put anything in.
             Path(path).rmdir()
+
+
+os.register_at_fork(after_in_child=_stores.clear)

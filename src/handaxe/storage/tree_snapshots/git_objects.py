@@ -21,7 +21,8 @@ from handaxe.storage.home import make_private
 from handaxe.storage.tree_snapshots.nodes import GIT, LINK, Node
 from handaxe.storage.tree_snapshots.tree import Tree
 
-_OBJECT = re.compile(r"(.+)/objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.[a-z]+)")
+_OBJECTS = re.compile(r"(.+)/objects/([0-9a-f]{2}|pack)")
+_OBJECT = re.compile(r"[0-9a-f]{38}|pack-[0-9a-f]{40}\.[a-z]+")
 _ENTRY = re.compile(
     rb"(\d{6}) ([0-9a-f]{40}) 0\t([^\0]*)\0"
     rb"  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n"
@@ -43,26 +44,40 @@ class GitObjects:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._unsynced: set[Path] = set()
+        self._unsynced: set[str] = set()
+        self._places: dict[str, str] = {}
         self._reader: _Reader | None = None
 
     def keep(self, path: str, node: Node) -> bool:
         """Keep the file of an object by a second name; False if it is none, or cannot be."""
-        found = _OBJECT.fullmatch(path)
-        if found is None or node.mode & 0o222 or not _is_git_directory(found[1]):
+        directory, _, name = path.rpartition("/")
+        place = self._place_for(directory)
+        return place is not None and self._keep(directory, name, node, place)
+
+    def keep_all(self, tree: Tree, unkept: dict[str, Node]) -> None:
+        """Keep the files of all objects that are not kept yet, and take them out of `unkept`."""
+        for directory, listing in tree.directories.items():
+            place = self._place_for(directory)
+            for name, node in listing.items() if place is not None else ():
+                path = f"{directory}/{name}"
+                if path in unkept and self._keep(directory, name, node, place or ""):
+                    del unkept[path]
+
+    def _keep(self, directory: str, name: str, node: Node, place: str) -> bool:
+        if node.mode & 0o222 or _OBJECT.fullmatch(name) is None:
             return False
-        mirror = self._mirror(found[1])
-        place = mirror / "objects" / found[2]
+        path, second = f"{directory}/{name}", f"{self._directory}/{place}/{name}"
         try:
-            self._link(path, place, node.ino)
+            self._link(path, second, node.ino)
             info = os.lstat(path)
         except OSError:
             # Another file system, or no more names for it: then it is copied like any file.
             return False
         if (info.st_dev, info.st_ino, info.st_size) != (node.dev, node.ino, node.size_bytes):
             return False
+        self._unsynced.add(place)
         node.ctime_ns, node.links = info.st_ctime_ns, info.st_nlink
-        node.pack = f"{LINK}{mirror.name}/objects/{found[2]}"
+        node.pack = f"{LINK}{place}/{name}"
         return True
 
     def adopt(self, tree: Tree, unkept: Mapping[str, Node]) -> None:
@@ -93,8 +108,8 @@ class GitObjects:
 
     def sync(self) -> None:
         """Make the second names durable."""
-        for directory in self._unsynced:
-            sync_names(directory)
+        for place in self._unsynced:
+            sync_names(self._directory / place)
         self._unsynced.clear()
 
     def rest(self) -> None:
@@ -127,18 +142,27 @@ class GitObjects:
             (mirror / "HEAD").write_text("ref: refs/heads/main\n")
         return mirror
 
-    def _link(self, path: str, place: Path, inode: int) -> None:
+    def _place_for(self, directory: str) -> str | None:
+        """Where the objects of a directory get their second names, below ours; None if it has none.
+
+        Most directories have none, and are asked for again and again.
+        """
+        if directory not in self._places:
+            found = _OBJECTS.fullmatch(directory)
+            if found is None or not _is_git_directory(found[1]):
+                return None
+            mirror = self._mirror(found[1])
+            (mirror / "objects" / found[2]).mkdir(exist_ok=True, mode=0o700)
+            self._places[directory] = f"{mirror.name}/objects/{found[2]}"
+        return self._places[directory]
+
+    def _link(self, path: str, second: str, inode: int) -> None:
         try:
-            os.link(path, place, follow_symlinks=False)
-        except FileNotFoundError:
-            place.parent.mkdir(exist_ok=True, mode=0o700)
-            os.link(path, place, follow_symlinks=False)
+            os.link(path, second, follow_symlinks=False)
         except FileExistsError:
-            if os.lstat(place).st_ino == inode:
-                return
-            place.unlink()
-            os.link(path, place, follow_symlinks=False)
-        self._unsynced.add(place.parent)
+            if os.lstat(second).st_ino != inode:
+                Path(second).unlink()
+                os.link(path, second, follow_symlinks=False)
 
     def _linked(self, node: Node) -> bytes:
         place = self._directory / node.pack.removeprefix(LINK)
@@ -248,16 +272,45 @@ def _is_as_added(entry: re.Match[bytes], node: Node, index: Node) -> bool:
 
 def _adopt(git: str, mirror: Path, same: Mapping[str, Iterable[Node]]) -> None:
     """Mark the files whose object is there, with the size of the file."""
-    if not same:
-        return
-    said = _asked(
-        [git, f"--git-dir={mirror}", "cat-file", "--batch-check"], "\n".join([*same, ""]).encode()
-    )
-    for line in said.splitlines():
-        name, _, rest = line.decode(errors="replace").partition(" ")
-        for node in same.get(name, ()):
-            if rest == f"blob {node.size_bytes}":
+    objects = f"{mirror}/objects"
+    loose = {
+        start + name
+        for start in os.listdir(objects)
+        if len(start) == 2
+        for name in os.listdir(f"{objects}/{start}")
+    }
+    sizes = {
+        name: _loose_size(f"{objects}/{name[:2]}/{name[2:]}") if name in loose else None
+        for name in same
+    }
+    packed = [name for name, size_bytes in sizes.items() if size_bytes is None]
+    if packed:
+        asked = [git, f"--git-dir={mirror}", "cat-file", "--batch-check"]
+        said = _asked(asked, "\n".join([*packed, ""]).encode())
+        for line in said.splitlines():
+            name, _, rest = line.decode(errors="replace").partition(" ")
+            kind, _, size_bytes = rest.partition(" ")
+            sizes[name] = int(size_bytes) if kind == "blob" else None
+    for name, nodes in same.items():
+        for node in nodes:
+            if sizes[name] == node.size_bytes:
                 node.pack, node.digest = GIT + mirror.name, bytes.fromhex(name)
+
+
+def _loose_size(place: str) -> int | None:
+    """The size that a blob in a file of its own says it has; git takes twice as long to ask."""
+    try:
+        fd = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        start = zlib.decompressobj().decompress(os.read(fd, 64), 32)
+        kind, _, size_bytes = start.partition(b"\0")[0].partition(b" ")
+        return int(size_bytes) if kind == b"blob" else None
+    except (OSError, ValueError, zlib.error):
+        return None
+    finally:
+        os.close(fd)
 
 
 def _asked(argv: list[str], given: bytes = b"") -> bytes:

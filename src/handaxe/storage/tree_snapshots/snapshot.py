@@ -231,9 +231,7 @@ class TreeSnapshot:
 
     def _take_from_git(self) -> None:
         """Have git keep what it has: its own files, and files that are as its index knows them."""
-        for path, node in list(self._unkept.items()):
-            if self._git.keep(path, node):
-                del self._unkept[path]
+        self._git.keep_all(self._tree, self._unkept)
         self._git.adopt(self._tree, self._unkept)
         for path, node in list(self._unkept.items()):
             if node.pack:
