@@ -110,6 +110,16 @@ class SpawnedAgents(Agents):
         """The same family, as one of its agents sees it."""
         return SpawnedAgents(self._family, self.among, meter=meter, state=state)
 
+    def seat(self, state: AgentState, kind: AgentKind, meter: Meter) -> Seat:
+        """A place to work in for an agent below this one."""
+        return self._family.make_seat(state, kind, self.below(state, meter))
+
+    def options_below(self) -> LoopOptions:
+        """How an agent below this one asks its model."""
+        return msgspec.structs.replace(
+            self._family.options, is_sub_agent=True, wait_for_agents_s=0.0
+        )
+
     async def start(self, request: AgentRequest, report: Callable[[str], None]) -> AgentOutcome:
         """Start an agent and wait for it, unless it works in the background."""
         family = self._family
@@ -251,7 +261,7 @@ class SpawnedAgents(Agents):
         limits = Limits(max_turns=kind.max_turns)
         meter = Meter(limits, family.prices, parent=self._meter)
         model = family.open_model(state.model or None)
-        seat = family.make_seat(state, kind, self.below(state, meter))
+        seat = self.seat(state, kind, meter)
         if not seat.workplace.specs():
             self._let_go(seat)
             raise NoToolsForAgent(kind.name)
@@ -261,9 +271,7 @@ class SpawnedAgents(Agents):
             seat.conversation,
             system=seat.system,
             meter=meter,
-            options=msgspec.structs.replace(
-                family.options, is_sub_agent=True, wait_for_agents_s=0.0
-            ),
+            options=self.options_below(),
         )
         run = AgentRun(
             loop,
