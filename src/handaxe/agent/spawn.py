@@ -43,7 +43,7 @@ from handaxe.contract.ports.jobs import JobBook
 from handaxe.contract.ports.model import Model, ToolSpec
 from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import session_event
+from handaxe.runtime.pipeline.telling import fire
 from handaxe.storage.agent_files import AgentFiles
 from handaxe.text.near_names import nearest
 
@@ -241,11 +241,9 @@ class SpawnedAgents(Agents):
 
     async def _with_context(self, state: AgentState, prompt: str) -> str:
         """The prompt, with what hooks want the agent to know."""
-        if not self.among.hooks.watches("SubagentStart"):
-            return prompt
-        event = session_event(self.among, "SubagentStart")
-        event |= {"agent_id": state.agent_id, "agent_type": state.agent_type}
-        outcome = await self.among.hooks.fire(event)
+        outcome = await fire(
+            self.among, "SubagentStart", agent_id=state.agent_id, agent_type=state.agent_type
+        )
         return "\n\n".join((prompt, *(as_reminder(text) for text in outcome.messages)))
 
     def _begin(

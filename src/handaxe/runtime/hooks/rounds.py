@@ -107,6 +107,17 @@ class Rounds:
             merged = merge(merged, heard.outcome)
         return merged
 
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let hooks know without waiting; what they add comes with a later result."""
+        if self._background.is_full:
+            _log.warning("too many hooks are under way; %s is not told", event["hook_event_name"])
+            return
+
+        async def telling() -> None:
+            self._say_late((await self.fire(event)).messages)
+
+        self._background.start(telling())
+
     async def close(self) -> None:
         """End whatever still runs, after a moment for those that nobody waits for."""
         await self._background.close()

@@ -97,6 +97,11 @@ class Hooks:
             within_a_hook=self._is_within,
         )
 
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let hooks know of an event without waiting for what they say."""
+        if self._rounds is not None:
+            self._rounds.tell(event)
+
     def within_a_hook(self) -> "Hooks":
         """The same hooks for an agent that answers for one of them.
 
