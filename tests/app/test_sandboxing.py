@@ -178,7 +178,7 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         session_directory=tmp_path / "session",
         configuration=session.configuration,
         workdir=session.workdir,
-        asker=lambda: None,
+        among=lambda: session.collaborators,
         checkpoints=RecordingCheckpoints([]),
         permissions=session.permissions,
         policy=session.policy,

@@ -29,6 +29,7 @@ SOURCE = r"""
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 int main(int argc, char **argv) {
@@ -38,7 +39,8 @@ int main(int argc, char **argv) {
     exe[n] = 0;
     char *slash = strrchr(exe, '/');
     if (!slash) return 1;
-    int length = snprintf(line, sizeof line, "%s", slash + 1);
+    const char *run = getenv("RECORDED_RUN");
+    int length = snprintf(line, sizeof line, "%s\x1f%s", run ? run : "", slash + 1);
     for (int i = 1; i < argc && length < 8000; i++)
         length += snprintf(line + length, sizeof line - length, "\x1f%.200s", argv[i]);
     length += snprintf(line + length, sizeof line - length, "\x1e");
@@ -60,6 +62,7 @@ class Recorder:
         self.log = root / "log"
         self.work = root / "work"
         self.dirty = True
+        self.number = 0
         self.clean: dict[str, str] = {}
         self.bin.mkdir(parents=True)
         (root / "recorder.c").write_text(SOURCE)
@@ -92,7 +95,11 @@ class Recorder:
     def run(self, command: str) -> tuple[list[str], bool]:
         """The programs that ran, and whether any file changed."""
         self.reset()
+        self.number += 1
+        # What an earlier command left running must not be taken for this one's doing.
+        run = str(self.number)
         env = {"PATH": str(self.bin), "HOME": str(self.work), "LANG": "C.UTF-8"}
+        env["RECORDED_RUN"] = run
         process = subprocess.Popen(
             [BASH, "--norc", "--noprofile", "-c", command],
             cwd=self.work,
@@ -112,9 +119,12 @@ class Recorder:
             process.wait()
         if "&" in command or "(" in command or "`" in command:
             time.sleep(0.005)
-        ran = [line.split("\x1f")[0] for line in self.log.read_text(errors="replace").split("\x1e")]
+        lines = self.log.read_text(errors="replace").split("\x1e")
+        fields = [line.split("\x1f") for line in lines if line]
+        # Whoever was started with an empty environment cannot say whose it is, and counts.
+        ran = [name for whose, name, *_ in fields if whose in {run, ""}]
         self.dirty = self.tree() != self.clean
-        return [name for name in ran if name], self.dirty
+        return ran, self.dirty
 
 
 def fuzz(commands: int, seed: int, *, verbose: bool = False) -> tuple[Counter[str], list[str]]:

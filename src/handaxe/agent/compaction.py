@@ -112,10 +112,9 @@ class Compactor:
         before = self._conversation.messages
         if not before:
             return None
+        told_trigger = "manual" if trigger == "manual" else "auto"
         outcome = await self._workplace.fire(
-            "PreCompact",
-            trigger="manual" if trigger == "manual" else "auto",
-            custom_instructions=instructions,
+            "PreCompact", trigger=told_trigger, custom_instructions=instructions
         )
         if outcome.blocked is not None:
             return None
@@ -127,7 +126,9 @@ class Compactor:
         method: Method = "shortened"
         if trigger != "auto" or saved <= 0 or after > model.context_tokens * ENOUGH:
             wish = "\n".join(filter(None, (instructions, *outcome.messages)))
-            shorter, method = await self._summed_up(model, system, specs, meter, shorter, wish)
+            shorter, method = await self._summed_up(
+                model, system, specs, meter, shorter, wish, told_trigger
+            )
         self._conversation.replace(shorter)
         self._known, self._weights, self._total = None, [], 0
         event = Compacted(
@@ -148,6 +149,7 @@ class Compactor:
         meter: Meter,
         messages: Sequence[Message],
         wish: str,
+        trigger: str,
     ) -> tuple[tuple[Message, ...], Method]:
         """A summary in place of everything but the newest exchange."""
         tail = newest_exchange(messages)
@@ -162,7 +164,7 @@ class Compactor:
             summary = await self._summary(model, system, specs, meter, messages, wish)
         except ModelFailed:
             summary, method = outline(old, max_chars=OUTLINE_CHARS), "cut"
-        await self._workplace.fire("PostCompact", trigger="auto", compact_summary=summary)
+        await self._workplace.fire("PostCompact", trigger=trigger, compact_summary=summary)
         outcome = await self._workplace.fire("SessionStart", source="compact")
         told = (*await self._workplace.reminders(), *outcome.messages)
         head = f"{text_named('summary_head')}\n\n{summary.strip()}"

@@ -21,6 +21,7 @@ from handaxe.agent.events import (
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.occasions import STOP_ERRORS, about_the_end
 from handaxe.agent.patience import Patience
 from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
 from handaxe.agent.structured import FinalOutput
@@ -46,7 +47,7 @@ from handaxe.contract.events import (
 )
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, ToolSpec
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.hooks.outcome import Outcome
+from handaxe.runtime.pipeline.telling import tell
 
 _PASSED_ON = (CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded)
 _MENDABLE = frozenset({"broken_stream", "timed_out", "unreachable", "overloaded"})
@@ -82,7 +83,6 @@ class AgentLoop:
         self._has_begun = False
         self._is_interrupted = self._is_silent = False
         self._denials: list[ToolResult] = []
-        self._telling: set[asyncio.Future[Outcome]] = set()
 
     @property
     def is_running(self) -> bool:
@@ -189,7 +189,10 @@ class AgentLoop:
         except ModelFailed as failed:
             await self._tidy_up(mark=False)
             await self._workplace.fire(
-                "StopFailure", error=failed.failure, error_details=failed.sentence
+                "StopFailure",
+                error=STOP_ERRORS[failed.failure],
+                error_details=failed.sentence,
+                last_assistant_message=failed.sentence,
             )
             reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
             return Ending(reason, failed.sentence, is_error=True, errors=(failed.sentence,))
@@ -371,30 +374,25 @@ class AgentLoop:
 
     async def _ask_to_stop(self, turn: Turn, rest: Patience) -> Ending | None:
         """Hooks may want the model to go on; not for ever."""
-        among = self._workplace.among
-        more = {"agent_transcript_path": among.transcript_path}
         outcome = await self._workplace.fire(
             "SubagentStop" if self._options.is_sub_agent else "Stop",
-            **(more if self._options.is_sub_agent else {}),
             stop_hook_active=rest.stop_blocks > 0,
             last_assistant_message=self.conversation.last_text,
+            **about_the_end(self._workplace.among),
         )
-        reason = outcome.blocked
-        if reason is not None and outcome.stop is None and rest.may_be_blocked():
-            self._speaker.remind([*outcome.messages, reason])
+        for sentence in outcome.told:
+            self.tell(Told(sentence))
+        # What a hook adds for the model would not be heard if the work ended here.
+        wishes = [*outcome.messages, *filter(None, (outcome.blocked,))]
+        if wishes and outcome.stop is None and rest.may_be_blocked():
+            self._speaker.remind(wishes)
             return None
         return Ending("completed", self.conversation.last_text, stop_reason=turn.stop_reason)
 
     def _overhear(self, event: Event) -> None:
         if isinstance(event, _PASSED_ON):
             self.tell(event)
-        if isinstance(event, CallAsked) and self._workplace.among.hooks.watches("Notification"):
-            told = asyncio.ensure_future(
-                self._workplace.fire(
-                    "Notification",
-                    message=f"{event.tool} needs your permission. {event.reason}",
-                    notification_type="permission_prompt",
-                )
-            )
-            self._telling.add(told)
-            told.add_done_callback(self._telling.discard)
+        if isinstance(event, CallAsked):
+            what = {"notification_type": "permission_prompt", "title": "Permission needed"}
+            said = f"{event.tool} needs your permission. {event.reason}"
+            tell(self._workplace.among, "Notification", message=said, **what)

@@ -90,7 +90,9 @@ class _Loader:
         if text is not None:
             await self._add(path, scope, text, depth=0)
 
-    async def _add(self, path: str, scope: str, text: str, *, depth: int) -> None:
+    async def _add(
+        self, path: str, scope: str, text: str, *, depth: int, importer: str = ""
+    ) -> None:
         """What a file imports stands before it, so that the file itself has the last word."""
         text = _without_comments(text)
         for wanted in _imports(text):
@@ -105,7 +107,7 @@ class _Loader:
             self._notes.append(f"{path} is long: {MAX_CHARS:,} of {len(text):,} characters shown.")
             text = f"{text[:MAX_CHARS]}\n... (cut; read {path} for the rest)"
         self._chars += len(text)
-        self._texts.append(MemoryText(path, scope, text))
+        self._texts.append(MemoryText(path, scope, text, importer))
 
     async def _import(self, wanted: str, importer: str, scope: str, *, depth: int) -> None:
         if wanted.startswith("~/"):
@@ -128,7 +130,7 @@ class _Loader:
             return
         text = await self._read(path)
         if text is not None:
-            await self._add(path, scope, text, depth=depth)
+            await self._add(path, scope, text, depth=depth, importer=importer)
 
     async def _rules(self, directory: str, scope: str) -> None:
         for path in await self._markdown_below(directory, depth=0):

@@ -34,6 +34,8 @@ class MemoryText(msgspec.Struct, frozen=True):
     scope: str
     """Whose it is: `user`, `project`, `local` or `managed`."""
     text: str
+    importer: str = ""
+    """The file that asked for this one."""
 
 
 class PromptParts(msgspec.Struct, frozen=True, kw_only=True):

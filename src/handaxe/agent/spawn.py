@@ -43,7 +43,7 @@ from handaxe.contract.ports.jobs import JobBook
 from handaxe.contract.ports.model import Model, ToolSpec
 from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import session_event
+from handaxe.runtime.pipeline.telling import fire
 from handaxe.storage.agent_files import AgentFiles
 from handaxe.text.near_names import nearest
 
@@ -109,6 +109,16 @@ class SpawnedAgents(Agents):
     def below(self, state: AgentState, meter: Meter) -> "SpawnedAgents":
         """The same family, as one of its agents sees it."""
         return SpawnedAgents(self._family, self.among, meter=meter, state=state)
+
+    def seat(self, state: AgentState, kind: AgentKind, meter: Meter) -> Seat:
+        """A place to work in for an agent below this one."""
+        return self._family.make_seat(state, kind, self.below(state, meter))
+
+    def options_below(self) -> LoopOptions:
+        """How an agent below this one asks its model."""
+        return msgspec.structs.replace(
+            self._family.options, is_sub_agent=True, wait_for_agents_s=0.0
+        )
 
     async def start(self, request: AgentRequest, report: Callable[[str], None]) -> AgentOutcome:
         """Start an agent and wait for it, unless it works in the background."""
@@ -231,11 +241,9 @@ class SpawnedAgents(Agents):
 
     async def _with_context(self, state: AgentState, prompt: str) -> str:
         """The prompt, with what hooks want the agent to know."""
-        if not self.among.hooks.watches("SubagentStart"):
-            return prompt
-        event = session_event(self.among, "SubagentStart")
-        event |= {"agent_id": state.agent_id, "agent_type": state.agent_type}
-        outcome = await self.among.hooks.fire(event)
+        outcome = await fire(
+            self.among, "SubagentStart", agent_id=state.agent_id, agent_type=state.agent_type
+        )
         return "\n\n".join((prompt, *(as_reminder(text) for text in outcome.messages)))
 
     def _begin(
@@ -251,7 +259,7 @@ class SpawnedAgents(Agents):
         limits = Limits(max_turns=kind.max_turns)
         meter = Meter(limits, family.prices, parent=self._meter)
         model = family.open_model(state.model or None)
-        seat = family.make_seat(state, kind, self.below(state, meter))
+        seat = self.seat(state, kind, meter)
         if not seat.workplace.specs():
             self._let_go(seat)
             raise NoToolsForAgent(kind.name)
@@ -261,9 +269,7 @@ class SpawnedAgents(Agents):
             seat.conversation,
             system=seat.system,
             meter=meter,
-            options=msgspec.structs.replace(
-                family.options, is_sub_agent=True, wait_for_agents_s=0.0
-            ),
+            options=self.options_below(),
         )
         run = AgentRun(
             loop,

@@ -6,10 +6,10 @@ import msgspec
 
 from handaxe.contract.events import Event
 from handaxe.contract.ports.model import ToolSpec
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome
+from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
-from handaxe.runtime.pipeline.telling import session_event
+from handaxe.runtime.pipeline.telling import fire
 
 
 def _nothing() -> tuple[str, ...]:
@@ -47,6 +47,4 @@ class Workplace(msgspec.Struct, kw_only=True):
 
     async def fire(self, name: str, **details: object) -> Outcome:
         """What hooks say to an occasion of the agent's."""
-        if not self.among.hooks.watches(name):
-            return NOTHING
-        return await self.among.hooks.fire({**session_event(self.among, name), **details})
+        return await fire(self.among, name, **details)

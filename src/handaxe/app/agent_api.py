@@ -14,6 +14,7 @@ from handaxe.agent.speaking import Prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
+from handaxe.app.hook_models import SessionHookModels
 from handaxe.app.session import PathLike, Session
 from handaxe.app.workplaces import workplace_of
 from handaxe.contract.events import Compacted
@@ -109,10 +110,12 @@ class Agent:
             AgentsWanted(
                 given=agents,
                 limits=agent_limits,
-                open_model=lambda name: _opened(name or self.model, open_model),
+                open_model=self._opened,
                 options=options,
             ),
         )
+        self._hook_models = SessionHookModels(self.agents, self.meter, self._opened)
+        self.session.collaborators.hooks.models = self._hook_models
 
     async def __aenter__(self) -> Self:
         return self
@@ -124,6 +127,10 @@ class Agent:
         """Stop what runs; the session is closed too if the agent opened it."""
         await self.loop.stop()
         await self.agents.close()
+        hooks = self.session.collaborators.hooks
+        if hooks.models is self._hook_models:
+            hooks.models = None
+        await self._hook_models.close()
         owned = (self.model,) if self._owns_model else ()
         for model in (*self._left, *owned):
             await model.close()
@@ -185,6 +192,9 @@ class Agent:
             self._left.append(self.model)
         self.model = self.loop.model = chosen
         self._prompts.model = chosen.name
+
+    def _opened(self, name: str | None) -> Model:
+        return _opened(name or self.model, self._open_model)
 
     def system_prompt(self) -> tuple[str, ...]:
         """What the model is told before the conversation, in parts."""

@@ -12,6 +12,7 @@ from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_pr
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
+from handaxe.runtime.pipeline.telling import tell
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
 SKILL_CHARS = 1_536
@@ -37,7 +38,6 @@ class AgentPrompts:
         self._environment: Environment | None = None
         self._memory: tuple[MemoryText, ...] = ()
         self._notes: tuple[str, ...] = ()
-        self._notes: tuple[str, ...] = ()
         self._last: tuple[PromptParts, tuple[str, ...]] | None = None
         self.kinds: tuple[AgentKind, ...] = ()
         self.problems: tuple[str, ...] = ()
@@ -60,7 +60,19 @@ class AgentPrompts:
         )
         found = await load_memory(self._session.collaborators.files, places)
         self._memory = found.texts
+        for text in found.texts:
+            self._tell_loaded(text)
         return (*self.problems, *found.notes)
+
+    def _tell_loaded(self, text: MemoryText) -> None:
+        tell(
+            self._session.collaborators,
+            "InstructionsLoaded",
+            file_path=text.path,
+            memory_type=text.scope.capitalize(),
+            load_reason="include" if text.importer else "session_start",
+            **({"parent_file_path": text.importer} if text.importer else {}),
+        )
 
     def surroundings(self) -> tuple[Environment, tuple[MemoryText, ...]]:
         """What a sub-agent is told as well."""

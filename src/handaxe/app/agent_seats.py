@@ -26,7 +26,7 @@ from handaxe.app.session import Session
 from handaxe.app.tool_specs import ToolSpecs, sent_tools
 from handaxe.app.workplaces import notes, reminders
 from handaxe.contract.effects import Effects
-from handaxe.contract.events import DirectoryChanged, SessionStarted
+from handaxe.contract.events import SessionStarted
 from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.model import ToolSpec
@@ -38,6 +38,7 @@ from handaxe.contract.tool import Tool
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
+from handaxe.runtime.pipeline.telling import tell_move
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
@@ -119,7 +120,7 @@ class _Place:
             home=above.home,
             spellings=above.spellings,
             free_to_read=(*above.free_to_read, str(results.directory)),
-            announce=lambda path: emit(DirectoryChanged(path=path)),
+            announce=lambda old, new: tell_move(self._among, old, new),
         )
         self.workdir.current = above.current
         policy = NarrowedPolicy(parent.policy, above, self.workdir, state.permission_mode)
@@ -140,6 +141,7 @@ class _Place:
         around = msgspec.structs.replace(
             session.surroundings, session_directory=directory, workdir=self.workdir,
             results=results, emit=emit,
+            among=lambda: self._among,
         )  # fmt: skip
         self._companions = _own_companions(session, around)
         for companion in self._companions:
@@ -161,10 +163,11 @@ class _Place:
             results=results,
             checkpoints=_Named(parent.checkpoints, state.agent_id) if parent.checkpoints else None,
             opening=None,
-            transcript_path=str(log),
+            agent_transcript_path=str(log),
             agent_id=state.agent_id,
             agent_type=kind.name,
         )
+        self._among = among
         caller.join(among)
         self._pipeline = Pipeline(
             among,

@@ -12,12 +12,12 @@ from handaxe.app.configuration import Configuration
 from handaxe.app.offers import Offered
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import Event
-from handaxe.contract.ports.asker import Asker
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.permission.policy import CurrentPolicy
+from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.workdir import Workdir
 
@@ -35,9 +35,9 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     files: Files
     results: ResultStore
     checkpoints: Checkpoints
-    asker: Callable[[], Asker | None]
-    """Whoever can be asked, once the session stands."""
     emit: Callable[[Event], None]
+    among: Callable[[], Collaborators]
+    """Everybody the pipeline works with, once the session stands."""
 
 
 class Companion:

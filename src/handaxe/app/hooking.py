@@ -102,10 +102,10 @@ class SessionHooks:
 
     def _outside(self, book: "HookBook") -> "HookPrograms | None":
         """The way out of the process, made when the first hook needs it."""
-        from handaxe.runtime.hooks.config import CallableHook
+        from handaxe.runtime.hooks.config import CommandHook, HttpHook
 
-        if self._programs is None and not all(
-            isinstance(placed.hook, CallableHook) for placed in book.placed
+        if self._programs is None and any(
+            isinstance(placed.hook, CommandHook | HttpHook) for placed in book.placed
         ):
             from handaxe.host.hook_programs import LocalHookPrograms
 

@@ -61,9 +61,11 @@ class LiveSettings:
         self._emit(SettingsChanged(files=configuration.changed_files, warnings=new))
         return True
 
-    def place(self) -> None:
-        """Work in the directories that arguments and settings name now."""
+    def place(self) -> list[str]:
+        """Work in the directories that arguments and settings name now; those that are new."""
+        known = self._workdir.roots
         self._workdir.place(*self._roots(self._configuration.directories()[0]))
+        return [root for root in self._workdir.roots if root not in known]
 
 
 def mode_problem(settings: Settings, mode: Mode) -> str | None:

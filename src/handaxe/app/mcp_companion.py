@@ -104,7 +104,7 @@ class McpCompanion(Companion):
 
     async def _ask_for(self, definition: ServerDefinition) -> None:
         """Put the start of a project's server to whoever can say yes."""
-        asker = self._around.asker()
+        asker = self._around.among().asker
         if asker is None or not asker.is_there:
             return
         request = PermissionRequest(
@@ -193,14 +193,14 @@ class McpCompanion(Companion):
         )
 
     def _can_ask(self) -> bool:
-        asker = self._around.asker()
+        asker = self._around.among().asker
         return asker is not None and asker.is_there
 
     async def _elicit(
         self, server: str, message: str, form: dict[str, Any] | None
     ) -> dict[str, Any] | None:
         """A yes or no for a form that a yes fills in; every other form is declined."""
-        asker = self._around.asker()
+        asker = self._around.among().asker
         filled = None if form is None else filled_by_yes(form)
         if filled is None or asker is None or not asker.is_there:
             return None

@@ -60,9 +60,10 @@ class Memory(Companion):
         return DiskSkills(workdir.home, lambda: (workdir.current, *workdir.roots))
 
     def _tasks(self) -> "TaskList":
+        from handaxe.app.told_tasks import ToldTasks
         from handaxe.storage.task_lists import DiskTaskList
 
-        return DiskTaskList(self._tasks_directory)
+        return ToldTasks(DiskTaskList(self._tasks_directory), self._around.among)
 
     def _brevity(self) -> "Brevity":
         from handaxe.session.brevity import Brevity

@@ -24,7 +24,7 @@ from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume_calls, resume_jobs, resume_state
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
-from handaxe.contract.events import DirectoryChanged, ModeChanged, SessionClosed, SessionStarted
+from handaxe.contract.events import ModeChanged, SessionClosed, SessionStarted
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
@@ -37,6 +37,7 @@ from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.telling import tell, tell_move
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
@@ -111,7 +112,7 @@ class Session:
             home=str(Path.home()),
             spellings=spellings,
             free_to_read=(str(results.directory),),
-            announce=lambda path: emit(DirectoryChanged(path=path)),
+            announce=lambda old, new: tell_move(self._collaborators, old, new),
         )
         self.permissions = permission_state(
             self.configuration,
@@ -140,8 +141,8 @@ class Session:
             files=files,
             results=results,
             checkpoints=self._changes,
-            asker=lambda: self._collaborators.asker,
             emit=emit,
+            among=lambda: self._collaborators,
         )
         offers = first_offers(around, self._changes, ledger, edits, on_question)
         caller = offers[ToolCaller] = PipelineCaller()
@@ -354,7 +355,9 @@ class Session:
     def set_directories(self, add_dirs: Sequence[PathLike]) -> None:
         """Exchange the working directories beside the root; those of settings stay."""
         self._add_dirs = tuple(add_dirs)
-        self._live.place()
+        for added in self._live.place():
+            about = {"directory": added, "source": "register_repo_root"}
+            tell(self._collaborators, "DirectoryAdded", **about)
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
         """One tool's schema in a provider's dialect."""

@@ -8,6 +8,7 @@ from handaxe.app.session import Session
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.skills import SkillInfo, Skills
+from handaxe.runtime.pipeline.telling import fire
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.text.near_names import nearest
 
@@ -37,7 +38,7 @@ async def expanded(session: Session, text: str) -> str:
     """What a prompt says: a typed command becomes its text, all else stays.
 
     Raises:
-        SetupError: no such command, but one with nearly that name.
+        SetupError: no such command, but one with nearly that name; or a hook refuses it.
         ToolFault: the command's text cannot be made.
     """
     typed = typed_command(text)
@@ -50,6 +51,18 @@ async def expanded(session: Session, text: str) -> str:
         if near is None:
             return text
         raise SetupError(f"There is no command /{typed.name}. Did you mean /{near}?")
+    outcome = await fire(
+        session.collaborators,
+        "UserPromptExpansion",
+        expansion_type="slash_command",
+        command_name=skill.name,
+        command_args=typed.arguments,
+        prompt=text,
+    )
+    refusal = outcome.blocked or outcome.stop
+    if refusal is not None:
+        raise SetupError(f"A hook refuses /{skill.name}: {refusal}")
+    session.collaborators.hooks.late += outcome.messages
     return await _text_of(session, skill, typed.arguments)
 
 

@@ -22,7 +22,7 @@ class Workdir:
         home: str,
         spellings: Mapping[str, str] | None = None,
         free_to_read: Sequence[str] = (),
-        announce: Callable[[str], None] = lambda _: None,
+        announce: Callable[[str, str], None] = lambda _old, _new: None,
     ) -> None:
         self.roots = tuple(roots)
         """The working directories after links."""
@@ -46,8 +46,8 @@ class Workdir:
     def move(self, path: str) -> None:
         """Make `path` the current directory."""
         if path != self.current:
-            self.current = path
-            self._announce(path)
+            old, self.current = self.current, path
+            self._announce(old, path)
 
     def resolve(self, path: str) -> str:
         """The absolute form of a path: `~`, `.` and `..` resolved by name, nothing decoded."""

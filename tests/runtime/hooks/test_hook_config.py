@@ -45,7 +45,7 @@ def test_the_ecosystems_shape_is_read_as_it_is():
             "Stop": [{"hooks": [{"type": "prompt", "prompt": "Done? $ARGUMENTS"}]}],
             "SessionStart": [
                 {"hooks": [{"type": "mcp_tool", "server": "memory", "tool": "load"}]},
-                {"matcher": "resume", "hooks": [{"type": "agent", "prompt": "Look"}]},
+                {"matcher": "resume", "hooks": [{"type": "mcp_tool", "server": "s", "tool": "t"}]},
             ],
         }
     )
@@ -190,3 +190,26 @@ def test_names_of_files_are_never_patterns():
     assert fits((".env",))
     assert fits(("a-b.txt",))
     assert not fits(("xenv",))
+
+
+@pytest.mark.parametrize("kind", ["prompt", "agent"])
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_model_is_asked_where_there_is_something_to_say_yes_or_no_to(event, kind):
+    book = read({event: [{"hooks": [{"type": kind, "prompt": "ok?"}]}]})
+    if event in ASKED:
+        assert (len(book.placed), book.problems) == (1, ())
+    else:
+        assert book.placed == ()
+        assert f"a model has no say at {event}" in book.problems[0]
+
+
+ASKED = {
+    "PermissionDenied", "PermissionRequest", "PostToolBatch", "PostToolUse", "PostToolUseFailure",
+    "PreToolUse", "Stop", "SubagentStop", "TaskCompleted", "TaskCreated", "TeammateIdle",
+    "UserPromptExpansion", "UserPromptSubmit",
+}  # fmt: skip
+
+
+def test_going_on_after_a_no_is_for_prompts_only():
+    entry = {"type": "agent", "prompt": "ok?", "continueOnBlock": True}
+    assert "'continueOnBlock' is unknown" in only_problem({"Stop": [{"hooks": [entry]}]})

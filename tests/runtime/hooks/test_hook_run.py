@@ -355,14 +355,14 @@ async def test_only_allowed_addresses_are_reached():
     assert "do not allow" in outcome.notes[0]
 
 
-async def test_types_without_a_runner_fail_without_blocking():
+async def test_a_hook_whose_partner_is_missing_fails_by_its_own_rule():
     groups = [
         {"hooks": [{"type": "prompt", "prompt": "ok?"}]},
         {"hooks": [{"type": "mcp_tool", "server": "s", "tool": "t", "on_failure": "closed"}]},
     ]
     async with Bench({"PreToolUse": groups}) as bench:
         outcome = await bench.fire()
-    assert "yet" in outcome.notes[0]
+    assert "it needs a model, and no agent is at work" in outcome.notes[0]
     assert "no MCP server is set up here" in outcome.blocked
 
 

@@ -12,7 +12,7 @@ from handaxe.text.wellformed import scrub
 
 _BLOCK_CODE = 2
 _COMPLAINT_CHARS = 300
-_NO_REASON = "A hook blocked this without giving a reason."
+NO_REASON = "A hook blocked this without giving a reason."
 
 
 class Unusable(Exception):
@@ -68,7 +68,7 @@ def from_command(event: str, end: CommandEnd) -> Outcome:
         if not blocks:
             raise
     if blocks:
-        reason = outcome.blocked or _denial(outcome) or complaint or _NO_REASON
+        reason = outcome.blocked or _denial(outcome) or complaint or NO_REASON
         return msgspec.structs.replace(outcome, blocked=reason)
     if said.startswith("{"):
         return outcome
@@ -128,7 +128,7 @@ def from_json(event: str, raw: dict[str, Any]) -> Outcome:
     if event == "PermissionRequest":
         return _with_behaviour(outcome, specific.get("decision"))
     if answer.decision == "block" and OCCASIONS[event].blocks:
-        outcome = msgspec.structs.replace(outcome, blocked=answer.reason or _NO_REASON)
+        outcome = msgspec.structs.replace(outcome, blocked=answer.reason or NO_REASON)
     return _with_rest(outcome, specific)
 
 
@@ -144,7 +144,7 @@ def _with_permission(outcome: Outcome, answer: _Answer, word: _Permission) -> Ou
             # Whoever can put a call off until later will do so; until then a person decides.
             decision = Ask(reason or "A hook put this call off.", by="hook")
         case "deny" | "block":
-            decision = Deny(reason or _NO_REASON, by="hook")
+            decision = Deny(reason or NO_REASON, by="hook")
         case None:
             pass
     return msgspec.structs.replace(outcome, decision=decision, input=word.updated_input)

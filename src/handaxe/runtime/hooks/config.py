@@ -86,12 +86,9 @@ class McpToolHook(_Entry, frozen=True, kw_only=True):
         return _short(f"mcp__{self.server}__{self.tool}")
 
 
-class PromptHook(_Entry, frozen=True, kw_only=True):
-    """A question to a model."""
-
+class _ModelHook(_Entry, frozen=True, kw_only=True):
     prompt: str
     model: str | None = None
-    continue_on_block: bool = msgspec.field(name="continueOnBlock", default=False)
 
     @property
     def name(self) -> str:
@@ -99,8 +96,14 @@ class PromptHook(_Entry, frozen=True, kw_only=True):
         return _short(self.prompt)
 
 
-class AgentHook(PromptHook, frozen=True, kw_only=True):
-    """A question to an agent."""
+class PromptHook(_ModelHook, frozen=True, kw_only=True):
+    """A question to a model."""
+
+    continue_on_block: bool = msgspec.field(name="continueOnBlock", default=False)
+
+
+class AgentHook(_ModelHook, frozen=True, kw_only=True):
+    """A question to an agent that looks around before it answers."""
 
 
 class CallableHook(_Entry, frozen=True, kw_only=True):
@@ -234,6 +237,11 @@ class _GroupReader:
     def _checked(self, hook: AnyHook, place: str) -> AnyHook | None:
         if hook.in_background and hook.on_failure == "closed":
             return self._complain(place, "a hook that nobody waits for cannot be `closed`.")
+        if isinstance(hook, _ModelHook) and not OCCASIONS[self._event].asks_models:
+            kind = "agent" if isinstance(hook, AgentHook) else "prompt"
+            return self._complain(
+                place, f"a model has no say at {self._event}; {kind!r} hooks are for {_asking()}."
+            )
         if hook.condition is not None and self._event not in TOOL_EVENTS:
             self._complain(place, "`if` means something for calls of tools only.")
         if isinstance(hook, HttpHook) and (problem := _bad_url(hook.url)):
@@ -259,6 +267,10 @@ def _python_hook(given: dict[str, Any]) -> CallableHook:
     options = read_input(_Entry, given)[0]
     fields = {name: getattr(options, name) for name in options.__struct_fields__}
     return CallableHook(call=call, is_async=bool(is_async), **fields)
+
+
+def _asking() -> str:
+    return ", ".join(name for name, occasion in OCCASIONS.items() if occasion.asks_models)
 
 
 def _unknown_event(event: object) -> str:

@@ -7,6 +7,8 @@ import msgspec
 
 COMMAND_TIMEOUT_S = 600.0
 CALLABLE_TIMEOUT_S = 60.0
+PROMPT_TIMEOUT_S = 30.0
+AGENT_TIMEOUT_S = 60.0
 
 
 class Occasion(msgspec.Struct, frozen=True):
@@ -22,11 +24,13 @@ class Occasion(msgspec.Struct, frozen=True):
     """Whether plain output is context for the model."""
     literal: bool = False
     """Whether a matcher is always a list of names, never a pattern."""
+    asks_models: bool = False
+    """Whether a model or an agent may be asked; elsewhere there is nothing to say yes or no to."""
     timeout_s: float = COMMAND_TIMEOUT_S
     max_timeout_s: float | None = None
 
 
-_TOOL = Occasion("tool_name", blocks=True)
+_TOOL = Occasion("tool_name", blocks=True, asks_models=True)
 _OBSERVED = Occasion()
 
 OCCASIONS: dict[str, Occasion] = {
@@ -34,23 +38,27 @@ OCCASIONS: dict[str, Occasion] = {
     "SessionEnd": Occasion("reason", timeout_s=1.5, max_timeout_s=60.0),
     "Setup": Occasion("trigger"),
     "InstructionsLoaded": Occasion("load_reason"),
-    "UserPromptSubmit": Occasion(blocks=True, guards=True, adds_stdout=True, timeout_s=30.0),
-    "UserPromptExpansion": Occasion("command_name", blocks=True, adds_stdout=True),
+    "UserPromptSubmit": Occasion(
+        blocks=True, guards=True, adds_stdout=True, timeout_s=30.0, asks_models=True
+    ),
+    "UserPromptExpansion": Occasion(
+        "command_name", blocks=True, adds_stdout=True, asks_models=True
+    ),
     "MessageDisplay": Occasion(timeout_s=10.0),
-    "PreToolUse": Occasion("tool_name", blocks=True, guards=True),
-    "PermissionRequest": Occasion("tool_name"),
-    "PermissionDenied": Occasion("tool_name"),
+    "PreToolUse": Occasion("tool_name", blocks=True, guards=True, asks_models=True),
+    "PermissionRequest": Occasion("tool_name", asks_models=True),
+    "PermissionDenied": Occasion("tool_name", asks_models=True),
     "PostToolUse": _TOOL,
     "PostToolUseFailure": _TOOL,
-    "PostToolBatch": Occasion(blocks=True),
+    "PostToolBatch": Occasion(blocks=True, asks_models=True),
     "Notification": Occasion("notification_type"),
     "SubagentStart": Occasion("agent_type"),
-    "SubagentStop": Occasion("agent_type", blocks=True),
-    "TaskCreated": Occasion(blocks=True),
-    "TaskCompleted": Occasion(blocks=True),
-    "Stop": Occasion(blocks=True),
+    "SubagentStop": Occasion("agent_type", blocks=True, asks_models=True),
+    "TaskCreated": Occasion(blocks=True, asks_models=True),
+    "TaskCompleted": Occasion(blocks=True, asks_models=True),
+    "Stop": Occasion(blocks=True, asks_models=True),
     "StopFailure": Occasion("error", literal=True),
-    "TeammateIdle": Occasion(blocks=True),
+    "TeammateIdle": Occasion(blocks=True, asks_models=True),
     "ConfigChange": Occasion("source", blocks=True),
     "CwdChanged": _OBSERVED,
     "DirectoryAdded": Occasion("source"),

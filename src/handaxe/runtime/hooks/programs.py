@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.contract.faults import ToolFault
+from handaxe.contract.ports.hook_models import HookModels
 from handaxe.contract.ports.hook_programs import (
     CommandEnd,
     HookCommand,
@@ -17,11 +18,18 @@ from handaxe.contract.ports.hook_programs import (
 )
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.runtime.hooks.answers import from_command, from_reply
-from handaxe.runtime.hooks.config import AnyHook, CommandHook, HttpHook, McpToolHook
+from handaxe.runtime.hooks.config import (
+    AgentHook,
+    AnyHook,
+    CommandHook,
+    HttpHook,
+    McpToolHook,
+    PromptHook,
+)
+from handaxe.runtime.hooks.encoding import encoded
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.text.wellformed import scrub
+from handaxe.runtime.hooks.verdicts import from_verdict, question
 
-_encoder = msgspec.json.Encoder(enc_hook=str)
 _EVENT_PATH = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
 _PLACEHOLDER = re.compile(r"\$\{(CLAUDE_\w+|HANDAXE_\w+)\}")
 
@@ -45,16 +53,20 @@ class Outside:
         programs: HookPrograms | None,
         policy: HookPolicy,
         servers: Callable[[], McpServers | None] = lambda: None,
+        models: Callable[[], HookModels | None] = lambda: None,
     ) -> None:
         self._programs = programs
         self._policy = policy
         self._servers = servers
+        self._models = models
 
     async def ask(self, hook: AnyHook, event: dict[str, Any], timeout_s: float) -> Outcome:
         """Send the event, wait, and read the answer; raises `NoAnswer` or `Unusable`."""
         name = event["hook_event_name"]
         if isinstance(hook, McpToolHook):
             return from_command(name, await self._call(hook, event, timeout_s))
+        if isinstance(hook, PromptHook | AgentHook):
+            return from_verdict(name, await self._judge(hook, event, timeout_s), hook)
         if self._programs is None:
             raise NoAnswer("nothing outside this process can be reached here")
         if isinstance(hook, CommandHook):
@@ -63,7 +75,19 @@ class Outside:
         if isinstance(hook, HttpHook):
             request = self._request(hook, timeout_s)
             return from_reply(name, await self._programs.post(request, encoded(event)))
-        raise NoAnswer("hooks of this type cannot be run here yet")
+        raise TypeError(f"{type(hook).__name__} runs inside this process")
+
+    async def _judge(
+        self, hook: PromptHook | AgentHook, event: dict[str, Any], timeout_s: float
+    ) -> str:
+        models = self._models()
+        if models is None:
+            raise NoAnswer("it needs a model, and no agent is at work in this session")
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await models.answer(question(hook, event))
+        except TimeoutError:
+            raise NoAnswer(_too_late(timeout_s), timed_out=True) from None
 
     async def _call(self, hook: McpToolHook, event: dict[str, Any], timeout_s: float) -> CommandEnd:
         """What a server's tool says to the event, like a program's output."""
@@ -75,7 +99,7 @@ class Outside:
             async with asyncio.timeout(timeout_s):
                 result = await servers.call_tool(hook.server, hook.tool, arguments)
         except TimeoutError:
-            raise NoAnswer(f"it gave no answer within {timeout_s:g} s", timed_out=True) from None
+            raise NoAnswer(_too_late(timeout_s), timed_out=True) from None
         except ToolFault as fault:
             raise NoAnswer(fault.sentence) from None
         if not result.ok:
@@ -108,6 +132,10 @@ class Outside:
         return HookRequest(url=hook.url, headers=hook.headers, env_names=names, timeout_s=timeout_s)
 
 
+def _too_late(timeout_s: float) -> str:
+    return f"it gave no answer within {timeout_s:g} s"
+
+
 def _put_in(value: Any, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
     """The value with `${tool_input.file_path}` and the like taken from the event."""
     if isinstance(value, dict):
@@ -133,15 +161,7 @@ def _found_at(path: str, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JS
 def _as_text(value: object) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else _encoder.encode(value).decode()
-
-
-def encoded(event: dict[str, Any]) -> bytes:
-    """The event as JSON, whatever values a host program put into it."""
-    try:
-        return _encoder.encode(event)
-    except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
-        return _encoder.encode(scrub(msgspec.to_builtins(scrub(event), enc_hook=str)))
+    return value if isinstance(value, str) else encoded(value).decode()
 
 
 def _covers(pattern: str, url: str) -> bool:

@@ -11,12 +11,25 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from handaxe.contract.events import HookRan
+from handaxe.contract.ports.hook_models import HookModels
 from handaxe.contract.ports.hook_programs import HookPrograms, NoAnswer
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.runtime.hooks.answers import Unusable, from_value
 from handaxe.runtime.hooks.background import Background
-from handaxe.runtime.hooks.config import CallableHook, Hook, HookBook, Placed
-from handaxe.runtime.hooks.occasions import CALLABLE_TIMEOUT_S, OCCASIONS
+from handaxe.runtime.hooks.config import (
+    AgentHook,
+    CallableHook,
+    Hook,
+    HookBook,
+    Placed,
+    PromptHook,
+)
+from handaxe.runtime.hooks.occasions import (
+    AGENT_TIMEOUT_S,
+    CALLABLE_TIMEOUT_S,
+    OCCASIONS,
+    PROMPT_TIMEOUT_S,
+)
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge
 from handaxe.runtime.hooks.programs import HookPolicy, Outside
 from handaxe.runtime.hooks.trace import Heard, traced
@@ -36,12 +49,14 @@ class Rounds:
         self,
         *,
         servers: Callable[[], McpServers | None],
+        models: Callable[[], HookModels | None],
         say_late: Callable[[tuple[str, ...]], None],
         emit: Callable[[HookRan], None] | None,
         keep: Keep | None,
     ) -> None:
         """`say_late` takes what hooks that nobody waited for have to say to the model."""
         self._servers = servers
+        self._models = models
         self._say_late = say_late
         self._emit = emit
         self._keep = keep
@@ -55,7 +70,7 @@ class Rounds:
         self._by_event = by_event
         self._chosen: dict[object, tuple[Placed, ...]] = {}
         self._programs = programs
-        self._outside = Outside(programs, policy, self._servers)
+        self._outside = Outside(programs, policy, self._servers, self._models)
 
     @property
     def events(self) -> frozenset[str]:
@@ -69,12 +84,16 @@ class Rounds:
         aliases: tuple[str, ...] = (),
         covers: Covers | None = None,
         call_id: str | None = None,
+        within_a_hook: bool = False,
     ) -> Outcome:
         """What all hooks together say to an event; a hook that fails stops no other."""
         call_id = call_id or event.get("tool_use_id")
         now: list[Placed] = []
         for placed in self._meant(event, aliases):
             if covers is not None and placed.hook.condition and not covers(placed.hook.condition):
+                continue
+            if within_a_hook and isinstance(placed.hook, AgentHook):
+                # An agent that answers for a hook would otherwise wait for one of its own.
                 continue
             if placed.hook.in_background:
                 self._start(placed, event, call_id)
@@ -87,6 +106,17 @@ class Rounds:
             self._trace(heard, call_id)
             merged = merge(merged, heard.outcome)
         return merged
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let hooks know without waiting; what they add comes with a later result."""
+        if self._background.is_full:
+            _log.warning("too many hooks are under way; %s is not told", event["hook_event_name"])
+            return
+
+        async def telling() -> None:
+            self._say_late((await self.fire(event)).messages)
+
+        self._background.start(telling())
 
     async def close(self) -> None:
         """End whatever still runs, after a moment for those that nobody waits for."""
@@ -199,6 +229,10 @@ def _timeout_s(placed: Placed) -> float:
     standard = occasion.timeout_s
     if isinstance(hook, CallableHook):
         standard = min(standard, CALLABLE_TIMEOUT_S)
+    elif isinstance(hook, PromptHook):
+        standard = PROMPT_TIMEOUT_S
+    elif isinstance(hook, AgentHook):
+        standard = AGENT_TIMEOUT_S
     wanted = hook.timeout if hook.timeout is not None else standard
     return min(wanted, occasion.max_timeout_s or wanted)
 

@@ -11,6 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
 
 if TYPE_CHECKING:
+    from handaxe.contract.ports.hook_models import HookModels
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.runtime.hooks.config import HookBook
@@ -36,6 +37,9 @@ class Hooks:
         self._events: frozenset[str] = frozenset()
         self.servers: McpServers | None = None
         """Whose tools hooks may name."""
+        self.models: HookModels | None = None
+        """Who answers the hooks that ask a model."""
+        self._is_within = False
         self.late: list[str] = []
         """What hooks that nobody waited for had to say to the model, not yet delivered."""
         self.watch_before = self.watch_after = False
@@ -55,6 +59,7 @@ class Hooks:
         if self._rounds is None:
             self._rounds = Rounds(
                 servers=lambda: self.servers,
+                models=lambda: self.models,
                 say_late=self._say_late,
                 emit=self._emit,
                 keep=self._keep,
@@ -84,7 +89,32 @@ class Hooks:
         """What all hooks together say to an event; a hook that fails stops no other."""
         if self._rounds is None:
             return NOTHING
-        return await self._rounds.fire(event, aliases=aliases, covers=covers, call_id=call_id)
+        return await self._rounds.fire(
+            event,
+            aliases=aliases,
+            covers=covers,
+            call_id=call_id,
+            within_a_hook=self._is_within,
+        )
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let hooks know of an event without waiting for what they say."""
+        if self._rounds is not None:
+            self._rounds.tell(event)
+
+    def within_a_hook(self) -> "Hooks":
+        """The same hooks for an agent that answers for one of them.
+
+        They guard its calls like anybody's. Its work is no occasion of its own, and no agent is
+        asked about it, so that none can end up waiting for itself.
+        """
+        from handaxe.runtime.hooks.occasions import TOOL_EVENTS
+
+        view = Hooks()
+        view._rounds, view._is_within = self._rounds, True
+        view._events = self._events & TOOL_EVENTS
+        view.watch_before, view.watch_after = self.watch_before, self.watch_after
+        return view
 
     async def close(self) -> None:
         """End whatever still runs, after a moment for those that nobody waits for."""

@@ -53,6 +53,8 @@ class Collaborators(msgspec.Struct):
     commands: CommandFacts = CommandFacts()
     transcript_path: str = ""
     """Where the session's log is, for hooks."""
+    agent_transcript_path: str = ""
+    """Where a sub-agent's own log is."""
     agent_id: str | None = None
     """Which sub-agent makes the calls; None for the main one."""
     agent_type: str | None = None

@@ -187,7 +187,7 @@ class Pipeline:
             last,
             messages=(*last.messages, *said),
             notes=(*last.notes, *outcome.notes, *stop),
-            stops=last.stops or outcome.stop,
+            stops=last.stops or outcome.stop or outcome.blocked,
         )
         return [*results[:-1], last]
 

@@ -313,6 +313,8 @@ async def _settle(
     )
     call_id = parsed.call.id
     answer = await _classified(question, decision, among)
+    if isinstance(answer, Deny):
+        await _tell_denial(answer, parsed, heard, among)
     if answer is None:
         if among.asker is None or not among.asker.is_there:
             raise Refused(Asked(f"{sentence_of(decision)} Nobody is here to ask."), decision)
@@ -342,6 +344,19 @@ async def _classified(
     if among.classifier is None or among.policy().mode != "auto" or not is_open(decision):
         return None
     return await among.classifier(question)
+
+
+async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collaborators) -> None:
+    """Hooks hear what the classifier refused; they may let the model try once more."""
+    if not among.hooks.watches("PermissionDenied"):
+        return
+    event = {**hook_event(parsed, among, "PermissionDenied"), "reason": answer.reason}
+    outcome = await among.hooks.fire(
+        event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among)
+    )
+    heard.take(outcome)
+    if outcome.extra.get("retry") is True:
+        heard.messages += ("You may try the call that was refused once more.",)
 
 
 async def _ask_hooks(

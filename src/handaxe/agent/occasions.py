@@ -1,0 +1,48 @@
+"""What hooks are told of an agent's end, in the ecosystem's words."""
+
+from typing import Any
+
+from handaxe.contract.ports.model import Failure
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.session.jobs import Jobs
+
+MAX_TEXT_CHARS = 1_000
+STOP_ERRORS: dict[Failure, str] = {
+    "authentication": "authentication_failed",
+    "not_found": "model_not_found",
+    "rate_limited": "rate_limit",
+    "overloaded": "overloaded",
+    "too_long": "invalid_request",
+    "bad_request": "invalid_request",
+    "unreachable": "server_error",
+    "broken_stream": "server_error",
+    "timed_out": "server_error",
+    "script_ended": "unknown",
+}
+_KINDS = {"bash": "shell", "agent": "subagent", "monitor": "monitor"}
+
+
+def about_the_end(among: Collaborators) -> dict[str, Any]:
+    """What hooks want to know when an agent is about to end."""
+    told: dict[str, Any] = {"background_tasks": _under_way(among)}
+    if among.agent_id is not None:
+        told["agent_transcript_path"] = among.agent_transcript_path
+    return told
+
+
+def _under_way(among: Collaborators) -> list[dict[str, Any]]:
+    jobs: Jobs | None = among.offers.get(Jobs)
+    if jobs is None:
+        return []
+    told: list[dict[str, Any]] = []
+    for state in jobs.running():
+        entry = {
+            "id": state.job_id,
+            "type": _KINDS.get(state.kind, state.kind),
+            "status": state.status,
+            "description": state.description[:MAX_TEXT_CHARS],
+        }
+        if state.command:
+            entry["command"] = state.command[:MAX_TEXT_CHARS]
+        told.append(entry)
+    return told

@@ -1,0 +1,15 @@
+"""An event as JSON, the same for programs, servers and models."""
+
+import msgspec
+
+from handaxe.text.wellformed import scrub
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
+
+def encoded(event: object) -> bytes:
+    """The event as JSON, whatever values a host program put into it."""
+    try:
+        return _encoder.encode(event)
+    except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
+        return _encoder.encode(scrub(msgspec.to_builtins(scrub(event), enc_hook=str)))

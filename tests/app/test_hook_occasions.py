@@ -1,0 +1,258 @@
+"""Each occasion of the ecosystem that exists here: fired, with its fields, its answers honoured."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from handaxe import Agent, Deny, Session
+from handaxe.app.slash_commands import expanded
+from handaxe.contract.faults import SetupError
+from handaxe.models.scripted import ScriptedModel, parse_script
+
+pytestmark = pytest.mark.proves("HK-1")
+
+
+def scripted(*turns: dict, **more) -> ScriptedModel:
+    return ScriptedModel(parse_script({"turn": list(turns), **more}))
+
+
+def called(tool: str, **given) -> dict:
+    return {"call": [{"tool": tool, "input": given}]}
+
+
+@asynccontextmanager
+async def at_work(project: Path, model: ScriptedModel, hooks, **more):
+    async with Session(project, hooks=hooks, **more) as session, Agent(model, session) as agent:
+        yield agent
+
+
+class Ear:
+    """A hook that keeps what it is told and always gives the same answer."""
+
+    def __init__(self, answer=None):
+        self.heard: list[dict] = []
+        self.answer = answer
+        self.rang = asyncio.Event()
+
+    async def __call__(self, event):
+        self.heard.append(event)
+        self.rang.set()
+        return self.answer
+
+    async def wait(self):
+        await asyncio.wait_for(self.rang.wait(), 30)
+        return self.heard[0]
+
+
+BLOCK = {"decision": "block", "reason": "Not like this."}
+COMMON = {"session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name"}
+TASK = {"subject": "Fix it", "description": "The login."}
+
+
+async def test_a_task_is_told_of_when_it_is_made_and_when_it_is_done(project: Path):
+    made, done = Ear(), Ear()
+    hooks = {"TaskCreated": [made], "TaskCompleted": [done]}
+    async with Session(project, hooks=hooks) as session:
+        assert (await session.call("TaskCreate", TASK)).ok
+        assert (await session.call("TaskUpdate", taskId="1", status="in_progress")).ok
+        assert done.heard == []
+        assert (await session.call("TaskUpdate", taskId="1", status="completed")).ok
+        assert (await session.call("TaskUpdate", taskId="1", status="completed")).ok
+    about = {"task_id": "1", "task_subject": "Fix it", "task_description": "The login."}
+    for ear, name in ((made, "TaskCreated"), (done, "TaskCompleted")):
+        assert len(ear.heard) == 1
+        assert ear.heard[0].keys() == COMMON | about.keys()
+        assert about.items() <= ear.heard[0].items()
+        assert ear.heard[0]["hook_event_name"] == name
+
+
+async def test_a_task_that_a_hook_refuses_is_gone_again(project: Path):
+    async with Session(project, hooks={"TaskCreated": [Ear(BLOCK)]}) as session:
+        result = await session.call("TaskCreate", TASK)
+        listed = await session.call("TaskList")
+    assert (result.code, "Not like this." in result.text) == ("hook.blocked", True)
+    assert "Fix it" not in listed.text
+
+
+async def test_a_task_that_a_hook_holds_to_be_undone_stays_open(project: Path):
+    async with Session(project, hooks={"TaskCompleted": [Ear(BLOCK)]}) as session:
+        await session.call("TaskCreate", TASK)
+        result = await session.call("TaskUpdate", taskId="1", status="completed")
+        task = await session.call("TaskGet", taskId="1")
+    assert (result.code, "Not like this." in result.text) == ("hook.blocked", True)
+    assert "completed" not in task.text
+
+
+async def test_tasks_of_agents_are_told_with_the_agents_name(project: Path):
+    made = Ear()
+    model = scripted(
+        called("Agent", description="x", prompt="HELP"),
+        {"text": "Done."},
+        {**called("TaskCreate", **TASK), "agent": "HELP"},
+        {"text": "Made.", "agent": "HELP"},
+    )
+    async with at_work(project, model, {"TaskCreated": [made]}) as agent:
+        await agent.ask("Go.")
+    assert made.heard[0]["agent_type"] == "general-purpose"
+
+
+async def test_a_new_directory_is_told_of(project: Path):
+    (project / "src").mkdir()
+    ear = Ear()
+    async with Session(project, hooks={"CwdChanged": [ear]}) as session:
+        assert (await session.call("Bash", command="cd src")).ok
+        told = await ear.wait()
+    assert (told["old_cwd"], told["new_cwd"]) == (str(project), f"{project}/src")
+    assert told["cwd"] == f"{project}/src"
+
+
+async def test_a_directory_that_is_added_is_told_of(project: Path, tmp_path: Path):
+    ear, more = Ear(), tmp_path / "more"
+    more.mkdir()
+    hooks = {"DirectoryAdded": [{"matcher": "register_repo_root", "hooks": [ear]}]}
+    async with Session(project, hooks=hooks) as session:
+        session.set_directories([more])
+        told = await ear.wait()
+        session.set_directories([more])
+    assert (told["directory"], told["source"]) == (str(more), "register_repo_root")
+    assert len(ear.heard) == 1
+
+
+def command(project: Path, name: str = "greet") -> None:
+    place = project / ".claude" / "commands"
+    place.mkdir(parents=True)
+    (place / f"{name}.md").write_text("Say hello to $ARGUMENTS.\n")
+
+
+async def test_a_typed_command_is_told_of_before_it_becomes_a_prompt(project: Path):
+    command(project)
+    ear = Ear({"hookSpecificOutput": {"additionalContext": "In French."}})
+    hooks = {"UserPromptExpansion": [{"matcher": "greet", "hooks": [ear]}]}
+    async with Session(project, hooks=hooks) as session:
+        assert "hello to Ann" in await expanded(session, "/greet Ann")
+        assert session.collaborators.hooks.take_late() == ("In French.",)
+    told = {key: ear.heard[0][key] for key in ear.heard[0].keys() - COMMON}
+    assert told == {
+        "expansion_type": "slash_command",
+        "command_name": "greet",
+        "command_args": "Ann",
+        "prompt": "/greet Ann",
+    }
+
+
+async def test_a_typed_command_can_be_refused(project: Path):
+    command(project)
+    async with Session(project, hooks={"UserPromptExpansion": [Ear(BLOCK)]}) as session:
+        with pytest.raises(SetupError, match="refuses /greet: Not like this"):
+            await expanded(session, "/greet")
+
+
+async def test_instructions_are_told_of_with_whoever_asked_for_them(project: Path):
+    (project / "CLAUDE.md").write_text("See @more.md\n")
+    (project / "more.md").write_text("Use tabs.\n")
+    ear = Ear()
+    async with at_work(project, scripted({"text": "Hi."}), {"InstructionsLoaded": [ear]}) as agent:
+        await agent.ask("Hi.")
+    told = {Path(event["file_path"]).name: event for event in ear.heard}
+    assert told["CLAUDE.md"]["load_reason"] == "session_start"
+    assert told["CLAUDE.md"]["memory_type"] == "Project"
+    assert told["more.md"]["load_reason"] == "include"
+    assert told["more.md"]["parent_file_path"] == f"{project}/CLAUDE.md"
+
+
+@pytest.mark.parametrize("retry", [True, False])
+async def test_what_a_classifier_refuses_is_told_of(project: Path, retry):
+    async def classifier(request):
+        return Deny("Too bold.")
+
+    ear = Ear({"hookSpecificOutput": {"hookEventName": "PermissionDenied", "retry": retry}})
+    hooks = {"PermissionDenied": [{"matcher": "Write", "hooks": [ear]}]}
+    async with Session(
+        project, hooks=hooks, permission_mode="auto", classifier=classifier
+    ) as session:
+        result = await session.call("Write", file_path="a.txt", content="x")
+    assert result.code == "permission.denied"
+    assert (ear.heard[0]["tool_name"], ear.heard[0]["reason"]) == ("Write", "Too bold.")
+    assert ear.heard[0]["tool_use_id"]
+    assert any("once more" in said for said in result.messages) == retry
+
+
+@pytest.mark.parametrize("trigger", ["manual", "auto"])
+async def test_what_was_summed_up_is_told_with_its_reason(project: Path, trigger):
+    before, after = Ear(), Ear()
+    hooks = {
+        "PreCompact": [{"matcher": trigger, "hooks": [before]}],
+        "PostCompact": [{"matcher": trigger, "hooks": [after]}],
+    }
+    model = scripted({"text": "Hi."}, {"text": "We said hello."}, {"text": "Again."})
+    async with Session(project, hooks=hooks) as session, Agent(model, session) as agent:
+        await agent.ask("Hi.")
+        await agent.compact("keep names")
+    if trigger == "manual":
+        assert before.heard[0]["custom_instructions"] == "keep names"
+        assert after.heard[0]["trigger"] == "manual"
+        assert after.heard[0]["compact_summary"]
+    else:
+        assert before.heard == after.heard == []
+
+
+async def test_context_from_a_stop_hook_lets_the_work_go_on(project: Path):
+    ear = Ear()
+
+    async def once(event):
+        await ear(event)
+        said = {"hookSpecificOutput": {"additionalContext": "Update the changelog."}}
+        return said if len(ear.heard) == 1 else None
+
+    model = scripted({"text": "Done."}, {"text": "Updated."})
+    async with Session(project, hooks={"Stop": [once]}) as session, Agent(model, session) as agent:
+        final = await agent.ask("Go.")
+    assert final.result == "Updated."
+    assert [event["background_tasks"] for event in ear.heard] == [[], []]
+
+
+async def test_a_stop_hook_hears_what_still_runs(project: Path):
+    ear = Ear()
+    model = scripted(
+        called("Bash", command="sleep 60", description="Nap", run_in_background=True),
+        {"text": "Done."},
+    )
+    async with at_work(project, model, {"Stop": [ear]}, allow="Bash(sleep 60)") as agent:
+        await agent.ask("Go.")
+    (task,) = ear.heard[0]["background_tasks"]
+    assert (task["type"], task["status"], task["command"]) == ("shell", "running", "sleep 60")
+
+
+async def test_an_agents_end_names_both_logs(project: Path):
+    ear = Ear()
+    model = scripted(
+        called("Agent", description="x", prompt="HELP"),
+        {"text": "Done."},
+        {"text": "Helped.", "agent": "HELP"},
+    )
+    hooks = {"SubagentStop": [{"matcher": "general-purpose", "hooks": [ear]}]}
+    async with Session(project, hooks=hooks) as session, Agent(model, session) as agent:
+        await agent.ask("Go.")
+        main = session.collaborators.transcript_path
+    told = ear.heard[0]
+    assert told["transcript_path"] == main != told["agent_transcript_path"]
+    assert told["agent_id"] in told["agent_transcript_path"]
+    assert Path(told["agent_transcript_path"]).exists()
+
+
+async def test_a_failure_of_the_model_is_told_in_the_ecosystems_words(project: Path):
+    ear, other = Ear(), Ear()
+    hooks = {
+        "StopFailure": [
+            {"matcher": "rate_limit|unknown", "hooks": [ear]},
+            {"matcher": "overloaded", "hooks": [other]},
+        ]
+    }
+    async with at_work(project, scripted({"text": "Hi."}), hooks) as agent:
+        await agent.ask("Hi.")
+        await agent.ask("More?")
+    assert ear.heard[0]["error"] == "unknown"
+    assert ear.heard[0]["error_details"] == ear.heard[0]["last_assistant_message"] != ""
+    assert other.heard == []
