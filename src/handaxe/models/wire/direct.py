@@ -7,7 +7,7 @@ this: one POST at a time per connection, a streamed answer, connections kept for
 import asyncio
 import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,6 +27,8 @@ _READ_BYTES = 64 * 1024
 _MAX_IDLE = 8
 _DRAIN_S = 2.0
 """How long the end of an answer may follow its last event."""
+_AWAIT_DRAIN_S = 0.1
+"""How long the next request waits for that; a new connection takes several ways to the server."""
 
 _Origin = tuple[str, str, int]
 
@@ -58,7 +60,7 @@ class DirectWire(Wire):
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         head = {"host": parts.netloc.rpartition("@")[2], "content-length": str(len(body))}
         fields = [*head.items(), *headers.items()]
-        kept = self._kept(origin)
+        kept = self._kept(origin) or await self._drained(origin)
         if kept is not None:
             try:
                 return await self._ask(kept, target, fields, body)
@@ -77,6 +79,14 @@ class DirectWire(Wire):
                 connection.drop()
                 return self._kept(origin)
         return None
+
+    async def _drained(self, origin: _Origin) -> "_Connection | None":
+        """A connection whose last answer is just about to end."""
+        ending = [task for busy, task in self._draining.items() if busy.origin == origin]
+        if not ending:
+            return None
+        await asyncio.wait(ending, timeout=_AWAIT_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
+        return self._kept(origin)
 
     async def _connect(self, origin: _Origin) -> "_Connection":
         scheme, host, port = origin
@@ -122,8 +132,11 @@ class DirectWire(Wire):
             connection.drop()
 
     def drain(self, connection: "_Connection") -> None:
-        """Read to the end of an answer in the background and keep the connection."""
-        self._draining[connection] = asyncio.create_task(self._drain(connection))
+        """Read to the end of an answer, in the background if need be, and keep the connection."""
+        if connection.is_over():
+            self.take_back(connection)
+        else:
+            self._draining[connection] = asyncio.create_task(self._drain(connection))
 
     async def _drain(self, connection: "_Connection") -> None:
         try:
@@ -206,6 +219,18 @@ class _Connection:
             raise WireFailed("broken_stream", "The server closed the connection.")
         return event
 
+    def is_over(self) -> bool:
+        """Whether the end of the answer has come already; what is left before it is skipped."""
+        import h11
+
+        try:
+            while isinstance(event := self._http.next_event(), h11.Data):
+                pass
+        except h11.RemoteProtocolError:
+            # Whoever reads on is told the same again.
+            return False
+        return isinstance(event, h11.EndOfMessage)
+
     async def skip_rest(self) -> None:
         """Read on until the answer is over."""
         import h11
@@ -237,7 +262,16 @@ class _DirectAnswer(Answer):
         self._connection: _Connection | None = connection
         self._idle_timeout_s = idle_timeout_s
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        pieces = self._pieces()
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        if encoding in ("", "identity"):
+            return pieces
+        from handaxe.models.wire.unpacking import unpacked
+
+        return unpacked(pieces, encoding)
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
         import h11
 
         while self._connection is not None:
