@@ -5,7 +5,6 @@ the status, then growing pauses with some chance in them.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 
@@ -85,6 +84,8 @@ def pause_s(retries_taken: int, headers: Mapping[str, str]) -> float:
     if asked_s is not None and 0 < asked_s <= LONGEST_ASKED_PAUSE_S:
         return asked_s
     grown_s = min(FIRST_PAUSE_S * 2.0 ** min(retries_taken, 10), LONGEST_PAUSE_S)
+    import random
+
     return grown_s * (1 - 0.25 * random.random())  # noqa: S311 - spreads clients, guards nothing
 
 
