@@ -2,7 +2,7 @@
 
 Belongs here: sending bytes over HTTP and reading bytes back, time limits, proxies.
 Does not: what the bytes mean, retries, keys.
-May import: contract; h11 and httpx2, when the first request is made.
+May import: contract; httpx2, where it is needed.
 """
 
 from abc import ABC, abstractmethod
