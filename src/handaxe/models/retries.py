@@ -101,7 +101,11 @@ def asked_pause_s(headers: Mapping[str, str]) -> float | None:
     from email.utils import mktime_tz, parsedate_tz
 
     date = parsedate_tz(asked)
-    return None if date is None else mktime_tz(date) - time.time()
+    try:
+        return None if date is None else mktime_tz(date) - time.time()
+    except (OverflowError, ValueError):
+        # No calendar has such a day.
+        return None
 
 
 def _number(text: str | None) -> float | None:
