@@ -1,167 +1,154 @@
-"""The whole agent as a process, against a model server on loopback.
+"""The whole agent as a process, against a model server on loopback, beside whichever rivals are here.
 
-    uv run python bench/agent_cli.py              # 5 rounds
-    uv run python bench/agent_cli.py --rounds 3 --files 2000
+    uv run python bench/agent_cli.py                      # 5 rounds, everybody who is installed
+    uv run python bench/agent_cli.py --rounds 3 --files 2000 --only handaxe codex
 
-Each round is one `handaxe -p`: the time from spawning it to its first request, and from each answer
-with a call to the request that carries the result. Beside them stand floors taken in the same round:
-a Python that only imports asyncio, and `rg` on the same tree. Resident memory is the process's peak.
+A round runs each contender once: the time from spawning it to its first request, and from each answer
+with a call to the request that carries the result. The model asks for every kind of call three times;
+the first of each kind stands in a row of its own, because it also loads what the tool needs. Floors
+are taken in the same round: a Python that only imports asyncio, and `rg` on the same tree. Memory is
+the most that the process and its children held at once. See rivals.py for who can take part.
 """
 
 import argparse
 import asyncio
-import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
+from model_server import ModelServer, Request
+from rivals import LINES, Contender, Work, contenders
+
+PASSES = 3
+FIRST = "spawn to first request"
+MEMORY = "resident memory, MB"
 GOALS = {
-    "spawn to first request": "300 ms",
-    "unknown tool": "5 ms",
-    "read 2,000 lines": "12 ms",
-    "write 10 KB": "10 ms",
-    "edit in 10 KB": "8 ms",
+    FIRST: "1.2 x codex, 0.25 x others",
+    "unknown tool": "5",
+    "shell true": "12",
+    "read 2,000 lines": "12",
+    "write 10 KB": "10",
+    "edit in 10 KB": "8",
     "grep rare": "1.15 x rg",
-    "resident memory": "80 MB",
+    MEMORY: "80",
 }
+_KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
+_LINE = "line of text %d, about fifty characters long, really\n"
+_LIMIT_S = 120
+
+Times = dict[str, list[float]]
 
 
-def calls(root: Path) -> list[tuple[str, str, dict]]:
-    """What the server asks for, in order; unmeasured ones have no name."""
-    text = "line of text, about fifty characters long, really\n" * 200
+def works(root: Path) -> list[Work]:
+    """What every pass asks for."""
+    content = "".join(_LINE % number for number in range(200))
+    old = _LINE % 198 + _LINE % 199
     return [
-        ("", "Glob", {"pattern": "*.txt"}),
-        ("unknown tool", "Nope", {}),
-        ("", "Read", {"file_path": str(root / "small.txt")}),
-        ("read 2,000 lines", "Read", {"file_path": str(root / "long.txt")}),
-        ("", "Write", {"file_path": str(root / "first.txt"), "content": "x"}),
-        ("write 10 KB", "Write", {"file_path": str(root / "new.txt"), "content": text}),
-        ("edit in 10 KB", "Edit", {"file_path": str(root / "new.txt"), "old_string": text[-120:-50],
-                                   "new_string": "changed\n"}),
-        ("grep rare", "Grep", {"pattern": "needle_in_it"}),
-    ]  # fmt: skip
+        Work(
+            long=str(root / f"long-{number}.txt"),
+            new=str(root / f"new-{number}.txt"),
+            content=content,
+            old=old,
+            replacement="changed\n",
+            needle=f"needle_{number}_in_it",
+        )
+        for number in range(PASSES)
+    ]
 
 
-def answer(number: int, call: tuple[str, str, dict] | None) -> bytes:
-    """One streamed response of the Messages API."""
-    events: list[dict] = [{"type": "message_start", "message": {
-        "id": f"m{number}", "type": "message", "role": "assistant", "model": "x", "content": [],
-        "stop_reason": None, "stop_sequence": None,
-        "usage": {"input_tokens": 1, "output_tokens": 1}}}]  # fmt: skip
-    if call is None:
-        block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": "Done."}
-    else:
-        block = {"type": "tool_use", "id": f"c{number}", "name": call[1], "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(call[2])}
-    events += [
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "usage": {"output_tokens": 1},
-         "delta": {"stop_reason": "end_turn" if call is None else "tool_use",
-                   "stop_sequence": None}},
-        {"type": "message_stop"},
-    ]  # fmt: skip
-    return b"".join(
-        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events
-    )
+async def one_round(contender: Contender, root: Path, home: Path) -> Times:
+    """Every line, in milliseconds; memory in MB.
 
-
-class Server:
-    """Answers with one call after the other, and notes when requests come."""
-
-    def __init__(self, wanted: list[tuple[str, str, dict]]):
-        self.wanted = wanted
-        self.came: list[float] = []
-        self.sent: list[float] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                length = head.partition(b"content-length:")[2].split(b"\r\n")[0]
-                await reader.readexactly(int(length))
-                self.came.append(time.perf_counter())
-                number = len(self.sent)
-                call = self.wanted[number] if number < len(self.wanted) else None
-                body = answer(number, call)
-                writer.write(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-                    b"content-length: %d\r\n\r\n" % len(body) + body
-                )
-                await writer.drain()
-                self.sent.append(time.perf_counter())
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-
-async def one_round(root: Path, home: Path) -> dict[str, float]:
-    """Every line once, in milliseconds; memory in MB."""
-    for name in ("new.txt", "first.txt"):
-        (root / name).unlink(missing_ok=True)
-    wanted = calls(root)
-    server = Server(wanted)
-    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
-    port = listening.sockets[0].getsockname()[1]
-    env = {
-        **os.environ, "HANDAXE_HOME": str(home), "ANTHROPIC_API_KEY": "k",
-        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
-    }  # fmt: skip
-    words = ["-m", "handaxe", "-p", "go", "--model", "claude-x", "--permission-mode", "acceptEdits"]
+    Raises:
+        RuntimeError: it did not do the work.
+    """
+    for left in root.glob("new-*.txt"):
+        left.unlink()
+    asked = works(root)
+    server = ModelServer([call for work in asked for call in contender.spell(work)])
+    start = contender.start(await server.start(), home)
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *words, cwd=root, env=env, stdin=subprocess.DEVNULL,
+        *contender.program, *start.arguments, cwd=root, stdin=subprocess.DEVNULL,
+        env={**environment, "HOME": str(home), "TERM": "dumb", **start.environment},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    peak = asyncio.ensure_future(watch_memory(process.pid))
-    out, errors = await asyncio.wait_for(process.communicate(), 120)
-    peak.cancel()
-    listening.close()
-    if out != b"Done.\n":
-        raise SystemExit(f"the agent did not finish: {out!r} {errors.decode()}")
-    took = {"spawn to first request": (server.came[0] - began) * 1000}
-    for number, (name, *_) in enumerate(wanted):
-        if name:
-            took[name] = (server.came[number + 1] - server.sent[number]) * 1000
-    took["resident memory"] = peak_mb[process.pid]
-    took |= floors(root)
-    return took
+    watching = asyncio.ensure_future(peak_mb(process.pid))
+    try:
+        out, errors = await asyncio.wait_for(process.communicate(), _LIMIT_S)
+    except TimeoutError:
+        process.kill()
+        raise RuntimeError(f"{contender.name} did not end within {_LIMIT_S} s") from None
+    finally:
+        server.stop()
+    requests = server.requests
+    if problem := unfinished(asked, requests):
+        said = (out + errors).decode(errors="replace")[-600:]
+        raise RuntimeError(f"{contender.name}: {problem}. It said: {said}")
+    times: Times = {FIRST: [(requests[0].at - began) * 1000], MEMORY: [await watching]}
+    for number, answered in enumerate(server.answered[:-1]):
+        line = LINES[number % len(LINES)]
+        row = line if number >= len(LINES) else f"{line}, first"
+        times.setdefault(row, []).append((requests[number + 1].at - answered) * 1000)
+    return times
 
 
-peak_mb: dict[int, float] = {}
+def unfinished(asked: list[Work], requests: list[Request]) -> str:
+    """What was not done, as files and the model's own history show; empty if all was."""
+    wanted = len(asked) * len(LINES) + 1
+    if len(requests) != wanted:
+        return f"{len(requests)} requests instead of {wanted}"
+    heard = b"".join(request.body for request in requests)
+    for number, work in enumerate(asked):
+        path = Path(work.new)
+        if not path.exists() or not path.read_text().endswith(work.replacement):
+            return f"{path.name} is not what it should be"
+        if b"rare-%d.py" % number not in heard:
+            return f"{work.needle} was not found"
+        if b"opening words of long-%d" % number not in heard:
+            return f"{work.long} was not read"
+    return ""
 
 
-async def watch_memory(pid: int) -> None:
-    """The peak of a process, looked at until it ends."""
-    while True:
-        try:
-            status = Path(f"/proc/{pid}/status").read_text()
-        except OSError:
-            return
-        for line in status.splitlines():
-            if line.startswith("VmHWM:"):
-                peak_mb[pid] = int(line.split()[1]) / 1024
-        await asyncio.sleep(0.02)
+async def peak_mb(pid: int) -> float:
+    """The most that a process and its children held at once, until it ends."""
+    most = 0.0
+    while pages := sum(resident_pages(pid)):
+        most = max(most, pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20))
+        await asyncio.sleep(0.05)
+    return most
 
 
-def floors(root: Path) -> dict[str, float]:
-    """The same machine without us."""
+def resident_pages(pid: int) -> Iterable[int]:
+    """What each of a process and its descendants holds."""
+    place = Path(f"/proc/{pid}")
+    try:
+        yield int((place / "statm").read_text().split()[1])
+        children = [task.read_text().split() for task in place.glob("task/*/children")]
+    except OSError:
+        return
+    for child in {int(number) for numbers in children for number in numbers}:
+        yield from resident_pages(child)
+
+
+def floors(root: Path) -> Times:
+    """The same machine without any agent."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import asyncio"], check=True)
-    python = (time.perf_counter() - began) * 1000
+    times = {"floor: python + asyncio": [(time.perf_counter() - began) * 1000]}
     rg = shutil.which("rg")
-    began = time.perf_counter()
     if rg is not None:
-        subprocess.run([rg, "-l", "needle_in_it", str(root)], check=False, capture_output=True)
-    return {"floor: python + asyncio": python, "floor: rg": (time.perf_counter() - began) * 1000}
+        began = time.perf_counter()
+        subprocess.run([rg, "-l", "needle_0_in_it", str(root)], check=False, capture_output=True)
+        times["floor: rg"] = [(time.perf_counter() - began) * 1000]
+    return times
 
 
 def make_tree(root: Path, files: int) -> None:
@@ -170,32 +157,64 @@ def make_tree(root: Path, files: int) -> None:
     for number in range(files):
         folder = root / f"part{number % 50}"
         folder.mkdir(exist_ok=True)
-        text = "".join(line % at for at in range(40))
-        (folder / f"file{number}.py").write_text(text)
-    (root / "part0" / "rare.py").write_text("needle_in_it = 1\n")
-    (root / "small.txt").write_text("small\n")
-    (root / "long.txt").write_text("".join(line % at for at in range(2000)))
+        (folder / f"file{number}.py").write_text("".join(line % at for at in range(40)))
+    for number in range(PASSES):
+        (root / "part0" / f"rare-{number}.py").write_text(f"needle_{number}_in_it = 1\n")
+        text = "".join(line % at for at in range(1999))
+        (root / f"long-{number}.txt").write_text(f"opening words of long-{number}\n{text}")
+
+
+def measure(taking_part: list[Contender], root: Path, homes: Path, rounds: int) -> dict[str, Times]:
+    """All rounds of all contenders, taken in turns; whoever fails is named and left out."""
+    found: dict[str, Times] = {one.name: {} for one in taking_part}
+    for number in range(rounds + 1):
+        for one in [one for one in taking_part if one.name in found]:
+            home = homes / one.name
+            home.mkdir(parents=True, exist_ok=True)
+            try:
+                times = asyncio.run(one_round(one, root, home))
+            except RuntimeError as error:
+                print(error, file=sys.stderr)
+                del found[one.name]
+                continue
+            # The first round only warms up.
+            if number:
+                for line, values in times.items():
+                    found[one.name].setdefault(line, []).extend(values)
+        if number:
+            for line, values in floors(root).items():
+                found.setdefault("floors", {}).setdefault(line, []).extend(values)
+    return found
+
+
+def show(found: dict[str, Times]) -> None:
+    """Medians, the best in brackets."""
+    floor = found.pop("floors")
+    print(f"{'ms, median (best)':24}" + "".join(f"{name:>18}" for name in found) + "   goal")
+    for line in (FIRST, *LINES, *(f"{line}, first" for line in LINES), MEMORY):
+        row = "".join(f"{_cell(times[line]):>18}" for times in found.values())
+        print(f"{line:24}{row}   {GOALS.get(line, '')}")
+    for line, values in floor.items():
+        print(f"{line:24}{_cell(values):>18}")
+
+
+def _cell(values: list[float]) -> str:
+    return f"{statistics.median(values):.1f} ({min(values):.1f})"
 
 
 def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--files", type=int, default=5000)
+    parser.add_argument("--only", nargs="+", default=None, help="names of contenders")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        root, home = Path(place, "project"), Path(place, "home")
+    taking_part = [one for one in contenders() if not given.only or one.name in given.only]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        root, homes = Path(place, "project"), Path(place, "homes")
         root.mkdir()
         make_tree(root, given.files)
-        rounds = [asyncio.run(one_round(root, home)) for _ in range(given.rounds + 1)][1:]
-    for name in rounds[0]:
-        median = statistics.median(one[name] for one in rounds)
-        best = min(one[name] for one in rounds)
-        unit = "MB" if name == "resident memory" else "ms"
-        print(f"{name:26} {median:8.1f} {unit}   best {best:8.1f}   goal {GOALS.get(name, '-')}")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"CPU of all children: {(used.ru_utime + used.ru_stime) / (given.rounds + 1):.2f} s a round"
-    )
+        show(measure(taking_part, root, homes, given.rounds))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ class TextBlock(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
     text: str
 
 
-class ImageBlock(msgspec.Struct, frozen=True, tag_field="type", tag="image"):
+class ImageBlock(msgspec.Struct, frozen=True, tag_field="type", tag="image", weakref=True):
     """A picture, base64-encoded."""
 
     media_type: str

@@ -56,7 +56,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user"):
+class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user", weakref=True):
     """What a person, or the tools, said to the model."""
 
     content: tuple[UserBlock, ...]
@@ -64,7 +64,9 @@ class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user"):
     """Written by the runtime: a reminder, a notice, a summary."""
 
 
-class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
+class AssistantMessage(
+    msgspec.Struct, frozen=True, tag_field="role", tag="assistant", weakref=True
+):
     """What the model said."""
 
     content: tuple[AssistantBlock, ...]

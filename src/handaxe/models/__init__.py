@@ -2,5 +2,5 @@
 
 Belongs here: thin clients of vendors' wire formats, the scripted model, recordings, retries.
 Does not: conversations that last (`agent`), tool execution (`runtime`), settings files.
-May import: text, disk, contract; h11 or httpx2, when the first request is made.
+May import: text, disk, contract; httpx2, where it is needed.
 """

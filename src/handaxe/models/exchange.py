@@ -1,7 +1,7 @@
 """One request, and the events of its answer as decoded JSON; errors as failed attempts."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -83,10 +83,11 @@ async def server_events(
         if "application/json" in kind:
             yield _decoded(server, (await answer.body(MAX_WHOLE_BYTES)).decode("utf-8", "replace"))
             return
-        async for event in _events(server, answer):
-            if event.get("type") in _LAST:
-                await answer.release()
-            yield event
+        async with aclosing(_events(server, answer)) as events:
+            async for event in events:
+                if event.get("type") in _LAST:
+                    await answer.release()
+                yield event
     except WireFailed as failed:
         raise wire_failure(server, failed) from failed
     finally:
@@ -96,9 +97,10 @@ async def server_events(
 async def _events(server: Server, answer: Answer) -> AsyncGenerator[Payload, None]:
     parser = EventParser()
     try:
-        async for chunk in answer.chunks():
-            for event in parser.feed(chunk):
-                yield _payload(server, event)
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                for event in parser.feed(chunk):
+                    yield _payload(server, event)
     except EventTooLong:
         raise not_a_stream(server, "an event without end") from None
     for event in parser.end():

@@ -12,15 +12,12 @@ from handaxe.models.wire import WireFailed
 
 _MAX_WORDS_CHARS = 600
 
-_TOO_LONG = re.compile(
+_TOO_LONG = (
     r"prompt is too long|context.?length|context.?window|context.?size|context limit"
     r"|maximum.{0,20}context|too many (input )?tokens|request.?too.?large"
-    r"|reduce the length of the (messages|prompt|input)|exceeds? the (model'?s )?maximum",
-    re.IGNORECASE,
+    r"|reduce the length of the (messages|prompt|input)|exceeds? the (model'?s )?maximum"
 )
-_NO_MONEY = re.compile(
-    r"insufficient_quota|billing|credit balance|exceeded your current quota", re.IGNORECASE
-)
+_NO_MONEY = r"insufficient_quota|billing|credit balance|exceeded your current quota"
 
 _KINDS: dict[str, tuple[Failure, int]] = {
     # Errors that arrive by name, in the middle of a stream that began with a 200.
@@ -54,10 +51,10 @@ class Words(NamedTuple):
     kind: str
     code: str
 
-    @property
-    def everything(self) -> str:
-        """All of it, to be searched."""
-        return f"{self.message} {self.kind} {self.code}"
+    def hold(self, pattern: str) -> bool:
+        """Whether the pattern stands anywhere in them; compiled here, as few runs meet an error."""
+        everything = f"{self.message} {self.kind} {self.code}"
+        return re.search(pattern, everything, re.IGNORECASE) is not None
 
 
 def words_of(body: Any) -> Words:  # noqa: ANN401 - decoded JSON, text or bytes
@@ -95,7 +92,7 @@ def refusal(
     asked_s = asked_pause_s(headers)
     if asked_s is not None and asked_s > 0 and failure in ("rate_limited", "overloaded"):
         sentence += f" The server asks to wait {asked_s:.0f} s."
-    may_help = can_retry(status, headers) and not _NO_MONEY.search(words.everything)
+    may_help = can_retry(status, headers) and not words.hold(_NO_MONEY)
     failed = ModelFailed(failure, sentence, status=status)
     return AttemptFailed(failed, can_retry=may_help, headers=headers)
 
@@ -107,10 +104,10 @@ def refusal_in_stream(server: Server, body: Any) -> AttemptFailed:  # noqa: ANN4
     if words.code.isdecimal() and words.kind not in _KINDS:
         status = int(words.code)
         failure = _failure_of(status, words)
-    if _TOO_LONG.search(words.everything):
+    if words.hold(_TOO_LONG):
         failure = "too_long"
     sentence = _sentence(server, failure, status, words)
-    may_help = can_retry(status, {}) and not _NO_MONEY.search(words.everything)
+    may_help = can_retry(status, {}) and not words.hold(_NO_MONEY)
     return AttemptFailed(ModelFailed(failure, sentence, status=status), can_retry=may_help)
 
 
@@ -138,7 +135,7 @@ def not_a_stream(server: Server, about: str) -> AttemptFailed:
 
 
 def _failure_of(status: int, words: Words) -> Failure:
-    if status in (400, 413, 422, 500) and _TOO_LONG.search(words.everything):
+    if status in (400, 413, 422, 500) and words.hold(_TOO_LONG):
         return "too_long"
     if status == 529 or words.kind == "overloaded_error":
         return "overloaded"
@@ -154,7 +151,7 @@ def _sentence(server: Server, failure: Failure, status: int, words: Words) -> st
     who = server.vendor
     if 300 <= status < 400:
         return f"{server.url} answered {status}, a redirect. Set {server.address_variable} anew."
-    if failure == "rate_limited" and _NO_MONEY.search(words.everything):
+    if failure == "rate_limited" and words.hold(_NO_MONEY):
         return f"{who} refused because the account has no quota left ({status}).{said}"
     sentences: dict[str, str] = {
         "authentication": (

@@ -5,12 +5,13 @@ history. So it is left out here, and a sentence tells the model that it was ther
 """
 
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.messages import Message, ToolResultBlock, UserMessage
+from handaxe.models.once_each import once_each
 from handaxe.text.magic import image_kind
 
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -43,7 +44,7 @@ def dropped(messages: Sequence[Message], limits: Limits) -> dict[int, str]:
 
     The newest pictures are kept: when there are too many, the oldest go first.
     """
-    pictures = list(_pictures(messages))
+    pictures = [picture for message in messages for picture in of_message(message)]
     side_px = limits.crowded_side_px if len(pictures) > limits.crowded_count else limits.side_px
     out: dict[int, str] = {}
     count = total = 0
@@ -59,13 +60,16 @@ def dropped(messages: Sequence[Message], limits: Limits) -> dict[int, str]:
     return out
 
 
-def _pictures(messages: Iterable[Message]) -> Iterable[ImageBlock]:
-    for message in messages:
-        if not isinstance(message, UserMessage):
-            continue
-        for block in message.content:
-            inner = block.content if isinstance(block, ToolResultBlock) else (block,)
-            yield from (each for each in inner if isinstance(each, ImageBlock))
+@once_each
+def of_message(message: Message) -> tuple[ImageBlock, ...]:
+    """The pictures of a message, those in results as well."""
+    if not isinstance(message, UserMessage):
+        return ()
+    found: list[ImageBlock] = []
+    for block in message.content:
+        inner = block.content if isinstance(block, ToolResultBlock) else (block,)
+        found += [each for each in inner if isinstance(each, ImageBlock)]
+    return tuple(found)
 
 
 def _flaw_of(picture: ImageBlock, limits: Limits, side_px: int) -> str | None:
@@ -73,16 +77,24 @@ def _flaw_of(picture: ImageBlock, limits: Limits, side_px: int) -> str | None:
         return f"the provider takes no {picture.media_type or 'unknown type'}"
     if len(picture.data) > limits.each_chars:
         return f"it has {len(picture.data):,} bytes as base64, at most {limits.each_chars:,} fit"
+    size = _seen_size(picture)
+    if isinstance(size, str):
+        return size
+    if size is not None and max(size) > side_px:
+        return f"it is {size[0]} x {size[1]} pixels large, at most {side_px} each way fit"
+    return None
+
+
+@once_each
+def _seen_size(picture: ImageBlock) -> tuple[int, int] | str | None:
+    """Width and height, None if unknown, or why there is no picture."""
     try:
         head = binascii.a2b_base64(picture.data[:_HEAD_CHARS])
     except (binascii.Error, ValueError):
         return "its data is not base64"
     if image_kind(head) is None:
         return "its data is not a picture"
-    size = picture_size(head)
-    if size is not None and max(size) > side_px:
-        return f"it is {size[0]} x {size[1]} pixels large, at most {side_px} each way fit"
-    return None
+    return picture_size(head)
 
 
 def picture_size(head: bytes) -> tuple[int, int] | None:

@@ -1,10 +1,13 @@
-"""What models cost and how much they hold, from `prices.toml`; None where nobody knows."""
+"""What models cost and how much they hold, from `prices.json`; None where nobody knows.
+
+A name in the file stands for itself and for its dated versions (`NAME-20260101`,
+`NAME-2026-01-01`). Where a vendor charges more for long prompts, `long` says from how many prompt
+tokens on, and how much. A model that is not listed has no known price: limits on money say so.
+"""
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -62,8 +65,7 @@ class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def price_list() -> PriceList:
     """The list that comes with this version."""
-    raw: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prices.toml").read_text("utf-8"))
-    return msgspec.convert(raw, PriceList)
+    return msgspec.json.decode(Path(__file__).with_name("prices.json").read_bytes(), type=PriceList)
 
 
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")

@@ -5,7 +5,6 @@ the status, then growing pauses with some chance in them.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 
@@ -85,6 +84,8 @@ def pause_s(retries_taken: int, headers: Mapping[str, str]) -> float:
     if asked_s is not None and 0 < asked_s <= LONGEST_ASKED_PAUSE_S:
         return asked_s
     grown_s = min(FIRST_PAUSE_S * 2.0 ** min(retries_taken, 10), LONGEST_PAUSE_S)
+    import random
+
     return grown_s * (1 - 0.25 * random.random())  # noqa: S311 - spreads clients, guards nothing
 
 
@@ -100,7 +101,11 @@ def asked_pause_s(headers: Mapping[str, str]) -> float | None:
     from email.utils import mktime_tz, parsedate_tz
 
     date = parsedate_tz(asked)
-    return None if date is None else mktime_tz(date) - time.time()
+    try:
+        return None if date is None else mktime_tz(date) - time.time()
+    except (OverflowError, ValueError):
+        # No calendar has such a day.
+        return None
 
 
 def _number(text: str | None) -> float | None:

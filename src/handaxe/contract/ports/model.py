@@ -9,7 +9,7 @@ import msgspec
 from handaxe.contract.messages import Message, StopReason, Usage
 
 
-class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A tool as a model is told of it; each client turns it into its vendor's dialect."""
 
     name: str

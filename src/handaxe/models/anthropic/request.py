@@ -17,6 +17,7 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.models import pictures
+from handaxe.models.once_each import once_each
 from handaxe.text.dialects import tool_schema
 
 Json = dict[str, Any]
@@ -64,19 +65,20 @@ def _marked_system(parts: list[Json]) -> list[Json]:
 
 
 def _tools(specs: Sequence[ToolSpec]) -> list[Json]:
-    tools = [
-        tool_schema(
-            spec.name,
-            spec.description,
-            spec.input_schema,
-            "anthropic",
-            strict=spec.strict,
-            examples=spec.examples,
-        )
-        for spec in specs
-    ]
-    tools[-1]["cache_control"] = MARK
-    return tools
+    *others, last = [_tool(spec) for spec in specs]
+    return [*others, {**last, "cache_control": MARK}]
+
+
+@once_each
+def _tool(spec: ToolSpec) -> Json:
+    return tool_schema(
+        spec.name,
+        spec.description,
+        spec.input_schema,
+        "anthropic",
+        strict=spec.strict,
+        examples=spec.examples,
+    )
 
 
 def _tool_choice(choice: str) -> Json:
@@ -105,23 +107,35 @@ def _output(schema: Json) -> Json:
 def _messages(messages: Sequence[Message]) -> list[Json]:
     dropped = pictures.dropped(messages, pictures.ANTHROPIC)
     turns: list[Json] = []
+    last_role = ""
     for message in messages:
-        if isinstance(message, AssistantMessage):
-            content = _assistant(message)
+        # Which pictures fit depends on the others; everything else is said as it always was.
+        turn = _plain_turn(message) or _turn(message, dropped)
+        if not turn["content"]:
+            continue
+        if turn["role"] == last_role:
+            content = sorted([*turns[-1]["content"], *turn["content"]], key=_comes_later)
+            turns[-1] = {"role": last_role, "content": content}
         else:
-            content = _user(message, dropped)
-        role = "assistant" if isinstance(message, AssistantMessage) else "user"
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += content
-        elif content:
-            turns.append({"role": role, "content": content})
-    for turn in turns:
-        if turn["role"] == "user":
-            # Answers to calls have to stand before anything else of their turn.
-            turn["content"].sort(key=_comes_later)
-    for turn in [turn for turn in turns if turn["role"] == "user"][-MARKED_TURNS:]:
-        turn["content"][-1]["cache_control"] = MARK
+            turns.append(turn)
+            last_role = turn["role"]
+    users = [at for at, turn in enumerate(turns) if turn["role"] == "user"]
+    for at in users[-MARKED_TURNS:]:
+        *others, last = turns[at]["content"]
+        turns[at] = {"role": "user", "content": [*others, {**last, "cache_control": MARK}]}
     return turns
+
+
+@once_each
+def _plain_turn(message: Message) -> Json | None:
+    return None if pictures.of_message(message) else _turn(message, {})
+
+
+def _turn(message: Message, dropped: dict[int, str]) -> Json:
+    if isinstance(message, AssistantMessage):
+        return {"role": "assistant", "content": _assistant(message)}
+    # Answers to calls have to stand before anything else of their turn.
+    return {"role": "user", "content": sorted(_user(message, dropped), key=_comes_later)}
 
 
 def _comes_later(block: Json) -> bool:

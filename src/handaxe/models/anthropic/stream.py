@@ -1,7 +1,6 @@
 """The stream of the Messages API, event by event."""
 
 from collections.abc import Iterator
-from typing import Any, cast
 
 from handaxe.contract.messages import StopReason, Usage
 from handaxe.contract.ports.model import (
@@ -15,9 +14,8 @@ from handaxe.contract.ports.model import (
 )
 from handaxe.models.anthropic.request import REDACTED
 from handaxe.models.failures import Server, refusal_in_stream
+from handaxe.models.loose_json import Json, count_at, object_at, objects_at, text_at
 from handaxe.models.tool_input import read_input
-
-Json = dict[str, Any]
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",
@@ -29,12 +27,15 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 
 
+_WHOLE = "whole"
+
+
 class MessageReader:
     """What the stream has said so far; events that are not known are passed over."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[str, _Call] = {}
         self._usage: dict[str, int] = {}
         self._model = ""
         self._message_id = ""
@@ -51,18 +52,17 @@ class MessageReader:
         """The events that follow from one event of the server."""
         kind = event.get("type")
         if kind == "content_block_delta":
-            yield from self._delta(event.get("index", 0), _dict(event.get("delta")))
+            yield from self._delta(_place(event), object_at(event.get("delta")))
         elif kind == "content_block_start":
-            yield from self._block(event.get("index", 0), _dict(event.get("content_block")))
+            yield from self._block(_place(event), object_at(event.get("content_block")))
         elif kind == "content_block_stop":
-            call = self._calls.pop(event.get("index", 0), None)
-            if call is not None:
-                yield call.ended()
+            yield from self._stop(_place(event))
         elif kind in ("message_start", "message"):
-            yield from self._start(_dict(event.get("message")) if "message" in event else event)
+            yield from self._start(object_at(event.get("message")) if "message" in event else event)
         elif kind == "message_delta":
-            self._stop_reason = _dict(event.get("delta")).get("stop_reason") or self._stop_reason
-            self._count(_dict(event.get("usage")))
+            reason = text_at(object_at(event.get("delta")).get("stop_reason"))
+            self._stop_reason = reason or self._stop_reason
+            self._count(object_at(event.get("usage")))
         elif kind == "message_stop":
             self.is_done = True
         elif kind == "error":
@@ -87,48 +87,55 @@ class MessageReader:
         )
 
     def _start(self, message: Json) -> Iterator[ModelEvent]:
-        self._model = str(message.get("model") or "")
-        self._message_id = str(message.get("id") or "")
-        self._count(_dict(message.get("usage")))
+        self._model = text_at(message.get("model"))
+        self._message_id = text_at(message.get("id"))
+        self._count(object_at(message.get("usage")))
         # A server that does not stream sends the whole message at once.
-        for index, block in enumerate(message.get("content") or ()):
-            yield from self._block(index, _dict(block))
-            call = self._calls.pop(index, None)
-            if call is not None:
-                yield call.ended()
-        self._stop_reason = message.get("stop_reason") or ""
+        for block in objects_at(message.get("content")):
+            yield from self._block(_WHOLE, block)
+            yield from self._stop(_WHOLE)
+        self._stop_reason = text_at(message.get("stop_reason"))
 
-    def _block(self, index: int, block: Json) -> Iterator[ModelEvent]:
+    def _block(self, place: str, block: Json) -> Iterator[ModelEvent]:
         kind = block.get("type")
         if kind == "tool_use":
-            call = _Call(str(block.get("id") or ""), str(block.get("name") or ""), block)
-            self._calls[index] = call
+            # One that still stands here was never ended, but it was asked for.
+            yield from self._stop(place)
+            call = _Call(text_at(block.get("id")), text_at(block.get("name")), block)
+            self._calls[place] = call
             self._has_calls = True
             yield ToolStarted(call.id, call.name)
         elif kind == "redacted_thinking":
-            yield ThinkingDelta("", REDACTED + str(block.get("data") or ""))
-        elif kind == "text" and block.get("text"):
-            yield TextDelta(block["text"])
-        elif kind == "thinking" and (block.get("thinking") or block.get("signature")):
-            yield ThinkingDelta(block.get("thinking") or "", block.get("signature") or "")
+            yield ThinkingDelta("", REDACTED + text_at(block.get("data")))
+        elif kind == "text" and (text := text_at(block.get("text"))):
+            yield TextDelta(text)
+        elif kind == "thinking":
+            thinking, signature = text_at(block.get("thinking")), text_at(block.get("signature"))
+            if thinking or signature:
+                yield ThinkingDelta(thinking, signature)
 
-    def _delta(self, index: int, delta: Json) -> Iterator[ModelEvent]:
+    def _delta(self, place: str, delta: Json) -> Iterator[ModelEvent]:
         kind = delta.get("type")
-        if kind == "text_delta" and delta.get("text"):
-            yield TextDelta(delta["text"])
-        elif kind == "input_json_delta" and delta.get("partial_json"):
-            call = self._calls.get(index)
+        if kind == "text_delta" and (text := text_at(delta.get("text"))):
+            yield TextDelta(text)
+        elif kind == "input_json_delta" and (piece := text_at(delta.get("partial_json"))):
+            call = self._calls.get(place)
             if call is not None:
-                call.pieces.append(delta["partial_json"])
-                yield ToolInputDelta(call.id, delta["partial_json"])
-        elif kind == "thinking_delta" and delta.get("thinking"):
-            yield ThinkingDelta(delta["thinking"])
-        elif kind == "signature_delta" and delta.get("signature"):
-            yield ThinkingDelta("", delta["signature"])
+                call.pieces.append(piece)
+                yield ToolInputDelta(call.id, piece)
+        elif kind == "thinking_delta" and (thinking := text_at(delta.get("thinking"))):
+            yield ThinkingDelta(thinking)
+        elif kind == "signature_delta" and (signature := text_at(delta.get("signature"))):
+            yield ThinkingDelta("", signature)
+
+    def _stop(self, place: str) -> Iterator[ModelEvent]:
+        call = self._calls.pop(place, None)
+        if call is not None:
+            yield call.ended()
 
     def _count(self, usage: Json) -> None:
         # Numbers are cumulative: a later one replaces an earlier one.
-        self._usage |= {key: value for key, value in usage.items() if isinstance(value, int)}
+        self._usage |= {key: count_at(value) for key, value in usage.items() if value is not None}
 
 
 class _Call:
@@ -146,5 +153,6 @@ class _Call:
         return ToolEnded(self.id, self.name, read.value, read.broken)
 
 
-def _dict(value: Any) -> Json:  # noqa: ANN401 - a part of decoded JSON
-    return cast("Json", value) if isinstance(value, dict) else {}
+def _place(event: Json) -> str:
+    """Which block of the message an event belongs to; a number, but nobody is held to it."""
+    return str(event.get("index", 0))

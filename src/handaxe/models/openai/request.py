@@ -15,6 +15,7 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.models import pictures
+from handaxe.models.once_each import once_each
 from handaxe.models.openai.allowances import Allowances
 from handaxe.text.dialects import tool_schema
 from handaxe.text.wellformed import scrub
@@ -35,7 +36,8 @@ def build_request(name: str, request: ModelRequest, allowed: Allowances) -> Json
     if allowed.can_count:
         body["stream_options"] = {"include_usage": True}
     if request.tools:
-        body["tools"] = [_tool(spec, allowed) for spec in request.tools]
+        tool = _tool if allowed.can_be_strict else _loose_tool
+        body["tools"] = [tool(spec) for spec in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = _tool_choice(request.tool_choice)
     if request.output_schema is not None and allowed.can_follow_schema:
@@ -43,13 +45,23 @@ def build_request(name: str, request: ModelRequest, allowed: Allowances) -> Json
     return body
 
 
-def _tool(spec: ToolSpec, allowed: Allowances) -> Json:
+@once_each
+def _tool(spec: ToolSpec) -> Json:
+    return _described(spec, strict=spec.strict)
+
+
+@once_each
+def _loose_tool(spec: ToolSpec) -> Json:
+    return _described(spec, strict=False)
+
+
+def _described(spec: ToolSpec, *, strict: bool) -> Json:
     tool = tool_schema(
         spec.name,
         spec.description,
         spec.input_schema,
         "openai",
-        strict=spec.strict and allowed.can_be_strict,
+        strict=strict,
         examples=spec.examples,
     )
     # Not to be strict is the default everywhere, and some servers refuse to hear of it.
@@ -79,12 +91,21 @@ def _response_format(schema: Json) -> Json:
 def _messages(messages: Sequence[Message]) -> Iterator[Json]:
     dropped = pictures.dropped(messages, pictures.OPENAI)
     for message in messages:
-        if isinstance(message, AssistantMessage):
-            made = _assistant(message)
-            if made is not None:
-                yield made
-        else:
-            yield from _user(message, dropped)
+        # Which pictures fit depends on the others; everything else is said as it always was.
+        parts = _plain_parts(message)
+        yield from _parts(message, dropped) if parts is None else parts
+
+
+@once_each
+def _plain_parts(message: Message) -> list[Json] | None:
+    return None if pictures.of_message(message) else _parts(message, {})
+
+
+def _parts(message: Message, dropped: dict[int, str]) -> list[Json]:
+    if isinstance(message, UserMessage):
+        return [*_user(message, dropped)]
+    made = _assistant(message)
+    return [] if made is None else [made]
 
 
 def _assistant(message: AssistantMessage) -> Json | None:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -18,9 +18,8 @@ from handaxe.contract.ports.model import (
 )
 from handaxe.models.exchange import DONE
 from handaxe.models.failures import Server, refusal_in_stream
+from handaxe.models.loose_json import Json, count_at, object_at, objects_at, text_at
 from handaxe.models.tool_input import is_whole, read_input
-
-Json = dict[str, Any]
 
 _STOP_REASONS: dict[str, StopReason] = {
     "length": "max_tokens",
@@ -61,13 +60,12 @@ class CompletionReader:
         self._message_id = str(chunk.get("id") or self._message_id)
         if isinstance(chunk.get("usage"), dict):
             self._usage = _usage(chunk["usage"])
-        for choice in _dicts(chunk.get("choices")):
+        for choice in objects_at(chunk.get("choices")):
             if choice.get("index", 0) not in (0, None):
                 continue
             # A server that does not stream sends a message in place of a delta.
             delta = choice.get("delta") or choice.get("message")
-            if isinstance(delta, dict):
-                yield from self._delta(cast("Json", delta))
+            yield from self._delta(object_at(delta))
             self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
 
     def end(self) -> Iterator[ModelEvent]:
@@ -84,24 +82,23 @@ class CompletionReader:
         yield MessageEnded(reason, self._usage, self._model, self._message_id)
 
     def _delta(self, delta: Json) -> Iterator[ModelEvent]:
-        thinking = delta.get("reasoning_content") or delta.get("reasoning")
-        if isinstance(thinking, str) and thinking:
+        thinking = text_at(delta.get("reasoning_content")) or text_at(delta.get("reasoning"))
+        if thinking:
             self._has_spoken = True
             yield ThinkingDelta(thinking)
         text = _text(delta.get("content"))
-        if isinstance(delta.get("refusal"), str) and delta["refusal"]:
+        if refusal := text_at(delta.get("refusal")):
             self._has_refused = True
-            text += delta["refusal"]
+            text += refusal
         if text:
             self._has_spoken = True
             yield TextDelta(text)
-        for part in _dicts(delta.get("tool_calls")):
+        for part in objects_at(delta.get("tool_calls")):
             self._has_spoken = True
             yield from self._call_part(part)
 
     def _call_part(self, part: Json) -> Iterator[ModelEvent]:
-        function = part.get("function")
-        fields = cast("Json", function) if isinstance(function, dict) else part
+        fields = object_at(part.get("function")) or part
         name = fields.get("name")
         call = self._call_for(part, str(name or ""))
         if call is None:
@@ -168,34 +165,24 @@ class _Call:
 
 
 def _usage(usage: Json) -> Usage:
-    details = usage.get("prompt_tokens_details")
-    known = cast("Json", details) if isinstance(details, dict) else {}
-    read, written = _count(known.get("cached_tokens")), _count(known.get("cache_write_tokens"))
+    known = object_at(usage.get("prompt_tokens_details"))
+    read, written = count_at(known.get("cached_tokens")), count_at(known.get("cache_write_tokens"))
     return Usage(
         # Here the prompt counts what came from the cache; ours never does.
-        input_tokens=max(_count(usage.get("prompt_tokens")) - read - written, 0),
-        output_tokens=_count(usage.get("completion_tokens")),
+        input_tokens=max(count_at(usage.get("prompt_tokens")) - read - written, 0),
+        output_tokens=count_at(usage.get("completion_tokens")),
         cache_read_tokens=read,
         cache_write_tokens=written,
     )
 
 
-def _count(value: Any) -> int:  # noqa: ANN401 - a part of decoded JSON
-    return value if isinstance(value, int) and value > 0 else 0
-
-
 def _text(content: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
     if isinstance(content, str):
         return content
-    return "".join(str(part.get("text") or "") for part in _dicts(content))
+    return "".join(text_at(part.get("text")) for part in objects_at(content))
 
 
 def _arguments(value: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
     if isinstance(value, str) or value is None:
         return value or ""
     return msgspec.json.encode(value).decode()
-
-
-def _dicts(value: Any) -> list[Json]:  # noqa: ANN401 - a part of decoded JSON
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [cast("Json", item) for item in items if isinstance(item, dict)]

@@ -2,11 +2,12 @@
 
 Belongs here: sending bytes over HTTP and reading bytes back, time limits, proxies.
 Does not: what the bytes mean, retries, keys.
-May import: contract; h11 and httpx2, when the first request is made.
+May import: contract; httpx2, where it is needed.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any, Literal
 
 CONNECT_TIMEOUT_S = 10.0
@@ -35,7 +36,7 @@ class Answer(ABC):
     """By lower-case name."""
 
     @abstractmethod
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives.
 
         Raises:
@@ -52,12 +53,13 @@ class Answer(ABC):
 
     async def body(self, limit_bytes: int = 1_000_000) -> bytes:
         """The whole body, or as much of it as an explanation may need."""
-        whole = b""
-        async for chunk in self.chunks():
-            whole += chunk
-            if len(whole) > limit_bytes:
-                break
-        return whole[:limit_bytes]
+        whole = bytearray()
+        async with aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                whole += chunk
+                if len(whole) > limit_bytes:
+                    break
+        return bytes(whole[:limit_bytes])
 
 
 class Wire(ABC):

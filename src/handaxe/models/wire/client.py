@@ -1,6 +1,6 @@
 """HTTP through an httpx2 client: the caller's own, or one that goes through a proxy."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING
 
 from handaxe.contract.faults import SetupError
@@ -76,7 +76,7 @@ class _ClientAnswer(Answer):
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response = response
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         import asyncio
 
         import httpx2

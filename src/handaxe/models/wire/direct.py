@@ -1,16 +1,18 @@
-"""HTTP/1.1 over asyncio and h11.
+"""HTTP/1.1 over asyncio.
 
-A tenth of httpx2's start-up time (bench/model_start.py), and model servers need no more than
+A small part of httpx2's start-up time (bench/model_start.py), and model servers need no more than
 this: one POST at a time per connection, a streamed answer, connections kept for the next turn.
 """
 
 import asyncio
 import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
+from handaxe.contract.faults import SetupError
 from handaxe.models.wire import (
     ANSWER_TIMEOUT_S,
     CONNECT_TIMEOUT_S,
@@ -19,14 +21,14 @@ from handaxe.models.wire import (
     Wire,
     WireFailed,
 )
-
-if TYPE_CHECKING:
-    import h11
+from handaxe.models.wire.http11 import AnswerParser, BadAnswer, Head, post_request
 
 _READ_BYTES = 64 * 1024
 _MAX_IDLE = 8
 _DRAIN_S = 2.0
 """How long the end of an answer may follow its last event."""
+_AWAIT_DRAIN_S = 0.1
+"""How long the next request waits for that; a new connection takes several ways to the server."""
 
 _Origin = tuple[str, str, int]
 
@@ -57,16 +59,19 @@ class DirectWire(Wire):
         origin = (parts.scheme, parts.hostname or "", port)
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         head = {"host": parts.netloc.rpartition("@")[2], "content-length": str(len(body))}
-        fields = [*head.items(), *headers.items()]
-        kept = self._kept(origin)
+        try:
+            request = post_request(target, (*head.items(), *headers.items()), body)
+        except ValueError as error:
+            raise SetupError(f"No request can be made to {url}. {error}") from None
+        kept = self._kept(origin) or await self._drained(origin)
         if kept is not None:
             try:
-                return await self._ask(kept, target, fields, body)
+                return await self._ask(kept, request)
             except WireFailed as failed:
                 # The server may have closed it while nobody looked: a new one will tell.
                 if failed.how == "timed_out" or kept.has_answered:
                     raise
-        return await self._ask(await self._connect(origin), target, fields, body)
+        return await self._ask(await self._connect(origin), request)
 
     def _kept(self, origin: _Origin) -> "_Connection | None":
         for connection in reversed(self._idle):
@@ -77,6 +82,14 @@ class DirectWire(Wire):
                 connection.drop()
                 return self._kept(origin)
         return None
+
+    async def _drained(self, origin: _Origin) -> "_Connection | None":
+        """A connection whose last answer is just about to end."""
+        ending = [task for busy, task in self._draining.items() if busy.origin == origin]
+        if not ending:
+            return None
+        await asyncio.wait(ending, timeout=_AWAIT_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
+        return self._kept(origin)
 
     async def _connect(self, origin: _Origin) -> "_Connection":
         scheme, host, port = origin
@@ -99,12 +112,10 @@ class DirectWire(Wire):
             raise WireFailed("unreachable", f"No connection to {place}: {reason}.") from error
         return _Connection(origin, reader, writer)
 
-    async def _ask(
-        self, connection: "_Connection", target: str, fields: list[tuple[str, str]], body: bytes
-    ) -> Answer:
+    async def _ask(self, connection: "_Connection", request: bytes) -> Answer:
         try:
             async with asyncio.timeout(self._answer_timeout_s):
-                head = await connection.ask(target, fields, body)
+                head = await connection.ask(request)
         except TimeoutError:
             connection.drop()
             sentence = f"The server sent nothing for {self._answer_timeout_s:g} s."
@@ -122,8 +133,11 @@ class DirectWire(Wire):
             connection.drop()
 
     def drain(self, connection: "_Connection") -> None:
-        """Read to the end of an answer in the background and keep the connection."""
-        self._draining[connection] = asyncio.create_task(self._drain(connection))
+        """Read to the end of an answer, in the background if need be, and keep the connection."""
+        if connection.is_over():
+            self.take_back(connection)
+        else:
+            self._draining[connection] = asyncio.create_task(self._drain(connection))
 
     async def _drain(self, connection: "_Connection") -> None:
         try:
@@ -150,100 +164,104 @@ class DirectWire(Wire):
 
 
 class _Connection:
-    """One TCP connection and what HTTP thinks of it."""
+    """One TCP connection and the answers on it."""
 
     def __init__(
         self, origin: _Origin, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        from h11 import CLIENT, Connection
-
         self.origin = origin
         self.has_answered = False
         """Whether anything came back for the last request."""
         self._reader = reader
         self._writer = writer
-        self._http = Connection(CLIENT)
+        self._parser = AnswerParser()
 
     @property
     def is_usable(self) -> bool:
         """Whether the other side has kept it open, as far as one can know."""
         return not self._reader.at_eof() and not self._writer.transport.is_closing()
 
-    async def ask(self, target: str, fields: list[tuple[str, str]], body: bytes) -> "h11.Response":
+    async def ask(self, request: bytes) -> Head:
         """Send a request; the head of its answer."""
-        import h11
-
         self.has_answered = False
-        request = h11.Request(method="POST", target=target, headers=fields)
-        pieces = [self._http.send(request), self._http.send(h11.Data(body))]
-        pieces.append(self._http.send(h11.EndOfMessage()))
         try:
-            self._writer.write(b"".join(piece for piece in pieces if piece))
+            self._writer.write(request)
             await self._writer.drain()
         except OSError as error:
             raise WireFailed("unreachable", f"The connection broke: {error}.") from error
-        while True:
-            event = await self.next_event()
-            if isinstance(event, h11.Response):
-                return event
+        with _told_plainly():
+            while (head := self._parser.head()) is None:
+                await self._read()
+        return head
 
-    async def next_event(self) -> Any:  # noqa: ANN401 - one of h11's events
-        """What comes next of the answer."""
-        import h11
+    async def piece(self) -> bytes:
+        """The next piece of the body; empty at its end."""
+        with _told_plainly():
+            while not (piece := self._parser.body()) and not self._parser.is_over:
+                await self._read()
+        return piece
 
-        try:
-            while (event := self._http.next_event()) is h11.NEED_DATA:
-                chunk = await self._reader.read(_READ_BYTES)
-                self.has_answered = self.has_answered or bool(chunk)
-                self._http.receive_data(chunk)
-        except h11.RemoteProtocolError as error:
-            raise WireFailed(
-                "broken_stream", f"The server's answer broke off ({error})."
-            ) from error
-        except OSError as error:
-            raise WireFailed("broken_stream", f"The connection broke: {error}.") from error
-        if isinstance(event, h11.ConnectionClosed):
-            raise WireFailed("broken_stream", "The server closed the connection.")
-        return event
+    async def _read(self) -> None:
+        chunk = await self._reader.read(_READ_BYTES)
+        self.has_answered = self.has_answered or bool(chunk)
+        self._parser.feed(chunk)
+
+    def is_over(self) -> bool:
+        """Whether the end of the answer has come already; what is left before it is skipped."""
+        with suppress(BadAnswer):
+            self._parser.body()
+        return self._parser.is_over
 
     async def skip_rest(self) -> None:
         """Read on until the answer is over."""
-        import h11
-
-        while not isinstance(await self.next_event(), h11.EndOfMessage):
+        while await self.piece():
             pass
 
     def can_go_on(self) -> bool:
         """Whether another request may follow; if so, it is ready for one."""
-        import h11
-
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-            return False
-        self._http.start_next_cycle()
-        return self.is_usable
+        return self._parser.next_answer() and self.is_usable
 
     def drop(self) -> None:
         """Close it at once."""
         self._writer.transport.abort()
 
 
+@contextmanager
+def _told_plainly() -> Generator[None]:
+    """What goes wrong while an answer comes in, as a failure of the wire."""
+    try:
+        yield
+    except BadAnswer as error:
+        sentence = f"The server's answer cannot be read: {error}."
+        raise WireFailed("broken_stream", sentence) from error
+    except OSError as error:
+        raise WireFailed("broken_stream", f"The connection broke: {error}.") from error
+
+
 class _DirectAnswer(Answer):
     def __init__(
-        self, wire: DirectWire, connection: _Connection, head: "h11.Response", idle_timeout_s: float
+        self, wire: DirectWire, connection: _Connection, head: Head, idle_timeout_s: float
     ) -> None:
-        self.status = head.status_code
-        self.headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+        self.status = head.status
+        self.headers = head.headers
         self._wire = wire
         self._connection: _Connection | None = connection
         self._idle_timeout_s = idle_timeout_s
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        import h11
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        pieces = self._pieces()
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        if encoding in ("", "identity"):
+            return pieces
+        from handaxe.models.wire.unpacking import unpacked
 
+        return unpacked(pieces, encoding)
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
         while self._connection is not None:
             try:
                 async with asyncio.timeout(self._idle_timeout_s):
-                    event = await self._connection.next_event()
+                    piece = await self._connection.piece()
             except TimeoutError:
                 await self.close()
                 sentence = f"The stream paused for more than {self._idle_timeout_s:g} s."
@@ -251,9 +269,9 @@ class _DirectAnswer(Answer):
             except WireFailed:
                 await self.close()
                 raise
-            if isinstance(event, h11.Data):
-                yield bytes(event.data)
-            elif isinstance(event, h11.EndOfMessage):
+            if piece:
+                yield piece
+            else:
                 connection, self._connection = self._connection, None
                 self._wire.take_back(connection)
 

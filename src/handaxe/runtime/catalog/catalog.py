@@ -108,10 +108,12 @@ class Catalog:
             tool = self._external.get(name) or self._load(name)
             if self._is_offered(tool):
                 return tool, None
-        for tool in self.offered():
+        offered = self.offered()
+        for tool in offered:
             if name in tool.aliases:
                 return tool, f"{name} is now called {tool.name}."
-        raise self._unknown(name)
+        names = [tool.name for tool in offered]
+        raise UnknownTool(well_formed(name)[:100], nearest(name[:100], names), names)
 
     def _load(self, name: str) -> AnyTool:
         tool = self._loaded.get(name)
@@ -126,7 +128,3 @@ class Catalog:
             and all(port in self._ports for port in tool.uses)
             and tool.enabled()
         )
-
-    def _unknown(self, name: str) -> UnknownTool:
-        names = [tool.name for tool in self.offered()]
-        return UnknownTool(well_formed(name)[:100], nearest(name[:100], names), names)
