@@ -265,7 +265,8 @@ class Session:
         """One call under an id of the caller's; the same id again gives the same result."""
         if self._is_closed:
             return closed_answer(call)
-        await self._ready(call)
+        self.follow()
+        await self._companions.expect((call,), self.catalog)
         result = await self._pipeline.call(call)
         self.configuration.pause()
         return self._record.noted(result)
@@ -278,7 +279,8 @@ class Session:
 
         if self._is_closed:
             return [closed_answer(call) for call in calls]
-        await self._ready(*calls)
+        self.follow()
+        await self._companions.expect(calls, self.catalog)
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
         self.configuration.pause()
         return [self._record.noted(result) for result in results]
@@ -385,11 +387,6 @@ class Session:
         """An id no other call has."""
         self._calls_made += 1
         return f"call_{self._token}_{self._calls_made}"
-
-    async def _ready(self, *calls: ToolCall) -> None:
-        """Take in what changed since the last call, and what is still on its way."""
-        self.follow()
-        await self._companions.expect(calls, self.catalog)
 
     def _opening(self) -> SessionStarted:
         return SessionStarted(

@@ -76,6 +76,8 @@ class Effects(msgspec.Struct, frozen=True):
     @property
     def is_internal(self) -> bool:
         """Whether the call changes nothing but the session's own state, if anything."""
+        if self.is_read_only:
+            return True
         return not self.writes_everything and all(what.kind == "state" for what in self.writes)
 
     @property

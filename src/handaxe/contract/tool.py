@@ -92,8 +92,11 @@ class Tool(Generic[Args]):
 
     def subjects(self, args: Args) -> tuple[Subject, ...]:
         """What a permission rule can match: by default every path field, else the whole input."""
-        named = [(name, getattr(args, name, None)) for name in PATH_FIELDS]
-        paths = [(name, value) for name, value in named if isinstance(value, str)]
+        paths = [
+            (name, value)
+            for name in PATH_FIELDS
+            if isinstance(value := getattr(args, name, None), str)
+        ]
         if not paths:
             return (TextSubject(_as_text(args)),)
         access = "read" if self.effects_of(args).is_read_only else "write"

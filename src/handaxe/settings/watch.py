@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable
+from itertools import repeat
 
 Stamp = tuple[int, ...]
 _UNSEEN: Stamp = (0, 0, -1, 0, 0)
@@ -43,13 +44,9 @@ class Watch:
         return (
             not self._is_unsure
             and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
-            and not any(map(_is_there, self._missing))
+            # Half the price of `stat`, which raises.
+            and not any(map(os.access, self._missing, repeat(os.F_OK)))
         )
-
-
-def _is_there(path: str) -> bool:
-    """Whether a path that was missing now exists: half the price of `stat`, which raises."""
-    return os.access(path, os.F_OK)
 
 
 def _first_missing(path: str) -> str:

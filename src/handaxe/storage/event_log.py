@@ -64,21 +64,25 @@ class EventLog:
         of calls that only look wait until the event loop has a free moment, so that many of
         them cost one write.
         """
-        if isinstance(event, CallProgress | JobSaid):
+        if isinstance(event, CallStarted):
+            self._waiting.append(event)
+            if event.is_read_only:
+                self._looking.add(event.call_id)
+            else:
+                self.flush()
+        elif isinstance(event, CallFinished):
+            self._waiting.append(_without_display(event))
+            if event.call_id in self._looking:
+                self._looking.remove(event.call_id)
+                self._flush_soon()
+            else:
+                self.flush()
+        elif isinstance(event, CallProgress | JobSaid):
             return
-        if isinstance(event, CallFinished) and event.result.display is not None:
-            shown = msgspec.structs.replace(event.result, display=None)
-            event = msgspec.structs.replace(event, result=shown)
-        self._waiting.append(event)
-        if isinstance(event, CallStarted) and event.is_read_only:
-            self._looking.add(event.call_id)
-        elif isinstance(event, CallFinished) and event.call_id in self._looking:
-            self._looking.remove(event.call_id)
-            self._flush_soon()
-        elif isinstance(event, CallFinished | CallStarted):
-            self.flush()
-        elif isinstance(event, UserSaid | AssistantEnded):
-            self._flush_soon()
+        else:
+            self._waiting.append(event)
+            if isinstance(event, UserSaid | AssistantEnded):
+                self._flush_soon()
         self._sync_soon()
 
     def _flush_soon(self) -> None:
@@ -175,6 +179,13 @@ class EventLog:
         self._sync = None
         if not sync.cancelled() and sync.exception() is not None:
             _log.error("the event log could not be synced", exc_info=sync.exception())
+
+
+def _without_display(event: CallFinished) -> CallFinished:
+    if event.result.display is None:
+        return event
+    shown = msgspec.structs.replace(event.result, display=None)
+    return msgspec.structs.replace(event, result=shown)
 
 
 def _encoded(event: Event) -> bytes:

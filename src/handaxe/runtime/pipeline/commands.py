@@ -14,7 +14,7 @@ from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.faults import BadPath
 from handaxe.contract.ports.files import Located
 from handaxe.contract.subjects import CommandSubject
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.decide import JudgedPath, Request
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.session.workdir import normalize
@@ -26,13 +26,11 @@ MAX_MATCHES = 2_000
 """So many files that a glob names are looked at for links; for more a person is asked."""
 
 
-async def rules_word(
+async def command_word(
     request: Request, parsed: Parsed, ctx: ToolContext, among: Collaborators
 ) -> Decision:
-    """What the rules say of a call, its command followed to the files it names."""
-    subject = next((s for s in parsed.subjects if isinstance(s, CommandSubject)), None)
-    if subject is None:
-        return decide(request, among.policy())
+    """What the rules say of a call's command, followed to the files it names."""
+    subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
     from handaxe.runtime.permission.commands import Facts, analysis_of, decision_on
 
     command, known = subject.command, among.commands

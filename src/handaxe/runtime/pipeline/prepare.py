@@ -12,7 +12,7 @@ import msgspec
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Decision, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
 from handaxe.contract.display import Display
 from handaxe.contract.events import CallAsked, CallDecided, CallProgress
 from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
@@ -21,7 +21,7 @@ from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextS
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.commands import rules_word
+from handaxe.runtime.pipeline.commands import command_word
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
@@ -209,38 +209,33 @@ async def _permitted(
     heard: Heard,
     among: Collaborators,
 ) -> tuple[Parsed, Decision]:
-    """The decision, and the call with what it touches followed to the end."""
-    has_more_to_follow = any(not place.is_final for place in parsed.places.values())
-    decision = await _permit(parsed, ctx, hooks_word, heard, among)
-    return followed(parsed, among) if has_more_to_follow else parsed, decision
-
-
-async def _permit(
-    parsed: Parsed,
-    ctx: ToolContext,
-    hooks_word: Decision | None,
-    heard: Heard,
-    among: Collaborators,
-) -> Decision:
-    """The decision that lets the call run; `Refused` if there is none."""
+    """The call with what it touches followed to the end, and what lets it run, or `Refused`."""
     judged = _judged_paths(parsed, among)
     tools_word = await parsed.tool.decide(parsed.args, ctx)
     request = _request(parsed, judged)
-    decision = joined(await rules_word(request, parsed, ctx, among), tools_word, hooks_word)
-    decision = await _settle(decision, request, parsed, ctx, heard, among)
+    if request.command is None:
+        rules = decide(request, among.policy())
+    else:
+        rules = await command_word(request, parsed, ctx, among)
+    decision = joined(rules, tools_word, hooks_word)
+    if not isinstance(decision, Allow):
+        decision = await _settle(decision, request, parsed, ctx, heard, among)
+    if not parsed.places:
+        return parsed, decision
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
-    for spelling, place in parsed.places.items():
-        if not place.is_final:
-            final = among.files.locate(place.path, among.workdir.roots, beyond=True)
-            parsed.places[spelling] = final
+    unfinished = [s for s, place in parsed.places.items() if not place.is_final]
+    for spelling in unfinished:
+        path = parsed.places[spelling].path
+        parsed.places[spelling] = among.files.locate(path, among.workdir.roots, beyond=True)
     farther = _judged_paths(parsed, among)
     if farther != judged:
         # The places themselves are settled; what is left is where they lead.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         request = _request(parsed, farther)
         decision = joined(decide(request, among.policy()), tools_word, hooks_word)
-        decision = await _settle(decision, request, parsed, ctx, heard, among)
-    return decision
+        if not isinstance(decision, Allow):
+            decision = await _settle(decision, request, parsed, ctx, heard, among)
+    return followed(parsed, among) if unfinished else parsed, decision
 
 
 def _judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]:
@@ -259,15 +254,22 @@ def _judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...
 
 def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
     tool = parsed.tool
+    texts: list[str] = []
+    command: str | None = None
+    for subject in parsed.subjects:
+        if isinstance(subject, TextSubject):
+            texts.append(subject.text)
+        elif isinstance(subject, CommandSubject) and command is None:
+            command = subject.command
     return Request(
         tool=tool.name,
         aliases=tool.aliases,
         # Permission is about the world outside; what a session keeps for itself is free.
         read_only=parsed.effects.is_internal,
         paths=paths,
-        texts=tuple(s.text for s in parsed.subjects if isinstance(s, TextSubject)),
+        texts=tuple(texts),
         input=plain(parsed.call.input),
-        command=next((s.command for s in parsed.subjects if isinstance(s, CommandSubject)), None),
+        command=command,
         confined=not parsed.effects.writes_everything,
     )
 
@@ -281,15 +283,14 @@ async def _preview(parsed: Parsed, ctx: ToolContext) -> Display | None:
 
 
 async def _settle(
-    decision: Decision,
+    decision: Ask | Deny,
     request: Request,
     parsed: Parsed,
     ctx: ToolContext,
     heard: Heard,
     among: Collaborators,
 ) -> Decision:
-    if isinstance(decision, Allow):
-        return decision
+    """What makes a yes of a call that may not just run; `Refused` if nothing does."""
     if isinstance(decision, Deny):
         raise Refused(Denied(sentence_of(decision)), decision)
     if heard.answer is not None:

@@ -20,7 +20,8 @@ async def settle(
     """The result as the model gets it."""
     parsed = prepared.parsed
     result = msgspec.structs.replace(
-        _fitted(result, result.text, prepared, among),
+        result,
+        **_fitted(result, result.text, prepared, among),
         data={} if result.data is None else result.data,
         notes=(*parsed.notes, *prepared.notes, *result.notes),
         messages=(*prepared.messages, *result.messages),
@@ -34,14 +35,16 @@ async def settle(
     return result
 
 
-def _fitted(result: ToolResult, text: str, prepared: Prepared, among: Collaborators) -> ToolResult:
-    """The result with this text, or with a preview of it where it is too long."""
+def _fitted(
+    result: ToolResult, text: str, prepared: Prepared, among: Collaborators
+) -> dict[str, Any]:
+    """The fields of a result with this text, or with a preview of it where it is too long."""
     text = well_formed(text)
     size_chars = len(text)
     if result.ok and size_chars > prepared.parsed.tool.max_result_chars:
         path = among.results.keep(prepared.parsed.call.id, text)
         text = two_ended_preview(text, path)
-    return msgspec.structs.replace(result, text=text, size_chars=size_chars, tokens=estimate(text))
+    return {"text": text, "size_chars": size_chars, "tokens": estimate(text)}
 
 
 async def _hear_hooks(
@@ -90,8 +93,8 @@ def _replaced(
             and isinstance(data, dict)
             and not values.keys().isdisjoint(_SHOWN)
         ):
-            result = msgspec.structs.replace(result, data=data)
-            return _fitted(result, text, prepared, among) if "text" in values else result
+            fitted = _fitted(result, text, prepared, among) if "text" in values else {}
+            return msgspec.structs.replace(result, data=data, **fitted)
     note = "A hook gave an output of another shape than the tool's; it was ignored."
     return msgspec.structs.replace(result, notes=(*result.notes, note))
 

@@ -7,7 +7,7 @@ calls of one message, and calls that arrive while the model still talks.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from handaxe.contract.effects import Effects
 
@@ -105,10 +105,10 @@ class Traffic:
 
     def _is_clear(self, ticket: Ticket) -> bool:
         # Two readers never collide, so a reader looks only at the writers.
-        others: Iterable[Ticket] = (
+        others: Collection[Ticket] = (
             self._writers.values() if ticket.effects.is_read_only else self._open.values()
         )
-        return not any(
+        return not others or not any(
             (other.order < ticket.order or (ticket.is_alone and other.is_running))
             and other is not ticket
             and ticket.effects.collides(other.effects)

@@ -1,0 +1,93 @@
+"""Modules of other people that are loaded when something of them is first used.
+
+asyncio brings TLS and msgspec a reader of types, and most commands use neither; they are a seventh
+of the time that a small command takes. To everybody who imports such a module it looks as ever.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from threading import RLock
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    Loader = object
+
+SELDOM_USED = frozenset({
+    "asyncio.sslproto", "asyncio.staggered", "inspect", "ipaddress", "linecache", "msgspec.inspect",
+    "msgspec.msgpack", "msgspec.toml", "msgspec.yaml", "ssl", "textwrap",
+})  # fmt: skip
+"""Imported on the way to an event loop or to the first struct, and used by neither."""
+
+
+def put_off_seldom_used_modules() -> None:
+    """From now on, in this process."""
+    if _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)
+
+
+class _Finder:
+    """Finds seldom used modules where they would be found without it."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in SELDOM_USED:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = spec.loader_state = _Postponed(spec, spec.loader)
+        return spec
+
+
+class _Postponed(Loader):
+    """A loader that waits until the module is used, and then has it loaded once."""
+
+    def __init__(self, spec: ModuleSpec, loader: Loader) -> None:
+        self._spec = spec
+        self._loader = loader
+        self._lock = RLock()
+        self._is_loading = False
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__class__ = _Unused
+
+    def load(self, module: ModuleType) -> None:
+        """Returns when it is loaded, or in the midst of it, to whom it needs for that itself."""
+        with self._lock:
+            if self._is_loading or type(module) is not _Unused:
+                return
+            self._is_loading = True
+            try:
+                self._loader.exec_module(module)
+                object.__setattr__(module, "__class__", ModuleType)
+                self._spec.loader = module.__loader__ = self._loader
+            finally:
+                self._is_loading = False
+
+
+class _Unused(ModuleType):
+    """A module that nobody has used yet."""
+
+    def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - whatever the module holds
+        # An import statement asks a module that is imported already for its specification.
+        if name != "__spec__":
+            _load(self)
+        return ModuleType.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _load(self)
+        ModuleType.__setattr__(self, name, value)
+
+
+def _load(module: _Unused) -> None:
+    assert module.__spec__ is not None
+    postponed: _Postponed = module.__spec__.loader_state
+    postponed.load(module)
