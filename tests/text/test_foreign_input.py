@@ -67,6 +67,18 @@ def test_a_text_is_read_as_what_the_schema_wants_where_that_leaves_no_doubt(sche
     assert bool(notes) == (read != sent)
 
 
+def test_null_where_there_may_be_none_is_left_out():
+    """Models that have to name every parameter say nothing in this way."""
+    limit = {"type": "integer"}
+    inner = {"type": "object", "properties": {"limit": limit}}
+    named = {"limit": limit, "note": {"type": ["string", "null"]}, "more": inner}
+    shape = ForeignInput({"type": "object", "properties": named, "required": ["note"]})
+    sent = {"limit": None, "note": None, "more": {"limit": None}}
+    assert shape.read(sent) == ({"note": None, "more": {}}, [])
+    with pytest.raises(InputProblems):
+        ForeignInput({"type": "object", "properties": named, "required": ["limit"]}).read(sent)
+
+
 def test_what_was_sent_is_not_changed():
     sent = {"x": {"y": ["1"]}}
     read, _ = shape(x={"properties": {"y": {"items": {"type": "integer"}}}}).read(sent)

@@ -1,4 +1,4 @@
-"""The official conformance suite against our server: what fails must be listed, with a reason.
+"""The official conformance suite against our server and client: what fails is listed, with a reason.
 
 `python -m tests.wire.conformance` runs it and prints what is not as it should be; the list is
 `mcp_conformance.toml` beside this file.
@@ -18,6 +18,7 @@ from tests.wire.npm import Unavailable, installed, node
 LIST = Path(__file__).with_name("mcp_conformance.toml")
 REVISIONS = ("2025-11-25", "2026-07-28")
 _LINE = re.compile(r"^([✓✗]) ([\w-]+): (\d+) passed, (\d+) failed$")
+_LISTED = re.compile(r"^ +- ([\w/-]+)")
 _UNSCORED = re.compile(r"^ +[✓✗] ([\w-]+) \(")
 
 
@@ -55,23 +56,70 @@ def outcomes(place: Path, address: str, revision: str) -> dict[str, bool]:
     return {name: passed for name, passed in scored.items() if name not in unscored}
 
 
+def client_outcomes(place: Path, revision: str, reasons: dict[str, str]) -> dict[str, bool]:
+    """Which required scenarios for clients pass, one after the other.
+
+    A group of scenarios that is listed with a reason, such as `auth`, is not run.
+    """
+    program = [node(place), str(place / "node_modules" / ".bin" / "conformance")]
+    listed = subprocess.run(
+        [*program, "list", "--client", "--requirements", revision],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    listed = listed.partition("Client scenarios")[2].partition("never scored")[0]
+    names = [found[1] for line in listed.splitlines() if (found := _LISTED.match(line))]
+    assert names, listed
+    passed: dict[str, bool] = {}
+    for name in names:
+        group = name.partition("/")[0]
+        if group in reasons and group != name:
+            passed[group] = False
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            out = subprocess.run(
+                [
+                    *program, "client", "--scenario", name, "--spec-version", revision,
+                    "--command", f"{sys.executable} -m tests.wire.everything_client",
+                    "-o", scratch, "--timeout", "60000",
+                ],
+                capture_output=True,
+                text=True,
+                timeout=100,
+                check=False,
+            )  # fmt: skip
+        passed[name] = out.returncode == 0
+    return passed
+
+
 def surprises(place: Path, address: str) -> list[str]:
-    """What the list does not say, or says wrongly."""
-    listed = tomllib.loads(LIST.read_text())
-    found: list[str] = []
-    for revision in REVISIONS:
-        reasons = listed[revision]
-        passed = outcomes(place, address, revision)
-        found += [
-            f"{revision} {name} fails"
-            for name, ok in passed.items()
-            if not ok and name not in reasons
-        ]
-        found += [f"{revision} {name} is listed and passes" for name in reasons if passed.get(name)]
-        found += [
-            f"{revision} {name} is listed and not there" for name in reasons if name not in passed
-        ]
-    return found
+    """What the list does not say of the server, or says wrongly."""
+    listed = tomllib.loads(LIST.read_text())["server"]
+    return [
+        line
+        for revision in REVISIONS
+        for line in _compared(revision, listed[revision], outcomes(place, address, revision))
+    ]
+
+
+def client_surprises(place: Path, revision: str) -> list[str]:
+    """What the list does not say of the client, or says wrongly."""
+    reasons = tomllib.loads(LIST.read_text())["client"][revision]
+    return _compared(revision, reasons, client_outcomes(place, revision, reasons))
+
+
+def _compared(revision: str, reasons: dict[str, str], passed: dict[str, bool]) -> list[str]:
+    """Each scenario whose outcome is another one than the list says."""
+    fails = [name for name, ok in passed.items() if not ok and name not in reasons]
+    passes = [name for name in reasons if passed.get(name)]
+    gone = [name for name in reasons if name not in passed]
+    return [
+        *(f"{revision} {name} fails" for name in fails),
+        *(f"{revision} {name} is listed and passes" for name in passes),
+        *(f"{revision} {name} is listed and not there" for name in gone),
+    ]
 
 
 def main() -> int:
@@ -82,12 +130,12 @@ def main() -> int:
         return 2
     with server() as address:
         found = surprises(place, address)
-    sys.stdout.writelines(f"{line}\n" for line in found)
-    listed = tomllib.loads(LIST.read_text())
     for revision in REVISIONS:
-        sys.stdout.write(
-            f"{revision}: {len(listed[revision])} scenarios are listed as not offered\n"
-        )
+        found += client_surprises(place, revision)
+    sys.stdout.writelines(f"{line}\n" for line in found)
+    for side, revisions in tomllib.loads(LIST.read_text()).items():
+        for revision, reasons in revisions.items():
+            sys.stdout.write(f"{side}, {revision}: {len(reasons)} are listed as not offered\n")
     return 1 if found else 0
 
 

@@ -25,6 +25,13 @@ def test_all_required_scenarios_pass_or_are_listed_with_a_reason(place):
 
 
 @pytest.mark.proves("AR-2")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("revision", conformance.REVISIONS)
+def test_our_client_passes_all_required_scenarios_or_they_are_listed(place, revision):
+    assert conformance.client_surprises(place, revision) == []
+
+
+@pytest.mark.proves("AR-2")
 def test_the_typescript_client_drives_the_server_on_stdio(place, project):
     (project / "a.py").write_text("x = 1\n")
     script = Path(__file__).with_name("ts_client.mjs")

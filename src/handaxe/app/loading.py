@@ -1,15 +1,32 @@
 """Tools that wait to be loaded: which they are, and how the model hears of them."""
 
+import os
+
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.deferral import Deferral, announcement
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.settings.model import Settings
 
 
+VARIABLE = "ENABLE_TOOL_SEARCH"
+"""How the ecosystem chooses: `true`, `false`, `auto`, or `auto:N` for N percent of a context."""
+_CHARS_PER_PERCENT = 200_000 * 4 // 100
+
+
 def deferral_of(catalog: Catalog, loaded: LoadedTools, settings: Settings) -> Deferral:
-    """Who waits, by the settings."""
+    """Who waits, by the variable where it is set, else by the settings."""
     options = settings.tool_search
-    return Deferral(catalog, loaded, when=options.when, limit_chars=options.limit_chars)
+    when, limit_chars = options.when, options.limit_chars
+    said, _, percent = settings.env.get(VARIABLE, os.environ.get(VARIABLE, "")).partition(":")
+    if said in {"true", "1"}:
+        when = "always"
+    elif said in {"false", "0"}:
+        when = "never"
+    elif said == "auto":
+        when = "auto"
+        if percent.isdecimal():
+            limit_chars = int(percent) * _CHARS_PER_PERCENT
+    return Deferral(catalog, loaded, when=when, limit_chars=limit_chars)
 
 
 class Announcer:

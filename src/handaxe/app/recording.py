@@ -7,6 +7,7 @@ that cannot be written stops no call, but every result says so.
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,6 @@ class Record:
         self.log = EventLog(log)
         self.is_started = False
         self._opening = opening
-        self._problem: str | None = None
         self._listeners: list[Listener] = []
 
     def emit(self, event: Event) -> None:
@@ -36,10 +36,8 @@ class Record:
             self.emit(self._opening())
         if not event.at:
             event = msgspec.structs.replace(event, at=time.time())
-        try:
+        with suppress(DiskFault, OSError):
             self.log.append(event)
-        except (DiskFault, OSError) as error:
-            self._problem = str(error)
         if self._listeners:
             loop = asyncio.get_running_loop()
             for listener in self._listeners:
@@ -52,21 +50,25 @@ class Record:
 
     def flush(self) -> None:
         """Write every event so far."""
-        try:
+        with suppress(DiskFault, OSError):
             self.log.flush()
-        except (DiskFault, OSError) as error:
-            self._problem = str(error)
 
     async def close(self) -> None:
         """Make the log durable and let go of it."""
-        try:
+        with suppress(DiskFault, OSError):
             await self.log.close()
-        except (DiskFault, OSError) as error:
-            self._problem = str(error)
 
     def noted(self, result: ToolResult) -> ToolResult:
         """The result, saying so if the log could not take it."""
-        if self._problem is None:
+        if self.log.problem is None:
             return result
-        note = f"The event log could not be written: {self._problem}."
+        note = f"The event log could not be written: {self.log.problem}."
+        if note in result.notes:
+            return result
         return msgspec.structs.replace(result, notes=(*result.notes, note))
+
+    def logged(self, result: ToolResult) -> ToolResult:
+        """The result, once the log has its call; for whoever is about to hand it out."""
+        with suppress(DiskFault, OSError):
+            self.log.flush_but_long_look()
+        return self.noted(result)

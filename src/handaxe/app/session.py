@@ -99,6 +99,7 @@ class Session:
         self.said = history.said
         self._record = Record(directory / LOG_NAME, self._opening)
         emit, self.result_of = self._record.emit, self._record.log.result_of
+        self.logged = self._record.logged
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token, self._calls_made = new_session_id()[:12], 0

@@ -30,6 +30,8 @@ from handaxe.text.wellformed import scrub
 IDLE_S = 5.0
 SYNC_DELAY_S = 0.05
 MAX_WAITING = 64
+LONG_CHARS = 16_000
+"""A result so long takes longer to write than most calls take to run."""
 
 _log = logging.getLogger("handaxe.storage")
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -46,6 +48,8 @@ class EventLog:
 
     def __init__(self, path: Path) -> None:
         self._directory = path.parent
+        self.problem: str | None = None
+        """Why events are missing from the log, if any are."""
         self._waiting: list[Event] = []
         self._looking: set[str] = set()
         self._is_flush_due = False
@@ -105,9 +109,30 @@ class EventLog:
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
-        for event, offset in zip(waiting, self._write(waiting), strict=True):
+        try:
+            offsets = self._write(waiting)
+        except (DiskFault, OSError) as error:
+            self.problem = str(error)
+            raise
+        for event, offset in zip(waiting, offsets, strict=True):
             if isinstance(event, CallFinished):
                 self._result_at[event.call_id] = offset
+
+    def flush_but_long_look(self) -> None:
+        """Write every event taken so far; a long result of a call that only looked comes soon.
+
+        Its start is in the log then, so that a killed process leaves a call without an end
+        there, and not the silence of a call that was never made.
+        """
+        last = self._waiting[-1] if self._waiting else None
+        if isinstance(last, CallFinished) and len(last.result.text) > LONG_CHARS:
+            self._waiting.pop()
+            try:
+                self.flush()
+            finally:
+                self._waiting.insert(0, last)
+        else:
+            self.flush()
 
     def replay(self, call_id: str, offset: int) -> None:
         """A result that an earlier run of the session had written."""
@@ -178,6 +203,7 @@ class EventLog:
     def _synced(self, sync: asyncio.Future[None]) -> None:
         self._sync = None
         if not sync.cancelled() and sync.exception() is not None:
+            self.problem = str(sync.exception())
             _log.error("the event log could not be synced", exc_info=sync.exception())
 
 

@@ -59,9 +59,9 @@ class ForeignInput(InputShape):
         if errors:
             # A copy: what the model sent stays in the log as it was.
             values = msgspec.json.decode(msgspec.json.encode(values))
-            mended = [note for error in errors if (note := _mended(values, error))]
+            mended = [note for error in errors if (note := _mended(values, error)) is not None]
             if mended:
-                notes += mended
+                notes += [note for note in mended if note]
                 errors = self._errors(values)
         if errors:
             raise InputProblems([_sentence(error) for error in errors])
@@ -98,18 +98,25 @@ def _decoded(text: str) -> object:
 
 
 def _mended(values: dict[str, Any], error: Any) -> str | None:  # noqa: ANN401 - of jsonschema_rs
-    """Put what a text means in its place, if the schema wants another type; the note for it."""
+    """Put what a text means in its place, if the schema wants another type; the note for it.
+
+    Null where there may be none is left out, without a note: for models that have to name every
+    parameter it is the way to say nothing.
+    """
     kind = error.kind
     wanted = set(cast("list[str]", getattr(kind, "types", ())))
     path = list(cast("list[str | int]", error.instance_path))
-    if not path or not isinstance(error.instance, str) or not wanted:
-        return None
-    meant = _meant(error.instance, wanted)
-    if meant is None:
+    if not path or not wanted:
         return None
     place: Any = values
     for step in path[:-1]:
         place = place[step]
+    if error.instance is None and isinstance(place, dict):
+        cast("dict[str, Any]", place).pop(str(path[-1]), None)
+        return ""
+    meant = _meant(error.instance, wanted) if isinstance(error.instance, str) else None
+    if meant is None:
+        return None
     place[path[-1]] = meant
     name = next(name for kind, name in _KINDS.items() if isinstance(meant, kind))
     return f"{_dotted(path)}: read {name} sent as text"

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
+import msgspec
+
 MAX_DEPTH = 100
 """JSON nested deeper than this is an attack or an accident, never a tool's input or answer."""
 TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
@@ -21,7 +23,8 @@ def is_well_formed(text: str) -> bool:
     if text.isascii():
         return True
     try:
-        text.encode()
+        # The bytes stay with the text, where whoever writes it down finds them.
+        msgspec.Raw(text)
     except UnicodeEncodeError:
         return False
     return True

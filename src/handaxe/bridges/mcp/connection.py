@@ -13,10 +13,10 @@ from typing import Any, cast
 import httpx2
 import mcp_types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
+from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
-from pydantic import FileUrl
+from pydantic import FileUrl, ValidationError
 
 from handaxe.bridges.mcp.http import remote_streams
 from handaxe.bridges.mcp.listing import WireSession
@@ -67,6 +67,7 @@ class Connection:
                     session = await stack.enter_async_context(self._session(reading, writing))
                     await _negotiate(session)
                     await ready(session)
+                stack.callback(asyncio.ensure_future(self._listen(session)).cancel)
                 await self._over.wait()
         except Exception as error:  # noqa: BLE001 - whatever a server does stays its own affair
             self._explain(error, start_s)
@@ -133,6 +134,16 @@ class Connection:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.shield(stopping)
 
+    async def _listen(self, session: WireSession) -> None:
+        """Where a server tells of changes only to those who ask for it: ask."""
+        tools = session.server_capabilities.tools if session.server_capabilities else None
+        if session.discover_result is None or tools is None or not tools.list_changed:
+            return
+        with contextlib.suppress(MCPError, SubscriptionLost, TimeoutError):
+            async with listen(session, tools_list_changed=True) as changes:
+                async for _ in changes:
+                    await self._heard(mcp_types.ToolListChangedNotification())
+
     async def _message(self, message: IncomingMessage) -> None:
         await self._heard(message)
 
@@ -183,13 +194,14 @@ class Connection:
 
 
 async def _negotiate(session: ClientSession) -> None:
-    """The handshake that every server knows; the newer way where a server knows only that."""
+    """The handshake that nearly every server knows; the newer way where a server refuses it."""
     try:
         await session.initialize()
-    except MCPError as error:
-        if error.code != UNSUPPORTED_PROTOCOL_VERSION:
-            raise
-        await session.discover()
+    except (MCPError, RuntimeError) as refusal:
+        try:
+            await session.discover()
+        except (MCPError, RuntimeError, ValidationError):
+            raise refusal from None
 
 
 def _quoted(path: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from mcp.client.session import ClientSession
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types import CallToolResult
 
 from handaxe.contract.ports.mcp_servers import McpPrompt, McpResource
 from handaxe.text.schema_repair import MAX_DOC_CHARS
@@ -26,6 +27,9 @@ class WireSession(ClientSession):
     def __init__(self, wire: JSONRPCDispatcher[Any], **callbacks: Any) -> None:  # noqa: ANN401
         super().__init__(dispatcher=wire, **callbacks)
         self._wire = wire
+
+    async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
+        """Nothing: what a tool gave is shown, also if it promised something else."""
 
     def can(self, what: Listed) -> bool:
         """Whether the server offers such things at all."""

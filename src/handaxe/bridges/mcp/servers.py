@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 REFRESH_PAUSE_S = 0.05
 """News that come in one burst are looked into once."""
 
+SWITCHED_OFF = "it was switched off for this session"
+
 _log = logging.getLogger("handaxe.mcp")
 
 Lost = tuple[ServerDefinition, str]
@@ -177,6 +179,23 @@ class ConnectedServers(McpServers):
         if one.session is None:
             raise NotConnected(server, one.error or "it could not be reached")
 
+    async def switch(self, server: str, *, on: bool) -> None:
+        """End a server, or start one that was ended here."""
+        if on and self._disabled.get(server, (None, ""))[1] == SWITCHED_OFF:
+            self.add(self._disabled[server][0])
+            self._servers[server].open()
+            await self._servers[server].settled()
+            return
+        one = self._find(server)
+        if on:
+            return
+        del self._servers[server]
+        self.disable(one.definition, SWITCHED_OFF)
+        await one.close()
+        self._tools.pop(server, None)
+        self._offer(server, [])
+        self._changed(next(row for row in self.status() if row.name == server))
+
     async def call(
         self,
         server: Server,
@@ -188,18 +207,14 @@ class ConnectedServers(McpServers):
         """Run a server's tool."""
 
         async def request(session: "WireSession", alive: Callable[[], None]) -> "CallToolResult":
-            from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
+            from handaxe.bridges.mcp.rounds import call_in_rounds
 
             async def progressed(progress: float, total: float | None, message: str | None) -> None:
                 alive()
                 count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
                 report(f"{count} {message}" if message else count)
 
-            return await session.send_request(
-                CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments)),
-                CallToolResult,
-                progress_callback=progressed,
-            )
+            return await call_in_rounds(session, tool, arguments, progressed)
 
         answer = await server.ask(request)
         from handaxe.bridges.mcp.results import tool_result

@@ -96,3 +96,7 @@ class McpServers(ABC):
     @abstractmethod
     async def reconnect(self, server: str) -> None:
         """Drop a server's connection, if it has one, and make a new one."""
+
+    @abstractmethod
+    async def switch(self, server: str, *, on: bool) -> None:
+        """End a server for this session and take its tools away, or start it again."""

@@ -22,7 +22,7 @@ from handaxe.storage.sessions import conversations, fork_session, has_session
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
 
-NO_SDK_SERVERS = "Servers inside the client's own process are not reached here."
+NO_SDK_SERVERS = "Servers in a client's own process need --input-format stream-json."
 WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
 _WAIT_S = 600.0
 _FOR_EVER_S = 1e8
@@ -39,7 +39,12 @@ class AgentOpener:
         self._arguments = arguments
         self._temporary: str | None = None
         arguments.mcp_config, inside = _without_sdk_servers(arguments.mcp_config)
-        self.servers = Servers(dict.fromkeys(inside, NO_SDK_SERVERS))
+        is_stream = getattr(arguments, "input_format", None) == "stream-json"
+        self.servers = (
+            Servers(inside=tuple(inside))
+            if is_stream
+            else Servers(dict.fromkeys(inside, NO_SDK_SERVERS))
+        )
         self._output_schema = _json_object(arguments.json_schema, "--json-schema")
         self._agents = _json_object(arguments.agents, "--agents") or {}
         self._system = _text(arguments.system_prompt, arguments.system_prompt_file)
@@ -59,6 +64,8 @@ class AgentOpener:
         arguments = self._arguments
         warn(f"{name} has no effect here." for name in ignored_options(arguments))
         warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
+        if brought.servers:
+            arguments.mcp_config = [*arguments.mcp_config, dict(brought.servers)]
         session = open_session(
             arguments,
             on_ask=brought.on_ask,

@@ -1,6 +1,13 @@
-"""A call's result as the protocol wants it: content blocks, data beside them, codes of failures."""
+"""A call's result as the protocol wants it: content blocks, data beside them, codes of failures.
 
-from typing import Any, cast
+Many clients show their model the data in place of the text, and nothing else. So data goes out
+only where it says everything: it carries the text along, and where that would be long, or where
+pictures could get lost, there is none.
+"""
+
+from typing import Any
+
+import msgspec
 
 from handaxe.app.session import Session
 from handaxe.contract.content import ImageBlock
@@ -8,33 +15,56 @@ from handaxe.contract.faults import UnknownTool
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.mcp_server.protocol import CODE_KEY, INVALID_PARAMS, RpcError
 
+MAX_TOLD_TWICE_CHARS = 10_000
+"""Longer than this, a text is not repeated in data, nor data added to a text."""
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
 
 def answer(session: Session, result: ToolResult) -> dict[str, Any]:
     """What `tools/call` gives; a tool that does not exist is an error of the protocol."""
     if result.code == UnknownTool.code:
         raise RpcError(INVALID_PARAMS, result.text)
-    told = session.tool_result(result, "json-schema")
+    told = session.tool_result(msgspec.structs.replace(result, data=None), "json-schema")
     content: list[dict[str, Any]] = told["content"]
     # A client has no other place for what hooks and tools add to the conversation.
     content += [{"type": "text", "text": message} for message in result.messages]
-    pictures = {block.data for block in result.content if isinstance(block, ImageBlock)}
-    if pictures and "structuredContent" in told:
-        told["structuredContent"] = _without(pictures, told["structuredContent"])
+    data = _promised(session, result) if result.ok else None
+    if data is None:
+        data = _beside(result, "\n\n".join(block["text"] for block in content if "text" in block))
+    if data is not None:
+        told["structuredContent"] = data
     if not result.ok:
-        told["structuredContent"] = {**told.get("structuredContent", {}), "code": result.code}
         told["_meta"] = {CODE_KEY: result.code}
     return told
 
 
-def _without(pictures: set[str], data: object) -> Any:  # noqa: ANN401 - JSON as it came
-    """Data that does not repeat the pictures that stand beside it."""
-    if isinstance(data, dict):
-        named = cast("dict[str, Any]", data)
-        return {
-            name: _without(pictures, value)
-            for name, value in named.items()
-            if not (isinstance(value, str) and value in pictures)
-        }
-    if isinstance(data, list):
-        return [_without(pictures, value) for value in cast("list[Any]", data)]
-    return data
+def _promised(session: Session, result: ToolResult) -> dict[str, Any] | None:
+    """The data of a tool that has a schema for it, as it is."""
+    try:
+        tool, _ = session.catalog.find(result.tool)
+    except UnknownTool:
+        return None
+    if tool.output_type is None:
+        return None
+    from handaxe.frontends.mcp_server.offer import output_schema_of
+
+    return _plain(result.data) if output_schema_of(tool) is not None else None
+
+
+def _beside(result: ToolResult, text: str) -> dict[str, Any] | None:
+    """Data that can stand for the whole result; None if there is none, or it would be too much."""
+    has_pictures = any(isinstance(block, ImageBlock) for block in result.content)
+    if has_pictures or len(text) > MAX_TOLD_TWICE_CHARS:
+        return None
+    data = _plain(result.data)
+    whole = {"text": text, **(data if isinstance(data, dict) else {})}
+    if not result.ok:
+        whole["code"] = result.code
+    if len(whole) == 1:
+        return None
+    return whole if len(_encoder.encode(whole)) <= 2 * MAX_TOLD_TWICE_CHARS else None
+
+
+def _plain(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
+    return msgspec.to_builtins(data, enc_hook=str)

@@ -101,7 +101,7 @@ class Desk:
         started(lambda: session.cancel(call_id))
         try:
             call = ToolCall(call_id, name, {} if arguments is None else arguments)
-            result = await session.run(call)
+            result = session.logged(await session.run(call))
             if line.wants_progress:
                 # What the call told is delivered by the loop, and belongs before its end.
                 await asyncio.sleep(0)

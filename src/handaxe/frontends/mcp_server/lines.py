@@ -31,7 +31,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 def encode(message: object) -> bytes:
     """One message on one line."""
     try:
-        return _encoder.encode(message) + b"\n"
+        return _encoder.encode_lines((message,))
     except (UnicodeEncodeError, ValueError, RecursionError, OverflowError):
         # Slower, and takes what is rare: lone surrogates, numbers beyond 64 bits.
         return json.dumps(scrub(message), default=str, separators=(",", ":")).encode() + b"\n"

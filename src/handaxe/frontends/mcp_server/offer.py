@@ -34,7 +34,7 @@ def definitions(session: Session, tools: Iterable[Tool[Any]]) -> list[dict[str, 
 def _definition(session: Session, tool: Tool[Any]) -> dict[str, Any]:
     definition = session.schema_of(tool, "json-schema")
     definition["inputSchema"] = {"type": "object", **definition["inputSchema"]}
-    output = _output_schema(tool)
+    output = output_schema_of(tool)
     if output is not None:
         definition["outputSchema"] = output
     definition["annotations"] = annotations(tool)
@@ -67,7 +67,7 @@ def _reaches_the_web(tool: Tool[Any]) -> bool:
     return any(port.__module__.rpartition(".")[2] in {"web", "http"} for port in tool.reach)
 
 
-def _output_schema(tool: Tool[Any]) -> dict[str, Any] | None:
+def output_schema_of(tool: Tool[Any]) -> dict[str, Any] | None:
     """The schema of a result's data, where the tool promises an object."""
     from handaxe.text.schema import output_schema
 

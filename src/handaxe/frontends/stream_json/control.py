@@ -6,6 +6,7 @@ from typing import Any, Protocol, cast
 
 from handaxe.app.agent_api import Agent
 from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.frontends.stream_json.channel import Channel
 from handaxe.frontends.stream_json.facts import Servers, context_usage, greeting, mcp_status
 from handaxe.frontends.stream_json.lines import fits, shortened
@@ -70,8 +71,8 @@ class Controls:
             "set_model": self._set_model,
             "rewind_files": self._rewind_files,
             "mcp_status": self._mcp_status,
-            "mcp_reconnect": self._no_server,
-            "mcp_toggle": self._no_server,
+            "mcp_reconnect": self._reconnect,
+            "mcp_toggle": self._toggle,
             "get_context_usage": self._context_usage,
             "stop_task": self._stop_task,
         }
@@ -151,10 +152,24 @@ class Controls:
     async def _mcp_status(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
         return mcp_status(self._of.agent, self._of.servers)
 
-    async def _no_server(self, request: Json) -> Json:
+    async def _reconnect(self, request: Json) -> Json:
+        name, servers = self._server(request)
+        await servers.reconnect(name)
+        return {}
+
+    async def _toggle(self, request: Json) -> Json:
+        name, servers = self._server(request)
+        await servers.switch(name, on=request.get("enabled") is not False)
+        return {}
+
+    def _server(self, request: Json) -> tuple[str, McpServers]:
         name = str(request.get("serverName"))
-        why = self._of.servers.problems.get(name, "There is no such server.")
-        raise BadRequest(f"The MCP server {name!r} cannot be reached. {why}")
+        servers = self._of.agent.session.mcp
+        if servers is None or name in self._of.servers.problems:
+            why = self._of.servers.problems.get(name, "There is no such server.")
+            raise BadRequest(f"The MCP server {name!r} cannot be reached. {why}")
+        self._of.agent.session.follow()
+        return name, servers
 
     async def _context_usage(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
         return context_usage(self._of.agent, self._of.context_tokens)

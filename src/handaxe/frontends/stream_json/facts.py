@@ -12,9 +12,12 @@ _CHARS_PER_TOKEN = 4
 
 
 class Servers(msgspec.Struct, frozen=True):
-    """MCP servers that were asked for, by name, and why each is not there."""
+    """MCP servers that were asked for and are not among those of the session."""
 
     problems: dict[str, str] = {}
+    """By name why each is not there."""
+    inside: tuple[str, ...] = ()
+    """Those in the client's own process, which are reached over the stream."""
 
 
 def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:

@@ -23,6 +23,7 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import UserMessage
 from handaxe.contract.ports.questions import OnQuestion
 from handaxe.frontends.stream_json.channel import Channel
+from handaxe.frontends.stream_json.client_servers import openers_of, settled
 from handaxe.frontends.stream_json.codec import Codec, Shown
 from handaxe.frontends.stream_json.control import Controls, hooks_from
 from handaxe.frontends.stream_json.endings import Lookups
@@ -39,6 +40,8 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     on_question: OnQuestion | None = None
     hooks: dict[str, list[Json]] | None = None
     agents: Mapping[str, Any] = {}
+    servers: Mapping[str, Any] = {}
+    """MCP servers in the client's own process, by name what opens their streams."""
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +161,7 @@ class Conversation:
                 on_question=asker.ask_question if serving.asks else None,
                 hooks=hooks_from(request.get("hooks"), self.channel),
                 agents=cast("dict[str, Any]", agents) if isinstance(agents, dict) else {},
+                servers=openers_of(serving.servers.inside, self.channel),
             )
         )
         self._codec = codec = codec_of(agent, serving)
@@ -230,6 +234,7 @@ class Conversation:
                 if await self._is_done_here(prompt):
                     return
                 prompt = await expanded(agent.session, prompt)
+            await self._reach_servers()
         except (SetupError, ToolFault) as error:
             self._fail(str(error))
             return
@@ -245,6 +250,12 @@ class Conversation:
                     await asyncio.sleep(0)
                 for message in self._codec.messages(event):
                     self._write(message)
+
+    async def _reach_servers(self) -> None:
+        """The client's own servers are there before the model is asked."""
+        if self.servers.inside:
+            self.agent.session.follow()
+            await settled(self.agent.session.mcp, self.servers.inside)
 
     def _name(self, waiting: Waiting, event: MessageAdded) -> Waiting:
         if waiting.uuid is not None and not event.results:
