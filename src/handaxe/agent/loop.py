@@ -10,14 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.ending import Ending, finished
-from handaxe.agent.events import (
-    AgentEvent,
-    MessageAdded,
-    Nudged,
-    RunStarted,
-    Told,
-    TurnEnded,
-)
+from handaxe.agent.events import AgentEvent, MessageAdded, Nudged, RunStarted, Told, TurnEnded
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.loop_options import LoopOptions
@@ -25,13 +18,7 @@ from handaxe.agent.patience import Patience
 from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.agent.turn import Turn
-from handaxe.agent.wording import (
-    BROKEN_OFF,
-    CUT_OFF,
-    INTERRUPTED,
-    INTERRUPTED_TOOLS,
-    SUSPENDED,
-)
+from handaxe.agent.wording import BROKEN_OFF, CUT_OFF, INTERRUPTED, INTERRUPTED_TOOLS, SUSPENDED
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.events import (
     AgentEnded,
@@ -286,6 +273,7 @@ class AgentLoop:
                 tools=specs,
                 max_tokens=self._options.max_output_tokens,
                 thinking_tokens=self._options.thinking_tokens,
+                effort=self._options.effort,
             )
             turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
             try:

@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.events import AgentEvent, RunFinished, Told
+from handaxe.agent.family import SpawnLimits
 from handaxe.agent.limits import Limits, Meter, Price
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.spawn import SpawnLimits
 from handaxe.agent.speaking import Prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents

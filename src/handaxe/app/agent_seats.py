@@ -11,14 +11,16 @@ import msgspec
 
 from handaxe import __version__
 from handaxe.agent.conversation import Conversation
+from handaxe.agent.family import Seat
 from handaxe.agent.pool import pool_of
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
-from handaxe.agent.spawn import Seat, SpawnedAgents
+from handaxe.agent.spawn import SpawnedAgents
 from handaxe.agent.workplace import Workplace
+from handaxe.app.agent_equipment import Equipment
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.loading import Announcer, deferral_of
-from handaxe.app.narrowed_policy import NarrowedPolicy
+from handaxe.app.narrowed_policy import NarrowedPolicy, Narrowing
 from handaxe.app.offers import Offers
 from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
@@ -31,21 +33,27 @@ from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.ports.skills import Skills
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangeHistory
 from handaxe.contract.tool import Tool
+from handaxe.host.worktrees import FOLDER
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.session.workdir import Workdir
+from handaxe.session.workdir import Workdir, is_inside
 from handaxe.storage.home import new_session_id
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
 
+_ISOLATED = (
+    "This is a worktree of your own: it holds what was committed when you started, and nothing "
+    "that the main checkout has not committed. Work below the working directory only."
+)
 Surround = Callable[[], tuple[Environment, tuple[MemoryText, ...]]]
 
 
@@ -65,6 +73,9 @@ class AgentSeats:
         agents.among = place.workplace.among
         environment, memory = self._surround()
         environment = msgspec.structs.replace(environment, directory=place.workdir.current)
+        if state.worktree_path:
+            git = f"Branch: {state.worktree_branch}\n{_ISOLATED}"
+            environment = msgspec.structs.replace(environment, git=git, more_directories=())
         if kind.is_lean:
             environment, memory = msgspec.structs.replace(environment, git=""), ()
 
@@ -86,6 +97,7 @@ class AgentSeats:
             workplace=place.workplace,
             conversation=place.conversation,
             system=system,
+            ready=place.ready,
             close=place.close,
         )
 
@@ -108,21 +120,40 @@ class _Place:
         self._agent_id = state.agent_id
         self._token = new_session_id()[:12]
         self._calls_made = 0
+        self._is_closed = False
         self._record = Record(log, self._opening)
         emit = self._record.emit
         results = DiskResultStore(
             directory / "results", retention_days=session.settings.retention_days
         )
         above = parent.workdir
+        checkout = state.worktree_path or None
         self.workdir = Workdir(
-            above.roots,
+            (checkout,) if checkout else above.roots,
             home=above.home,
-            spellings=above.spellings,
+            spellings={} if checkout else above.spellings,
             free_to_read=(*above.free_to_read, str(results.directory)),
             announce=lambda path: emit(DirectoryChanged(path=path)),
         )
-        self.workdir.current = above.current
-        policy = NarrowedPolicy(parent.policy, above, self.workdir, state.permission_mode)
+        self.workdir.current = _start(state, above)
+        around = msgspec.structs.replace(
+            session.surroundings, session_directory=directory, workdir=self.workdir,
+            results=results, emit=emit,
+        )  # fmt: skip
+        self._equipment = Equipment(kind, around, parent.hooks, emit=emit)
+        own = self._equipment.memory.places if self._equipment.memory else ()
+        self.workdir.free_to_read = (*self.workdir.free_to_read, *own)
+        policy = NarrowedPolicy(
+            parent.policy,
+            above,
+            self.workdir,
+            Narrowing(
+                mode=state.permission_mode,
+                checkout=checkout,
+                project=_checkout_above(checkout),
+                memory=own,
+            ),
+        )
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
         offers = Offers(
             {
@@ -137,10 +168,6 @@ class _Place:
         )
         # What the session changed is the session's to put back.
         offers.pop(ChangeHistory, None)
-        around = msgspec.structs.replace(
-            session.surroundings, session_directory=directory, workdir=self.workdir,
-            results=results, emit=emit,
-        )  # fmt: skip
         self._companions = _own_companions(session, around)
         for companion in self._companions:
             offers.add(companion.offers)
@@ -157,6 +184,7 @@ class _Place:
             offers=offers,
             workdir=self.workdir,
             policy=policy,
+            hooks=self._equipment.hooks,
             emit=emit,
             results=results,
             checkpoints=_Named(parent.checkpoints, state.agent_id) if parent.checkpoints else None,
@@ -179,7 +207,10 @@ class _Place:
             among=among,
             open_stream=self._stream,
             specs=ToolSpecs(sent_tools(among)),
-            notes=lambda: notes(offers, announcer),
+            notes=lambda: (
+                *notes(offers, announcer),
+                *self._equipment.notes(offers.get(Skills)),
+            ),
             changes=announcer,
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,
@@ -187,8 +218,16 @@ class _Place:
             reminders=lambda: reminders(offers),
         )
 
+    async def ready(self) -> None:
+        """Reach what the agent waits for before it begins."""
+        await self._equipment.open(self.workplace.among.catalog)
+
     async def close(self) -> None:
         """End what is the agent's own; its log stays."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self._equipment.close()
         for companion in self._companions:
             await companion.close()
         await self._record.close()
@@ -224,6 +263,20 @@ class _Named(Checkpoints):
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call is over; what there is to say about it."""
         return await self._record.after(f"{self._agent_id}.{call_id}")
+
+
+def _start(state: AgentState, above: Workdir) -> str:
+    """Where an agent begins: where its parent stands, or the same place of its own checkout."""
+    checkout, top = state.worktree_path, _checkout_above(state.worktree_path or None)
+    if not checkout or top is None:
+        return above.current
+    inside = checkout + above.current[len(top) :] if is_inside(above.current, top) else checkout
+    return inside if Path(inside).is_dir() else checkout
+
+
+def _checkout_above(checkout: str | None) -> str | None:
+    """The checkout that one below its `.claude/worktrees` was made from."""
+    return checkout.rpartition(f"/{FOLDER}/")[0] if checkout else None
 
 
 def _own_companions(session: Session, around: Surroundings) -> list[Companion]:
