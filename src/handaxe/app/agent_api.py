@@ -140,7 +140,7 @@ class Agent:
 
         None goes on with the conversation as it is.
         """
-        for note in await self._prompts.load(self.workplace.notes):
+        for note in await self._prompts.load(self.workplace):
             yield Told(note)
         try:
             async with aclosing(self.loop.run(prompt)) as events:
@@ -161,7 +161,7 @@ class Agent:
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now, with wishes for the summary."""
-        await self._prompts.load(self.workplace.notes)
+        await self._prompts.load(self.workplace)
         return await self.loop.compact(instructions)
 
     def send(self, prompt: Prompt) -> None:

@@ -12,6 +12,8 @@ import msgspec
 from handaxe import __version__
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.family import Seat
+from handaxe.agent.memory_files import MemoryFiles
+from handaxe.agent.nearby_memory import NearbyMemory
 from handaxe.agent.pool import pool_of
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
 from handaxe.agent.spawn import SpawnedAgents
@@ -26,7 +28,7 @@ from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.app.session import Session
 from handaxe.app.tool_specs import ToolSpecs, sent_tools
-from handaxe.app.workplaces import notes, reminders
+from handaxe.app.workplaces import changes, notes, reminders
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import DirectoryChanged, SessionStarted
 from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
@@ -54,7 +56,7 @@ _ISOLATED = (
     "This is a worktree of your own: it holds what was committed when you started, and nothing "
     "that the main checkout has not committed. Work below the working directory only."
 )
-Surround = Callable[[], tuple[Environment, tuple[MemoryText, ...]]]
+Surround = Callable[[], tuple[Environment, tuple[MemoryText, ...], MemoryFiles | None]]
 
 
 class AgentSeats:
@@ -71,13 +73,14 @@ class AgentSeats:
         place = _Place(self._session, self._directory / state.agent_id, state, kind, agents)
         place.workplace.specs = ToolSpecs(sent_tools(place.workplace.among), self._specs)
         agents.among = place.workplace.among
-        environment, memory = self._surround()
+        environment, memory, files = self._surround()
         environment = msgspec.structs.replace(environment, directory=place.workdir.current)
         if state.worktree_path:
             git = f"Branch: {state.worktree_branch}\n{_ISOLATED}"
             environment = msgspec.structs.replace(environment, git=git, more_directories=())
         if kind.is_lean:
-            environment, memory = msgspec.structs.replace(environment, git=""), ()
+            environment, memory, files = msgspec.structs.replace(environment, git=""), (), None
+        place.memory_files = files and files.copy(place.workdir.current)
 
         own_notes = place.workplace.notes()
 
@@ -121,6 +124,7 @@ class _Place:
         self._token = new_session_id()[:12]
         self._calls_made = 0
         self._is_closed = False
+        self.memory_files: MemoryFiles | None = None
         self._record = Record(log, self._opening)
         emit = self._record.emit
         results = DiskResultStore(
@@ -203,6 +207,7 @@ class _Place:
         resume_calls(history, state.agent_id, self._record, self._pipeline)
         self.conversation = Conversation.replayed(history.said, self._record.log.result_of)
         announcer = Announcer(deferral)
+        nearby = self.nearby = NearbyMemory(ledger, emit, history.instructions)
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,
@@ -211,15 +216,18 @@ class _Place:
                 *notes(offers, announcer),
                 *self._equipment.notes(offers.get(Skills)),
             ),
-            changes=announcer,
+            changes=lambda: changes(announcer, nearby),
+            nearby=nearby,
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,
             flush=self._record.flush,
-            reminders=lambda: reminders(offers),
+            reminders=lambda: reminders(offers, nearby),
         )
 
     async def ready(self) -> None:
         """Reach what the agent waits for before it begins."""
+        if self.memory_files is not None:
+            await self.nearby.follow(self.memory_files)
         await self._equipment.open(self.workplace.among.catalog)
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ _TOP = """
     autoCompactEnabled autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
     autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
     awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces
-    browserExternalPageTools channelsEnabled claudeMd claudeMdExcludes companyAnnouncements
+    browserExternalPageTools channelsEnabled claudeMd companyAnnouncements
     crossSessionInbound defaultShell dialogExpiry diffTool disableAgentView disableArtifact
     disableAutoMode disableBrowserExternalNavigation disableBundledSkills
     disableClaudeAiConnectors disableCommandPluginSources disableDeepLinkRegistration

@@ -249,6 +249,10 @@ class Settings(_Options, frozen=True, kw_only=True):
         "Folders whose own settings files may also allow, as after `handaxe trust`.",
     ] = ()
     model: Annotated[str | None, "The model an agent uses, as `--model` takes it."] = None
+    claude_md_excludes: Annotated[
+        tuple[str, ...],
+        "Files of instructions that do not count: absolute paths, or patterns of them.",
+    ] = msgspec.field(default=(), name="claudeMdExcludes")
     env: Annotated[dict[str, str], "Variables for commands, hooks and servers."] = {}
     hooks: Annotated[
         dict[str, tuple[dict[str, Any], ...]], "What runs at an event: a list of matchers each."
