@@ -60,7 +60,7 @@ class AgentLoop:
         self.output = output
         self._workplace = workplace
         self._system = system
-        self._options = options
+        self.options = options
         self._compactor = compactor or Compactor(workplace, conversation)
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         self._speaker = Speaker(workplace, conversation, self.tell)
@@ -204,7 +204,7 @@ class AgentLoop:
         if prompt is not None and (refused := await self._submit(prompt)) is not None:
             return refused
         rest = Patience()
-        guard = LoopGuard(stop_after_nudges=self._options.stop_after_nudges)
+        guard = LoopGuard(stop_after_nudges=self.options.stop_after_nudges)
         while True:
             reached = self.meter.reached()
             if reached is not None:
@@ -244,7 +244,7 @@ class AgentLoop:
 
     async def _submit(self, prompt: Prompt) -> Ending | None:
         """Let hooks see the prompt, then say it; an ending if they refuse it."""
-        if self._options.is_sub_agent:
+        if self.options.is_sub_agent:
             self._speaker.say(prompt)
             return None
         outcome = await self._workplace.fire("UserPromptSubmit", prompt=text_of_prompt(prompt))
@@ -271,9 +271,9 @@ class AgentLoop:
                 system=system,
                 messages=self.conversation.messages,
                 tools=specs,
-                max_tokens=self._options.max_output_tokens,
-                thinking_tokens=self._options.thinking_tokens,
-                effort=self._options.effort,
+                max_tokens=self.options.max_output_tokens,
+                thinking_tokens=self.options.thinking_tokens,
+                effort=self.options.effort,
             )
             turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
             try:
@@ -341,7 +341,7 @@ class AgentLoop:
             self._speaker.remind([CUT_OFF])
             return None
         if self._speaker.pass_on() or await self._speaker.wait_for_work(
-            self._options.wait_for_agents_s
+            self.options.wait_for_agents_s
         ):
             return None
         if turn.stop_reason == "refusal":
@@ -362,8 +362,8 @@ class AgentLoop:
         among = self._workplace.among
         more = {"agent_transcript_path": among.transcript_path}
         outcome = await self._workplace.fire(
-            "SubagentStop" if self._options.is_sub_agent else "Stop",
-            **(more if self._options.is_sub_agent else {}),
+            "SubagentStop" if self.options.is_sub_agent else "Stop",
+            **(more if self.options.is_sub_agent else {}),
             stop_hook_active=rest.stop_blocks > 0,
             last_assistant_message=self.conversation.last_text,
         )

@@ -41,6 +41,22 @@ def pool_of(
     return has
 
 
+def main_pool(kind: AgentKind) -> Callable[[str], bool]:
+    """Whether a tool is in the pool of a type that leads the session."""
+    wanted = None
+    if kind.tools is not None:
+        needed = MEMORY_TOOLS if kind.memory is not None else ()
+        servers = (f"mcp__{name}" for name in server_names(kind))
+        named = (_RENAMED.get(name, name) for name in kind.tools)
+        wanted = (*named, *servers, *needed, "StructuredOutput")
+    forbidden = tuple(_RENAMED.get(name, name) for name in kind.disallowed_tools)
+
+    def has(name: str) -> bool:
+        return not _covers(forbidden, name) and (wanted is None or _covers(wanted, name))
+
+    return has
+
+
 def server_names(kind: AgentKind) -> tuple[str, ...]:
     """The MCP servers that a type names or defines."""
     return tuple(

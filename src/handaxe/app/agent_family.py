@@ -1,8 +1,7 @@
 """Sub-agents joined to a session: what its agent can start, find and wake."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -12,7 +11,7 @@ from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.spawn import SpawnedAgents
 from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_housing import WorktreeHousing
-from handaxe.app.agent_kinds import AgentKinds, agent_directories
+from handaxe.app.agent_kinds import AgentKinds
 from handaxe.app.agent_prompts import AgentPrompts
 from handaxe.app.agent_seats import AgentSeats
 from handaxe.app.session import Session
@@ -21,7 +20,6 @@ from handaxe.contract.ports.agents import AgentKind, Agents
 from handaxe.contract.ports.jobs import JobBook
 from handaxe.contract.ports.model import Model
 from handaxe.contract.ports.skills import Skills
-from handaxe.settings.places import user_directories
 from handaxe.storage.agent_files import AgentFiles
 from handaxe.text.near_names import nearest
 
@@ -31,7 +29,7 @@ MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
 class AgentsWanted(msgspec.Struct, kw_only=True):
     """What a host says about sub-agents."""
 
-    given: Mapping[str, Any] | None
+    kinds: AgentKinds
     limits: SpawnLimits | None
     """None: what the settings say."""
     open_model: Callable[[str | None], Model]
@@ -48,10 +46,7 @@ def join_agents(
     """Offer agents to the session's tools, and their notices to its loop."""
     among = session.collaborators
     directory = session.surroundings.session_directory / "agents"
-    workdir = session.workdir
-    users = user_directories() if "user" in session.configuration.sources else ()
-    directories = agent_directories(workdir.current, workdir.root, users)
-    kinds = AgentKinds(wanted.given, directories, session.configuration)
+    workdir, kinds = session.workdir, wanted.kinds
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:
         workdir.free_to_read = (*workdir.free_to_read, str(directory))
@@ -71,7 +66,7 @@ def join_agents(
     )
     agents = SpawnedAgents(family, among, meter=loop.meter)
     prompts.kinds = kinds()
-    prompts.problems = (*kinds.problems, *_missing(kinds(), among.offers.get(Skills), session))
+    prompts.problems += (*kinds.problems, *_missing(kinds(), among.offers.get(Skills), session))
     among.offers[Agents] = agents
     workplace.await_work = agents.await_work
     workplace.notices = agents.take_notices if book is None else book.take_notices

@@ -7,7 +7,7 @@ import msgspec
 from handaxe.agent.family import Housing
 from handaxe.contract.agent_faults import IsolationUnavailable
 from handaxe.contract.ports.agents import AgentState
-from handaxe.host.worktrees import FOLDER, NoWorktree, close_worktree, open_worktree
+from handaxe.settings.places import WORKTREES
 
 
 class WorktreeHousing(Housing):
@@ -15,13 +15,15 @@ class WorktreeHousing(Housing):
 
     async def open(self, state: AgentState, directory: str) -> AgentState:
         """The agent with a checkout of what is committed around a directory."""
+        from handaxe.host.worktrees import NoWorktree, open_worktree
+
         if state.isolation != "worktree":
             raise IsolationUnavailable(
                 str(state.isolation), "no other machine is set up to run agents"
             )
         name = f"agent-{state.agent_id}"
         if state.worktree_path and os.path.isdir(state.worktree_path):  # noqa: ASYNC240
-            directory = state.worktree_path.rpartition(f"/{FOLDER}/")[0]
+            directory = state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
         try:
             made = await open_worktree(directory, name, base=state.worktree_base)
         except NoWorktree as error:
@@ -32,6 +34,8 @@ class WorktreeHousing(Housing):
 
     async def close(self, state: AgentState) -> AgentState:
         """The agent with its checkout where that has changes, without it where it has none."""
+        from handaxe.host.worktrees import close_worktree
+
         stays = await close_worktree(
             state.worktree_path, state.worktree_branch, state.worktree_base
         )

@@ -26,6 +26,7 @@ class PromptOptions(msgspec.Struct, frozen=True, kw_only=True):
     replace: str | None = None
     append: str = ""
     style: str = ""
+    style_is_whole: bool = False
     memory: bool = True
 
 
@@ -86,6 +87,7 @@ class AgentPrompts:
             kinds=self.kinds,
             notes=self._notes,
             style=self._options.style,
+            style_is_whole=self._options.style_is_whole,
             replace=self._options.replace,
             append=self._options.append,
         )

@@ -40,14 +40,15 @@ from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangeHistory
 from handaxe.contract.tool import Tool
-from handaxe.host.worktrees import FOLDER
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.turn_wishes import TurnWishes
 from handaxe.session.workdir import Workdir, is_inside
+from handaxe.settings.places import WORKTREES
 from handaxe.storage.home import new_session_id
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
@@ -172,6 +173,8 @@ class _Place:
         )
         # What the session changed is the session's to put back.
         offers.pop(ChangeHistory, None)
+        # A skill that an agent runs chooses no model for anybody else.
+        offers.pop(TurnWishes, None)
         self._companions = _own_companions(session, around)
         for companion in self._companions:
             offers.add(companion.offers)
@@ -284,7 +287,7 @@ def _start(state: AgentState, above: Workdir) -> str:
 
 def _checkout_above(checkout: str | None) -> str | None:
     """The checkout that one below its `.claude/worktrees` was made from."""
-    return checkout.rpartition(f"/{FOLDER}/")[0] if checkout else None
+    return checkout.rpartition(f"/{WORKTREES}/")[0] if checkout else None
 
 
 def _own_companions(session: Session, around: Surroundings) -> list[Companion]:

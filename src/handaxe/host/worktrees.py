@@ -7,15 +7,14 @@ run are not run.
 
 import asyncio
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from handaxe.host.clean_environment import clean_environment
+from handaxe.settings.places import WORKTREES
 
-FOLDER = ".claude/worktrees"
 INCLUDE_FILE = ".worktreeinclude"
 TIMEOUT_S = 300.0
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
@@ -42,7 +41,7 @@ async def open_worktree(directory: str, name: str, *, base: str = "") -> Worktre
         NoWorktree: no repository, no commit, or git refuses.
     """
     top = Path(await _git(directory, "rev-parse", "--show-toplevel"))
-    path, branch = top / FOLDER / name, f"worktree-{name}"
+    path, branch = top / WORKTREES / name, f"worktree-{name}"
     if path.is_dir():
         base = base or await _git(str(path), "rev-parse", "HEAD")
     else:
@@ -82,7 +81,7 @@ async def _is_changed(path: str, base: str) -> bool:
         return True
     if await _git(path, "status", "--porcelain", "--untracked-files=all"):
         return True
-    inner = Path(path) / FOLDER
+    inner = Path(path) / WORKTREES
     return inner.is_dir() and any(place.is_dir() for place in inner.iterdir())
 
 
@@ -105,9 +104,11 @@ async def _include(top: Path, path: Path) -> None:
 
 
 def _copy(top: Path, path: Path, names: list[str]) -> None:
+    import shutil
+
     for name in names:
         source, target = top / name, path / name
-        if not name or name.startswith(f"{FOLDER}/") or target.exists():
+        if not name or name.startswith(f"{WORKTREES}/") or target.exists():
             continue
         with suppress(OSError):
             target.parent.mkdir(parents=True, exist_ok=True)

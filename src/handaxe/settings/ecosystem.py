@@ -4,7 +4,7 @@ Such a key is accepted without a word and not used here. This is data, kept as l
 """
 
 _TOP = """
-    $schema advisorModel agent agentPushNotifEnabled allowAllClaudeAiMcps allowManagedMcpServersOnly
+    $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps allowManagedMcpServersOnly
     allowedChannelPlugins alwaysThinkingEnabled apiKeyHelper askUserQuestionTimeout attribution
     autoCompactEnabled autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
     autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
@@ -20,7 +20,7 @@ _TOP = """
     fileCheckpointingEnabled fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh includeCoAuthoredBy
     includeGitInstructions inputNeededNotifEnabled isolatePeerMachines keybindingFlavor language
-    minimumVersion modelOverrides otelHeadersHelper outputStyle parentSettingsBehavior
+    minimumVersion modelOverrides otelHeadersHelper parentSettingsBehavior
     permissionExplainerEnabled plansDirectory pluginConfigs pluginSuggestionMarketplaces
     pluginTrustMessage policyHelper prUrlTemplate preferredNotifChannel prefersReducedMotion
     processWrapper promptSuggestionEnabled remote remoteControlAtStartup requiredMaximumVersion

@@ -142,7 +142,8 @@ class CurrentPolicy:
     def __call__(self) -> Policy:
         """The policy; cheap where nothing changed."""
         state, place = self._state, self._workdir
-        key = (state.revision, place.roots, place.free_to_read, place.home)
+        free = (place.free_to_read, place.free_to_write)
+        key = (state.revision, place.roots, free, place.home)
         if self._policy is None or key != self._key:
             self._policy = self._build()
             self._key = key
@@ -161,6 +162,7 @@ class CurrentPolicy:
             mode=state.mode,
             roots=place.roots,
             free_to_read=place.free_to_read,
+            free_to_write=place.free_to_write,
             matches_command=self._matches_command,
         )
 
