@@ -19,7 +19,7 @@ from measure import resident_mb
 from handaxe import Agent, Effects, Session, tool
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.events import ToolAnswered
-from handaxe.agent.spawn import SpawnLimits
+from handaxe.agent.family import SpawnLimits
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.model import (
     MessageEnded,

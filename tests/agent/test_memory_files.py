@@ -4,19 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.agent.memory_files import MemoryPlaces, load_memory
+from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces, load_memory
 from handaxe.host.files import LocalFiles
 
 
-async def load(project: Path, directory: Path | None = None, **more):
-    places = MemoryPlaces(
+def places_of(project: Path, directory: Path | None = None, **more) -> MemoryPlaces:
+    return MemoryPlaces(
         directory=str(directory or project),
         project=str(project),
         home=str(project.parent / "home"),
         users=(str(project.parent / "home" / ".claude"),),
         **more,
     )
-    found = await load_memory(LocalFiles(), places)
+
+
+async def load(project: Path, directory: Path | None = None, **more):
+    found = await load_memory(LocalFiles(), places_of(project, directory, **more))
     short = str(project.parent) + "/"
     texts = [(text.path.removeprefix(short), text.scope, text.text) for text in found.texts]
     return texts, [note.replace(short, "") for note in found.notes]
@@ -115,15 +118,49 @@ async def test_comments_go_and_code_stays(project: Path):
     assert texts[0][2] == "ab\n```\n<!-- kept -->\n```"
 
 
-async def test_rules_are_loaded_or_pointed_at(project: Path):
+async def test_rules_for_certain_files_wait_for_them(project: Path):
     rules = project / ".claude" / "rules" / "web"
     rules.mkdir(parents=True)
-    (rules / "css.md").write_text("---\npaths: ['*.css', '*.scss']\n---\nNo ids.")
+    (rules / "css.md").write_text("---\npaths: ['**/*.css', '{a,b}/*.js']\n---\nNo ids.")
     (rules.parent / "all.md").write_text("Be brief.")
-    texts, _ = await load(project)
-    assert texts[0][2] == "Be brief."
-    assert "`*.css`, `*.scss`" in texts[1][2]
-    assert "No ids." not in texts[1][2]
+    files = MemoryFiles(LocalFiles(), places_of(project))
+    assert [text.text for text in (await files.load()).texts] == ["Be brief."]
+    assert (await files.near([f"{project}/c/x.js", f"{project}/x.py"])).texts == ()
+    assert [text.text for text in (await files.near([f"{project}/b/x.js"])).texts] == ["No ids."]
+    assert (await files.near([f"{project}/x.css"])).texts == ()
+
+
+async def test_files_further_down_wait_for_a_file_beside_them(project: Path):
+    write(project, **{"CLAUDE.md": "top", "a/CLAUDE.md": "@more.md\na",
+        "a/more.md": "more", "a/b/AGENTS.md": "b", "c/CLAUDE.md": "c"})  # fmt: skip
+    (project.parent / "CLAUDE.md").write_text("above")
+    files = MemoryFiles(LocalFiles(), places_of(project))
+    assert [text.text for text in (await files.load()).texts] == ["above", "top"]
+    other = files.copy(str(project))
+    found = await files.near([f"{project}/a/b/x.py", f"{project.parent}/d/y.py"])
+    assert [text.text for text in found.texts] == ["more", "@more.md\na", "b"]
+    assert (await files.near([f"{project}/a/z.py"])).texts == ()
+    assert [text.text for text in (await other.near([f"{project}/c/x"])).texts] == ["c"]
+    assert [text.text for text in (await other.again([f"{project}/a/b/AGENTS.md"])).texts] == ["b"]
+
+
+@pytest.mark.parametrize("pattern", ["{0}/a/CLAUDE.md", "**/a/CLAUDE.md", "{0}/a/**", "{0}/a"])
+async def test_excluded_files_do_not_count(project: Path, pattern: str):
+    write(project, **{"CLAUDE.md": "top", "a/CLAUDE.md": "a"})
+    excludes = (pattern.format(project), "[")
+    texts, _ = await load(project, project / "a", excludes=excludes)
+    assert [text for _, _, text in texts] == ["top"]
+    files = MemoryFiles(LocalFiles(), places_of(project, excludes=excludes))
+    assert (await files.near([f"{project}/a/x"])).texts == ()
+
+
+async def test_a_bad_pattern_of_a_rule_is_named(project: Path):
+    rule = project / ".claude/rules/x.md"
+    rule.parent.mkdir(parents=True)
+    rule.write_text("---\npaths: ['[']\n---\nNo ids.")
+    texts, notes = await load(project)
+    assert texts == []
+    assert ".claude/rules/x.md" in notes[0]
 
 
 async def test_what_is_too_long_or_unreadable_is_said(project: Path):

@@ -9,7 +9,7 @@ from players import Player, call, calls, ended, says
 
 from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
 from handaxe.agent.events import FromAgent, ToolAnswered
-from handaxe.agent.spawn import SpawnLimits
+from handaxe.agent.family import SpawnLimits
 from handaxe.contract.agent_faults import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
 from handaxe.contract.ports.agents import AgentRequest
 from handaxe.contract.ports.model import ModelRequest

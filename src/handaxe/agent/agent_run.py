@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -47,6 +47,8 @@ class AgentRun(Job):
         say: Callable[[str], None],
         tell: Callable[[AgentEvent], None],
         report: Callable[[str], None],
+        prepare: Callable[[], Awaitable[None]],
+        finish: Callable[[], Awaitable[None]],
     ) -> None:
         self.loop = loop
         self.agent = state
@@ -55,6 +57,8 @@ class AgentRun(Job):
         self._say = say
         self._tell = tell
         self._report = report
+        self._prepare = prepare
+        self._finish = finish
         self._final: RunFinished | None = None
         self._counts: dict[str, int] = {}
         self._task: asyncio.Task[None] | None = None
@@ -127,6 +131,7 @@ class AgentRun(Job):
     async def _work(self, prompt: str) -> None:
         status: AgentStatus = "failed"
         try:
+            await self._prepare()
             async for event in self.loop.run(prompt):
                 self._hear(event)
             final = self._final
@@ -134,6 +139,7 @@ class AgentRun(Job):
                 status = "killed"
             elif final is not None and not final.is_error:
                 status = "completed"
+            await self._finish()
         finally:
             self._move(status)
 

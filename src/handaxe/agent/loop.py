@@ -10,14 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.ending import Ending, finished
-from handaxe.agent.events import (
-    AgentEvent,
-    MessageAdded,
-    Nudged,
-    RunStarted,
-    Told,
-    TurnEnded,
-)
+from handaxe.agent.events import AgentEvent, MessageAdded, Nudged, RunStarted, Told, TurnEnded
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.loop_options import LoopOptions
@@ -26,13 +19,7 @@ from handaxe.agent.patience import Patience
 from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.agent.turn import Turn
-from handaxe.agent.wording import (
-    BROKEN_OFF,
-    CUT_OFF,
-    INTERRUPTED,
-    INTERRUPTED_TOOLS,
-    SUSPENDED,
-)
+from handaxe.agent.wording import BROKEN_OFF, CUT_OFF, INTERRUPTED, INTERRUPTED_TOOLS, SUSPENDED
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.events import (
     AgentEnded,
@@ -74,7 +61,7 @@ class AgentLoop:
         self.output = output
         self._workplace = workplace
         self._system = system
-        self._options = options
+        self.options = options
         self._compactor = compactor or Compactor(workplace, conversation)
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         self._speaker = Speaker(workplace, conversation, self.tell)
@@ -220,7 +207,7 @@ class AgentLoop:
         if prompt is not None and (refused := await self._submit(prompt)) is not None:
             return refused
         rest = Patience()
-        guard = LoopGuard(stop_after_nudges=self._options.stop_after_nudges)
+        guard = LoopGuard(stop_after_nudges=self.options.stop_after_nudges)
         while True:
             reached = self.meter.reached()
             if reached is not None:
@@ -260,7 +247,7 @@ class AgentLoop:
 
     async def _submit(self, prompt: Prompt) -> Ending | None:
         """Let hooks see the prompt, then say it; an ending if they refuse it."""
-        if self._options.is_sub_agent:
+        if self.options.is_sub_agent:
             self._speaker.say(prompt)
             return None
         outcome = await self._workplace.fire("UserPromptSubmit", prompt=text_of_prompt(prompt))
@@ -278,7 +265,7 @@ class AgentLoop:
         compacted = False
         while True:
             specs = self._workplace.specs()
-            self._speaker.remind(self._workplace.changes())
+            self._speaker.remind(await self._workplace.changes())
             system = self._system(specs)
             shorter = await self._compactor.make_room(self.model, system, specs, self.meter)
             if shorter is not None:
@@ -287,8 +274,9 @@ class AgentLoop:
                 system=system,
                 messages=self.conversation.messages,
                 tools=specs,
-                max_tokens=self._options.max_output_tokens,
-                thinking_tokens=self._options.thinking_tokens,
+                max_tokens=self.options.max_output_tokens,
+                thinking_tokens=self.options.thinking_tokens,
+                effort=self.options.effort,
             )
             turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
             try:
@@ -356,7 +344,7 @@ class AgentLoop:
             self._speaker.remind([CUT_OFF])
             return None
         if self._speaker.pass_on() or await self._speaker.wait_for_work(
-            self._options.wait_for_agents_s
+            self.options.wait_for_agents_s
         ):
             return None
         if turn.stop_reason == "refusal":
@@ -375,7 +363,7 @@ class AgentLoop:
     async def _ask_to_stop(self, turn: Turn, rest: Patience) -> Ending | None:
         """Hooks may want the model to go on; not for ever."""
         outcome = await self._workplace.fire(
-            "SubagentStop" if self._options.is_sub_agent else "Stop",
+            "SubagentStop" if self.options.is_sub_agent else "Stop",
             stop_hook_active=rest.stop_blocks > 0,
             last_assistant_message=self.conversation.last_text,
             **about_the_end(self._workplace.among),

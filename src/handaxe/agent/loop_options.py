@@ -8,6 +8,7 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     max_output_tokens: int = 16_000
     thinking_tokens: int | None = None
+    effort: str | None = None
     stop_after_nudges: int | None = 3
     """How many times a model that goes in circles is told so before it is stopped."""
     wait_for_agents_s: float = 0.0

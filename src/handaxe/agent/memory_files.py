@@ -1,11 +1,12 @@
-"""Files of instructions that an agent always has in sight: CLAUDE.md, AGENTS.md and their like.
+"""Files of instructions for an agent: CLAUDE.md, AGENTS.md and their like.
 
-From the user's own down to the working directory, each with what it imports. What is left out,
-and why, is said; nothing is loaded twice.
+Those from the user's own down to the working directory are always in sight, each with what it
+imports. Those further down, and rules for certain files, count once such a file was read. What is
+left out, and why, is said; nothing is loaded twice.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -14,6 +15,8 @@ from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.frontmatter import BadFrontmatter, split, words
+from handaxe.text.globs import GlobPattern
+from handaxe.text.patterns import BadPattern
 
 MAX_DEPTH = 4
 MAX_FILE_BYTES = 4 << 20
@@ -40,51 +43,124 @@ class MemoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
     users: tuple[str, ...] = ()
     """The user's own directories: `~/.claude`, `~/.handaxe`."""
     excludes: tuple[str, ...] = ()
+    """Files that do not count: paths, or patterns of them."""
 
 
 class Memory(msgspec.Struct, frozen=True):
     """What was found, and what was left out."""
 
-    texts: tuple[MemoryText, ...]
-    notes: tuple[str, ...]
+    texts: tuple[MemoryText, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    """A file that counts for certain files only."""
+
+    path: str
+    scope: str
+    base: str
+    """What its patterns are relative to."""
+    patterns: tuple[GlobPattern, ...]
+    text: str
+
+
+Allows = Callable[[str, str], Awaitable[bool]]
+"""Whether a file, the second, may be imported by one of a project that it lies outside of."""
+
+
+async def _refuse(importer: str, path: str) -> bool:  # noqa: ARG001 - nobody is asked
+    return False
 
 
 async def load_memory(
-    files: Files, places: MemoryPlaces, *, allows_outside: Callable[[str], bool] = lambda _: False
+    files: Files, places: MemoryPlaces, *, allows_outside: Allows = _refuse
 ) -> Memory:
     """All files that count for this directory, the most general first."""
-    return await _Loader(files, places, allows_outside).load()
+    return await MemoryFiles(files, places, allows_outside).load()
 
 
-class _Loader:
+class MemoryFiles:
+    """The files of one place: those that always count, and later those near what was read."""
+
     def __init__(
-        self, files: Files, places: MemoryPlaces, allows_outside: Callable[[str], bool]
+        self, files: Files, places: MemoryPlaces, allows_outside: Allows = _refuse
     ) -> None:
         self._files = files
         self._places = places
         self._allows_outside = allows_outside
+        self._excludes = [_pattern(text) for text in places.excludes]
         self._loaded: set[str] = set()
+        self._visited = set(_chain(places.directory))
+        self._rules: list[_Rule] = []
         self._texts: list[MemoryText] = []
         self._notes: list[str] = []
         self._chars = 0
 
+    def copy(self, directory: str) -> "MemoryFiles":
+        """The same for another conversation in a directory, which heard only what always counts."""
+        other = MemoryFiles(self._files, self._places, self._allows_outside)
+        other._loaded, other._visited = set(self._loaded), {*self._visited, *_chain(directory)}
+        other._rules, other._chars = list(self._rules), self._chars
+        return other
+
+    async def near(self, paths: Sequence[str]) -> Memory:
+        """What counts because these files were read, and did not count before."""
+        self._texts, self._notes = [], []
+        for path in paths:
+            if not is_inside(path, self._places.project):
+                continue
+            for directory in _chain(path.rpartition("/")[0]):
+                if directory not in self._visited:
+                    self._visited.add(directory)
+                    await self._take_directory(directory)
+            due = [rule for rule in self._rules if _is_for(rule, path)]
+            for rule in due:
+                self._rules.remove(rule)
+                await self._add(rule.path, rule.scope, rule.text, depth=0)
+        return Memory(tuple(self._texts), tuple(self._notes))
+
+    async def again(self, paths: Sequence[str]) -> Memory:
+        """The texts of files that counted in an earlier run; they do not count anew."""
+        self._texts, self._notes = [], []
+        for path in paths:
+            rule = next((rule for rule in self._rules if rule.path == path), None)
+            if rule is not None:
+                self._rules.remove(rule)
+                await self._add(path, rule.scope, rule.text, depth=0)
+            elif (text := await self._read(path)) is not None:
+                await self._add(path, "project", _body(text), depth=0)
+        return Memory(tuple(self._texts), tuple(self._notes))
+
     async def load(self) -> Memory:
+        """All files that count for this directory, the most general first."""
         for directory in self._places.managed:
             await self._take(f"{directory}/CLAUDE.md", "managed")
         for directory in self._places.users:
             for name in ("CLAUDE.md", "AGENTS.md"):
                 await self._take(f"{directory}/{name}", "user")
-            await self._rules(f"{directory}/rules", "user")
+            await self._take_rules(f"{directory}/rules", "user", self._places.project)
         for directory in _chain(self._places.directory):
-            for name in NAMES:
-                scope = "local" if name == "CLAUDE.local.md" else "project"
-                await self._take(f"{directory}/{name}", scope)
-            await self._rules(f"{directory}/.claude/rules", "project")
+            await self._take_directory(directory)
         return Memory(tuple(self._texts), tuple(self._notes))
+
+    async def _take_directory(self, directory: str) -> None:
+        for name in NAMES:
+            scope = "local" if name == "CLAUDE.local.md" else "project"
+            await self._take(f"{directory}/{name}", scope)
+        await self._take_rules(f"{directory}/.claude/rules", "project", directory)
+
+    def _is_excluded(self, path: str) -> bool:
+        if any(is_inside(path, place) for place in self._places.excludes):
+            return True
+        return any(
+            pattern.matches(path if pattern.is_absolute else path.removeprefix("/"))
+            for pattern in self._excludes
+            if pattern is not None
+        )
 
     async def _take(self, path: str, scope: str) -> None:
         path = normalize(path)
-        if any(path == place or is_inside(path, place) for place in self._places.excludes):
+        if scope != "managed" and self._is_excluded(path):
             return
         text = await self._read(path)
         if text is not None:
@@ -123,18 +199,19 @@ class _Loader:
             self._notes.append(f"{importer} imports {path}: more than {MAX_DEPTH} deep, left out.")
             return
         may = scope in {"user", "managed"} or is_inside(info, self._places.project)
-        if not may and not self._allows_outside(path):
+        if not may and not await self._allows_outside(importer, info):
             self._notes.append(
-                f"{importer} imports {path}, which lies outside the project: left out."
+                f"{importer} imports {path}, which lies outside the project: left out, since "
+                "nobody has said yes to it."
             )
             return
         text = await self._read(path)
         if text is not None:
             await self._add(path, scope, text, depth=depth, importer=importer)
 
-    async def _rules(self, directory: str, scope: str) -> None:
+    async def _take_rules(self, directory: str, scope: str, base: str) -> None:
         for path in await self._markdown_below(directory, depth=0):
-            text = await self._read(path)
+            text = None if self._is_excluded(path) else await self._read(path)
             if text is None:
                 continue
             try:
@@ -142,11 +219,22 @@ class _Loader:
             except BadFrontmatter as error:
                 self._notes.append(f"{path}: {error}; its head was ignored.")
                 head, body = {}, text
-            scopes = words(head.get("paths"))
-            if scopes:
-                listed = ", ".join(f"`{scope}`" for scope in scopes)
-                body = f"Before you work on files that match {listed}, read {path}."
-            await self._add(path, scope, body, depth=0)
+            patterns = self._patterns(path, head.get("paths"))
+            if patterns is None:
+                await self._add(path, scope, body, depth=0)
+            else:
+                self._rules.append(_Rule(path, scope, base, patterns, body))
+
+    def _patterns(self, path: str, given: object) -> tuple[GlobPattern, ...] | None:
+        """For which files a rule counts; None: for all."""
+        listed = words(given)
+        found: list[GlobPattern] = []
+        for text in listed:
+            try:
+                found.append(GlobPattern(text))
+            except BadPattern as error:
+                self._notes.append(f"{path}: {error.sentence}")
+        return tuple(found) if listed else None
 
     async def _markdown_below(self, directory: str, *, depth: int) -> list[str]:
         found: list[str] = []
@@ -185,6 +273,29 @@ class _Loader:
         except ToolFault as fault:
             self._notes.append(f"{path} was left out: {fault.sentence}")
             return None
+
+
+def _is_for(rule: _Rule, path: str) -> bool:
+    inside = path.removeprefix(f"{rule.base}/") if is_inside(path, rule.base) else None
+    return any(
+        pattern.matches(path) if pattern.is_absolute else bool(inside) and pattern.matches(inside)
+        for pattern in rule.patterns
+        if pattern.is_absolute or inside is not None
+    )
+
+
+def _pattern(text: str) -> GlobPattern | None:
+    try:
+        return GlobPattern(text)
+    except BadPattern:
+        return None
+
+
+def _body(text: str) -> str:
+    try:
+        return split(text)[1]
+    except BadFrontmatter:
+        return text
 
 
 def _chain(directory: str) -> Sequence[str]:

@@ -8,6 +8,8 @@ NEVER_GIVEN = frozenset({
     "AskUserQuestion", "EndConversation", "EnterPlanMode", "ExitPlanMode", "ScheduleWakeup",
     "StructuredOutput", "TaskOutput", "Undo", "WaitForMcpServers", "Workflow",
 })  # fmt: skip
+MEMORY_TOOLS = ("Read", "Write", "Edit")
+"""What an agent needs to keep a memory of its own."""
 _RENAMED = {"Task": "Agent", "LS": "Glob", "MultiEdit": "Edit"}
 
 
@@ -19,17 +21,49 @@ def pool_of(
     `among` are the tools its parent had when the agent was first started, where that was less
     than the session's.
     """
-    wanted = None if kind.tools is None else tuple(_RENAMED.get(n, n) for n in kind.tools)
+    servers = tuple(f"mcp__{name}" for name in server_names(kind))
+    own = tuple(f"mcp__{name}" for e in kind.mcp_servers if isinstance(e, dict) for name in e)
+    wanted = None
+    if kind.tools is not None:
+        needed = MEMORY_TOOLS if kind.memory is not None else ()
+        wanted = (*(_RENAMED.get(name, name) for name in kind.tools), *servers, *needed)
     forbidden = tuple(_RENAMED.get(name, name) for name in kind.disallowed_tools)
 
     def has(name: str) -> bool:
         if name in NEVER_GIVEN or (name == "Agent" and not may_start_agents):
             return False
-        if _covers(forbidden, name) or (among is not None and name not in among):
+        if _covers(forbidden, name):
+            return False
+        if among is not None and name not in among and not _covers(own, name):
             return False
         return wanted is None or _covers(wanted, name)
 
     return has
+
+
+def main_pool(kind: AgentKind) -> Callable[[str], bool]:
+    """Whether a tool is in the pool of a type that leads the session."""
+    wanted = None
+    if kind.tools is not None:
+        needed = MEMORY_TOOLS if kind.memory is not None else ()
+        servers = (f"mcp__{name}" for name in server_names(kind))
+        named = (_RENAMED.get(name, name) for name in kind.tools)
+        wanted = (*named, *servers, *needed, "StructuredOutput")
+    forbidden = tuple(_RENAMED.get(name, name) for name in kind.disallowed_tools)
+
+    def has(name: str) -> bool:
+        return not _covers(forbidden, name) and (wanted is None or _covers(wanted, name))
+
+    return has
+
+
+def server_names(kind: AgentKind) -> tuple[str, ...]:
+    """The MCP servers that a type names or defines."""
+    return tuple(
+        name
+        for entry in kind.mcp_servers
+        for name in ((entry,) if isinstance(entry, str) else entry)
+    )
 
 
 def _covers(patterns: Sequence[str], name: str) -> bool:

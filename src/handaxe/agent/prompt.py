@@ -49,6 +49,8 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """More sections, such as skills or tools that can be loaded."""
     style: str = ""
+    style_is_whole: bool = False
+    """Whether the style stands for the rules on how to work."""
     replace: str | None = None
     """Stands for identity and rules; empty leaves only what follows."""
     append: str = ""
@@ -62,11 +64,7 @@ def text_named(name: str) -> str:
 
 def system_prompt(parts: PromptParts) -> tuple[str, ...]:
     """The prompt in parts, the stable ones first."""
-    head = (
-        "\n\n".join((text_named("identity"), text_named("rules")))
-        if parts.replace is None
-        else parts.replace.strip()
-    )
+    head = _head(parts) if parts.replace is None else parts.replace.strip()
     sections = (
         head,
         "\n\n".join(_lasting(parts)),
@@ -74,6 +72,11 @@ def system_prompt(parts: PromptParts) -> tuple[str, ...]:
         _environment(parts.environment),
     )
     return tuple(section for section in sections if section)
+
+
+def _head(parts: PromptParts) -> str:
+    rules = "conduct" if parts.style_is_whole else "rules"
+    return "\n\n".join((text_named("identity"), text_named(rules)))
 
 
 def _lasting(parts: PromptParts) -> list[str]:

@@ -7,21 +7,17 @@ can be found and woken after a restart.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 from uuid import uuid4
 
 import msgspec
 
 from handaxe.agent.agent_run import AgentRun
-from handaxe.agent.conversation import Conversation
-from handaxe.agent.events import AgentEvent
+from handaxe.agent.family import Family, Seat
 from handaxe.agent.kinds import GENERAL
-from handaxe.agent.limits import Limits, Meter, Price
+from handaxe.agent.limits import Limits, Meter
 from handaxe.agent.loop import AgentLoop
-from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.wording import agent_notice, as_reminder
-from handaxe.agent.workplace import Workplace
 from handaxe.contract.agent_faults import (
     AgentNameTaken,
     AgentNotFound,
@@ -31,7 +27,7 @@ from handaxe.contract.agent_faults import (
     TooManyAgents,
     UnknownAgentType,
 )
-from handaxe.contract.events import AgentEnded, AgentStarted, Event
+from handaxe.contract.events import AgentEnded, AgentStarted
 from handaxe.contract.ports.agents import (
     AgentKind,
     AgentOutcome,
@@ -39,49 +35,10 @@ from handaxe.contract.ports.agents import (
     Agents,
     AgentState,
 )
-from handaxe.contract.ports.jobs import JobBook
-from handaxe.contract.ports.model import Model, ToolSpec
 from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire
-from handaxe.storage.agent_files import AgentFiles
 from handaxe.text.near_names import nearest
-
-
-class Seat(msgspec.Struct, kw_only=True):
-    """A place for one agent to work in, made by `handaxe.app`."""
-
-    workplace: Workplace
-    conversation: Conversation
-    system: Callable[[Sequence[ToolSpec]], tuple[str, ...]]
-    close: Callable[[], Coroutine[Any, Any, None]]
-
-
-class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many agents, how deep, how long in the foreground."""
-
-    max_depth: int = 3
-    max_running: int = 20
-    auto_background_s: float | None = None
-
-
-class Family(msgspec.Struct, kw_only=True):
-    """What all agents of a session share, however deep they are."""
-
-    files: AgentFiles
-    kinds: Callable[[], tuple[AgentKind, ...]]
-    make_seat: Callable[[AgentState, AgentKind, "SpawnedAgents"], Seat]
-    """Makes a place below that of whoever starts the agent, and moves it in there."""
-    open_model: Callable[[str | None], Model]
-    emit: Callable[[Event], None]
-    tell: Callable[[AgentEvent], None]
-    limits: SpawnLimits = SpawnLimits()
-    prices: Mapping[str, Price] = {}
-    options: LoopOptions = LoopOptions()
-    book: JobBook | None = None
-    runs: dict[str, AgentRun] = {}
-    notices: list[str] = []
-    closing: set[asyncio.Future[None]] = set()
 
 
 class SpawnedAgents(Agents):
@@ -114,10 +71,11 @@ class SpawnedAgents(Agents):
         """A place to work in for an agent below this one."""
         return self._family.make_seat(state, kind, self.below(state, meter))
 
-    def options_below(self) -> LoopOptions:
+    def options_below(self, effort: str | None = None) -> LoopOptions:
         """How an agent below this one asks its model."""
+        options = self._family.options
         return msgspec.structs.replace(
-            self._family.options, is_sub_agent=True, wait_for_agents_s=0.0
+            options, is_sub_agent=True, wait_for_agents_s=0.0, effort=effort or options.effort
         )
 
     async def start(self, request: AgentRequest, report: Callable[[str], None]) -> AgentOutcome:
@@ -145,10 +103,11 @@ class SpawnedAgents(Agents):
             tools=self._tools(),
             started_at=time.time(),
             output_file=str(family.files.output_of(agent_id)),
+            effort=request.effort or kind.effort,
+            isolation=request.isolation or kind.isolation,
         )
         in_background = kind.background if request.in_background is None else request.in_background
-        prompt = await self._with_context(state, request.prompt)
-        run = self._begin(state, kind, prompt, report, in_background=in_background)
+        run = await self._launch(state, kind, request.prompt, report, in_background=in_background)
         if in_background:
             return run.outcome(in_background=True)
         try:
@@ -176,8 +135,7 @@ class SpawnedAgents(Agents):
         self._refuse_if_full()
         kind = self._kind(state.agent_type)
         state = msgspec.structs.replace(state, tool_use_id=call_id, ended_at=None)
-        prompt = await self._with_context(state, text)
-        return self._begin(state, kind, prompt, lambda _: None, in_background=True).agent
+        return (await self._launch(state, kind, text, lambda _: None, in_background=True)).agent
 
     async def stop(self, who: str) -> AgentState:
         """End an agent because a person said so: no message wakes it again."""
@@ -239,6 +197,28 @@ class SpawnedAgents(Agents):
         await asyncio.sleep(0)
         await asyncio.gather(*self._family.closing, return_exceptions=True)
 
+    async def _launch(
+        self,
+        state: AgentState,
+        kind: AgentKind,
+        prompt: str,
+        report: Callable[[str], None],
+        *,
+        in_background: bool,
+    ) -> AgentRun:
+        """Let an agent begin, in a checkout of its own if it wants one."""
+        if state.isolation is None:
+            prompt = await self._with_context(state, prompt)
+            return self._begin(state, kind, prompt, report, in_background=in_background)
+        housing = self._family.housing
+        state = await housing.open(state, self.among.workdir.current)
+        try:
+            prompt = await self._with_context(state, prompt)
+            return self._begin(state, kind, prompt, report, in_background=in_background)
+        except BaseException:
+            await housing.close(state)
+            raise
+
     async def _with_context(self, state: AgentState, prompt: str) -> str:
         """The prompt, with what hooks want the agent to know."""
         outcome = await fire(
@@ -269,7 +249,7 @@ class SpawnedAgents(Agents):
             seat.conversation,
             system=seat.system,
             meter=meter,
-            options=self.options_below(),
+            options=self.options_below(effort=state.effort),
         )
         run = AgentRun(
             loop,
@@ -278,6 +258,8 @@ class SpawnedAgents(Agents):
             say=lambda text: family.files.say(state.agent_id, text),
             tell=family.tell,
             report=report,
+            prepare=seat.ready,
+            finish=lambda: self._move_out(run, seat),
         )
         family.runs[state.agent_id] = run
         family.emit(
@@ -318,6 +300,13 @@ class SpawnedAgents(Agents):
         if run.in_background and self._family.book is None:
             self._family.notices.append(agent_notice(run.agent))
             self._read(run)
+
+    async def _move_out(self, run: AgentRun, seat: Seat) -> None:
+        """Give back an agent's own checkout, which stays where something was changed."""
+        if run.agent.worktree_path:
+            # Nothing may still run in there.
+            await seat.close()
+            run.agent = await self._family.housing.close(run.agent)
 
     def _let_go(self, seat: Seat) -> None:
         closing = asyncio.ensure_future(seat.close())

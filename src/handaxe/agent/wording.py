@@ -1,6 +1,6 @@
 """Sentences the runtime puts into a conversation."""
 
-from handaxe.contract.ports.agents import AgentState
+from handaxe.contract.ports.agents import AgentState, worktree_sentence
 
 MAX_AGENT_CHARS = 32_000
 INTERRUPTED = "[Request interrupted by user]"
@@ -30,6 +30,8 @@ def agent_notice(state: AgentState) -> str:
 
 def shortened_report(state: AgentState) -> str:
     """What an agent said at its end, no longer than a parent wants to hear."""
+    where = worktree_sentence(state)
+    where = f"\n\n{where.strip()}" if where else ""
     if len(state.result) <= MAX_AGENT_CHARS:
-        return state.result
-    return f"{state.result[:MAX_AGENT_CHARS]}\n... (the rest is in {state.output_file})"
+        return f"{state.result}{where}"
+    return f"{state.result[:MAX_AGENT_CHARS]}\n... (the rest is in {state.output_file}){where}"

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from handaxe.agent.nearby_memory import NearbyMemory
 from handaxe.contract.events import Event
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.runtime.hooks.outcome import Outcome
@@ -36,12 +37,14 @@ class Workplace(msgspec.Struct, kw_only=True):
     flush: Callable[[], None]
     notes: Callable[[], tuple[str, ...]] = _nothing
     """Sections of the system prompt that only this place knows; asked for once."""
-    changes: Callable[[], Sequence[str]] = _nothing
+    changes: Callable[[], Awaitable[Sequence[str]]] = _no_reminders
     """What differs from the notes by now; told with the next request, and no reason for one."""
     notices: Callable[[], Sequence[str]] = _nothing
     """What background work has to say, each thing once."""
     await_work: Callable[[float], Awaitable[bool]] = _no_work
     """Wait so long for background agents; whether one has ended."""
+    nearby: NearbyMemory | None = None
+    """Instructions that count once files near them were read."""
     reminders: Callable[[], Awaitable[Sequence[str]]] = _no_reminders
     """State that has to be told again when the conversation was made shorter."""
 

@@ -2,25 +2,33 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, Self
+
+import msgspec
 
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.events import AgentEvent, RunFinished, Told
+from handaxe.agent.family import SpawnLimits
 from handaxe.agent.limits import Limits, Meter, Price
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.spawn import SpawnLimits
 from handaxe.agent.speaking import Prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
+from handaxe.app.agent_kinds import is_users_own
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
 from handaxe.app.hook_models import SessionHookModels
+from handaxe.app.main_agent import MainAgent, as_main, kinds_of, main_kind
+from handaxe.app.output_styles import styles_of
 from handaxe.app.session import PathLike, Session
 from handaxe.app.workplaces import workplace_of
+from handaxe.contract.content import TextBlock
 from handaxe.contract.events import Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
+from handaxe.session.turn_wishes import TurnWishes
 
 OpenModel = Callable[[str | None], Model]
 
@@ -42,6 +50,9 @@ class Agent:
         system_prompt: str | None = None,
         append_system_prompt: str = "",
         style: str = "",
+        output_style: str | None = None,
+        agent: str | None = None,
+        effort: str | None = None,
         memory: bool = True,
         max_turns: int | None = None,
         max_tokens: int | None = None,
@@ -62,14 +73,19 @@ class Agent:
             raise SetupError(f"Give the session its own options: {named}.")
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
-        self.model = _opened(model or self.session.settings.model, open_model)
+        settings = self.session.settings
+        kinds = kinds_of(self.session, agents)
+        self.kind = kind = main_kind(agent or settings.agent, kinds)
+        """The type of agent that leads the session, if one was chosen."""
+        self.model = _opened(model or (kind and kind.model) or settings.model, open_model)
         self._owns_model = not isinstance(model, Model)
         self._open_model = open_model
         self._left: list[Model] = []
+        self._wished: dict[str, Model] = {}
         if max_turns is not None and max_turns < 1:
             raise SetupError("`max_turns` has to be at least 1.")
         limits = Limits(
-            max_turns=max_turns,
+            max_turns=max_turns or (kind and kind.max_turns),
             max_tokens=max_tokens,
             max_cost_usd=max_cost_usd,
             max_wall_s=max_wall_s,
@@ -80,16 +96,25 @@ class Agent:
         if self._output is not None:
             self.session.catalog.add(self._output.tool())
         self.workplace = workplace_of(self.session)
+        self._main = kind and MainAgent(kind, self.session, self.workplace)
+        self.styles = styles_of(self.session)
+        self.output_style = self.styles.find(output_style or settings.output_style)
         self._prompts = AgentPrompts(
             self.session,
             self.model.name,
             PromptOptions(
-                replace=system_prompt, append=append_system_prompt, style=style, memory=memory
+                replace=as_main(kind, system_prompt),
+                append=append_system_prompt,
+                style=style or self.output_style.text,
+                style_is_whole=not style and self.output_style.is_whole,
+                memory=memory,
             ),
         )
-        options = LoopOptions(
+        self._prompts.problems = tuple(self.styles.problems)
+        self._options = options = LoopOptions(
             max_output_tokens=max_output_tokens,
             thinking_tokens=thinking_tokens,
+            effort=effort or (kind and kind.effort),
             stop_after_nudges=stop_after_nudges,
             wait_for_agents_s=wait_for_agents_s,
         )
@@ -108,7 +133,7 @@ class Agent:
             self.workplace,
             self._prompts,
             AgentsWanted(
-                given=agents,
+                kinds=kinds,
                 limits=agent_limits,
                 open_model=self._opened,
                 options=options,
@@ -116,6 +141,8 @@ class Agent:
         )
         self._hook_models = SessionHookModels(self.agents, self.meter, self._opened)
         self.session.collaborators.hooks.models = self._hook_models
+
+        self.session.collaborators.offers[TurnWishes] = TurnWishes(self._wish)
 
     async def __aenter__(self) -> Self:
         return self
@@ -131,6 +158,8 @@ class Agent:
         if hooks.models is self._hook_models:
             hooks.models = None
         await self._hook_models.close()
+        if self._main is not None:
+            await self._main.close()
         owned = (self.model,) if self._owns_model else ()
         for model in (*self._left, *owned):
             await model.close()
@@ -147,15 +176,19 @@ class Agent:
 
         None goes on with the conversation as it is.
         """
-        for note in await self._prompts.load(self.workplace.notes):
+        if self._main is not None:
+            await self._main.open()
+        for note in await self._prompts.load(self.workplace):
             yield Told(note)
+        prompt = self._with_beginning(prompt)
         try:
             async with aclosing(self.loop.run(prompt)) as events:
                 async for event in events:
                     yield event
         finally:
-            # What a skill allowed was for this prompt.
+            # What a skill allowed and chose was for this prompt.
             self.session.permissions.end_turn()
+            self.loop.model, self.loop.options = self.model, self._options
 
     async def ask(self, prompt: Prompt | None) -> RunFinished:
         """Work on a prompt to its end."""
@@ -168,7 +201,7 @@ class Agent:
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now, with wishes for the summary."""
-        await self._prompts.load(self.workplace.notes)
+        await self._prompts.load(self.workplace)
         return await self.loop.compact(instructions)
 
     def send(self, prompt: Prompt) -> None:
@@ -191,10 +224,38 @@ class Agent:
         if chosen is not self.model:
             self._left.append(self.model)
         self.model = self.loop.model = chosen
+        self._wished.clear()
         self._prompts.model = chosen.name
 
     def _opened(self, name: str | None) -> Model:
         return _opened(name or self.model, self._open_model)
+
+    def _with_beginning(self, prompt: Prompt | None) -> Prompt | None:
+        """The first prompt of all, after what the agent's type begins with."""
+        begin = self.kind.initial_prompt if self.kind is not None and not self.messages else ""
+        if not begin or prompt is None:
+            return begin or prompt
+        if isinstance(prompt, str):
+            return f"{begin}\n\n{prompt}"
+        return (TextBlock(begin), *prompt)
+
+    def _wish(self, model: str | None, effort: str | None, source: str) -> None:
+        """Another model or effort for the rest of the turn, as a skill wants it."""
+        if effort is not None:
+            self.loop.options = msgspec.structs.replace(self._options, effort=effort)
+        is_vendors = model is not None and any(char in model for char in "/:")
+        if model is None or (is_vendors and not is_users_own(Path(source))):
+            # A project's file may not choose a vendor.
+            return
+        if model not in self._wished:
+            try:
+                self._wished[model] = _opened(model, self._open_model)
+            except SetupError:
+                # A skill written for another provider still works, with the model at hand.
+                self._wished[model] = self.model
+            if self._wished[model] is not self.model:
+                self._left.append(self._wished[model])
+        self.loop.model = self._wished[model]
 
     def system_prompt(self) -> tuple[str, ...]:
         """What the model is told before the conversation, in parts."""

@@ -1,25 +1,27 @@
 """Sub-agents joined to a session: what its agent can start, find and wake."""
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import msgspec
 
+from handaxe.agent.family import Family, SpawnLimits
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.spawn import Family, SpawnedAgents, SpawnLimits
+from handaxe.agent.spawn import SpawnedAgents
 from handaxe.agent.workplace import Workplace
-from handaxe.app.agent_kinds import AgentKinds, agent_directories
+from handaxe.app.agent_housing import WorktreeHousing
+from handaxe.app.agent_kinds import AgentKinds
 from handaxe.app.agent_prompts import AgentPrompts
 from handaxe.app.agent_seats import AgentSeats
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.agents import Agents
+from handaxe.contract.ports.agents import AgentKind, Agents
 from handaxe.contract.ports.jobs import JobBook
 from handaxe.contract.ports.model import Model
-from handaxe.settings.places import user_directories
+from handaxe.contract.ports.skills import Skills
 from handaxe.storage.agent_files import AgentFiles
+from handaxe.text.near_names import nearest
 
 MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
 
@@ -27,7 +29,7 @@ MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
 class AgentsWanted(msgspec.Struct, kw_only=True):
     """What a host says about sub-agents."""
 
-    given: Mapping[str, Any] | None
+    kinds: AgentKinds
     limits: SpawnLimits | None
     """None: what the settings say."""
     open_model: Callable[[str | None], Model]
@@ -44,9 +46,7 @@ def join_agents(
     """Offer agents to the session's tools, and their notices to its loop."""
     among = session.collaborators
     directory = session.surroundings.session_directory / "agents"
-    workdir = session.workdir
-    users = user_directories() if "user" in session.configuration.sources else ()
-    kinds = AgentKinds(wanted.given, agent_directories(workdir.current, workdir.root, users), users)
+    workdir, kinds = session.workdir, wanted.kinds
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:
         workdir.free_to_read = (*workdir.free_to_read, str(directory))
@@ -56,6 +56,7 @@ def join_agents(
         kinds=kinds,
         make_seat=AgentSeats(session, directory, prompts.surroundings).make,
         open_model=_Models(wanted.open_model),
+        housing=WorktreeHousing(),
         emit=among.emit,
         tell=loop.tell,
         limits=wanted.limits or _limits(session),
@@ -65,11 +66,34 @@ def join_agents(
     )
     agents = SpawnedAgents(family, among, meter=loop.meter)
     prompts.kinds = kinds()
-    prompts.problems = tuple(kinds.problems)
+    prompts.problems += (*kinds.problems, *_missing(kinds(), among.offers.get(Skills), session))
     among.offers[Agents] = agents
     workplace.await_work = agents.await_work
     workplace.notices = agents.take_notices if book is None else book.take_notices
     return agents
+
+
+def _missing(
+    kinds: tuple[AgentKind, ...], skills: Skills | None, session: Session
+) -> Iterator[str]:
+    """Skills and servers that types name and nobody has."""
+    if not any(kind.skills or kind.mcp_servers for kind in kinds):
+        return
+    known = {skill.name for skill in skills.all()} if skills is not None else set[str]()
+    servers = (
+        {server.name for server in session.mcp.status()} if session.mcp is not None else set[str]()
+    )
+    for kind in kinds:
+        for name in kind.skills:
+            if name not in known:
+                near = nearest(name, known)
+                hint = f" Did you mean {near!r}?" if near else ""
+                yield f"{kind.source}: there is no skill {name!r}.{hint}"
+        for name in (entry for entry in kind.mcp_servers if isinstance(entry, str)):
+            if name not in servers:
+                near = nearest(name, servers)
+                hint = f" Did you mean {near!r}?" if near else ""
+                yield f"{kind.source}: there is no MCP server {name!r}.{hint}"
 
 
 def _limits(session: Session) -> SpawnLimits:

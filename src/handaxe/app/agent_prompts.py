@@ -2,13 +2,15 @@
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from handaxe.agent.memory_files import MemoryPlaces, load_memory
+from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
+from handaxe.agent.workplace import Workplace
+from handaxe.app.outside_imports import OutsideImports
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
@@ -25,6 +27,7 @@ class PromptOptions(msgspec.Struct, frozen=True, kw_only=True):
     replace: str | None = None
     append: str = ""
     style: str = ""
+    style_is_whole: bool = False
     memory: bool = True
 
 
@@ -37,31 +40,37 @@ class AgentPrompts:
         self._options = options
         self._environment: Environment | None = None
         self._memory: tuple[MemoryText, ...] = ()
+        self._files: MemoryFiles | None = None
         self._notes: tuple[str, ...] = ()
         self._last: tuple[PromptParts, tuple[str, ...]] | None = None
         self.kinds: tuple[AgentKind, ...] = ()
         self.problems: tuple[str, ...] = ()
 
-    async def load(self, notes: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+    async def load(self, workplace: Workplace) -> tuple[str, ...]:
         """Look at the machine and the project, once; what there is to tell a person."""
         if self._environment is not None:
             return ()
-        self._notes = notes()
+        self._notes = workplace.notes()
         self._environment = environment_of(self._session, self.model)
         if not self._options.memory:
             return self.problems
-        workdir = self._session.workdir
+        session, workdir = self._session, self._session.workdir
         places = MemoryPlaces(
             directory=workdir.current,
             project=workdir.root,
             home=workdir.home,
             managed=MANAGED_DIRECTORIES,
-            users=user_directories() if "user" in self._session.configuration.sources else (),
+            users=user_directories() if "user" in session.configuration.sources else (),
+            excludes=session.settings.claude_md_excludes,
         )
-        found = await load_memory(self._session.collaborators.files, places)
+        imports = OutsideImports(session)
+        self._files = MemoryFiles(session.collaborators.files, places, imports.allows)
+        found = await self._files.load()
         self._memory = found.texts
         for text in found.texts:
             self._tell_loaded(text)
+        if workplace.nearby is not None:
+            await workplace.nearby.follow(self._files.copy(workdir.current))
         return (*self.problems, *found.notes)
 
     def _tell_loaded(self, text: MemoryText) -> None:
@@ -74,10 +83,10 @@ class AgentPrompts:
             **({"parent_file_path": text.importer} if text.importer else {}),
         )
 
-    def surroundings(self) -> tuple[Environment, tuple[MemoryText, ...]]:
-        """What a sub-agent is told as well."""
+    def surroundings(self) -> tuple[Environment, tuple[MemoryText, ...], MemoryFiles | None]:
+        """What a sub-agent is told as well, and what it may hear later."""
         environment = self._environment or environment_of(self._session, self.model)
-        return environment, self._memory
+        return environment, self._memory, self._files
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
@@ -91,6 +100,7 @@ class AgentPrompts:
             kinds=self.kinds,
             notes=self._notes,
             style=self._options.style,
+            style_is_whole=self._options.style_is_whole,
             replace=self._options.replace,
             append=self._options.append,
         )

@@ -11,26 +11,31 @@ import msgspec
 
 from handaxe import __version__
 from handaxe.agent.conversation import Conversation
+from handaxe.agent.family import Seat
+from handaxe.agent.memory_files import MemoryFiles
+from handaxe.agent.nearby_memory import NearbyMemory
 from handaxe.agent.pool import pool_of
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
-from handaxe.agent.spawn import Seat, SpawnedAgents
+from handaxe.agent.spawn import SpawnedAgents
 from handaxe.agent.workplace import Workplace
+from handaxe.app.agent_equipment import Equipment
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.loading import Announcer, deferral_of
-from handaxe.app.narrowed_policy import NarrowedPolicy
+from handaxe.app.narrowed_policy import NarrowedPolicy, Narrowing
 from handaxe.app.offers import Offers
 from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.app.session import Session
 from handaxe.app.tool_specs import ToolSpecs, sent_tools
-from handaxe.app.workplaces import notes, reminders
+from handaxe.app.workplaces import changes, notes, reminders
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import SessionStarted
 from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.ports.skills import Skills
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangeHistory
@@ -42,12 +47,18 @@ from handaxe.runtime.pipeline.telling import tell_move
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.session.workdir import Workdir
+from handaxe.session.turn_wishes import TurnWishes
+from handaxe.session.workdir import Workdir, is_inside
+from handaxe.settings.places import WORKTREES
 from handaxe.storage.home import new_session_id
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
 
-Surround = Callable[[], tuple[Environment, tuple[MemoryText, ...]]]
+_ISOLATED = (
+    "This is a worktree of your own: it holds what was committed when you started, and nothing "
+    "that the main checkout has not committed. Work below the working directory only."
+)
+Surround = Callable[[], tuple[Environment, tuple[MemoryText, ...], MemoryFiles | None]]
 
 
 class AgentSeats:
@@ -64,10 +75,14 @@ class AgentSeats:
         place = _Place(self._session, self._directory / state.agent_id, state, kind, agents)
         place.workplace.specs = ToolSpecs(sent_tools(place.workplace.among), self._specs)
         agents.among = place.workplace.among
-        environment, memory = self._surround()
+        environment, memory, files = self._surround()
         environment = msgspec.structs.replace(environment, directory=place.workdir.current)
+        if state.worktree_path:
+            git = f"Branch: {state.worktree_branch}\n{_ISOLATED}"
+            environment = msgspec.structs.replace(environment, git=git, more_directories=())
         if kind.is_lean:
-            environment, memory = msgspec.structs.replace(environment, git=""), ()
+            environment, memory, files = msgspec.structs.replace(environment, git=""), (), None
+        place.memory_files = files and files.copy(place.workdir.current)
 
         own_notes = place.workplace.notes()
 
@@ -87,6 +102,7 @@ class AgentSeats:
             workplace=place.workplace,
             conversation=place.conversation,
             system=system,
+            ready=place.ready,
             close=place.close,
         )
 
@@ -109,21 +125,41 @@ class _Place:
         self._agent_id = state.agent_id
         self._token = new_session_id()[:12]
         self._calls_made = 0
+        self._is_closed = False
+        self.memory_files: MemoryFiles | None = None
         self._record = Record(log, self._opening)
         emit = self._record.emit
         results = DiskResultStore(
             directory / "results", retention_days=session.settings.retention_days
         )
         above = parent.workdir
+        checkout = state.worktree_path or None
         self.workdir = Workdir(
-            above.roots,
+            (checkout,) if checkout else above.roots,
             home=above.home,
-            spellings=above.spellings,
+            spellings={} if checkout else above.spellings,
             free_to_read=(*above.free_to_read, str(results.directory)),
             announce=lambda old, new: tell_move(self._among, old, new),
         )
-        self.workdir.current = above.current
-        policy = NarrowedPolicy(parent.policy, above, self.workdir, state.permission_mode)
+        self.workdir.current = _start(state, above)
+        around = msgspec.structs.replace(
+            session.surroundings, session_directory=directory, workdir=self.workdir,
+            results=results, emit=emit, among=lambda: self._among,
+        )  # fmt: skip
+        self._equipment = Equipment(kind, around, parent.hooks, emit=emit)
+        own = self._equipment.memory.places if self._equipment.memory else ()
+        self.workdir.free_to_read = (*self.workdir.free_to_read, *own)
+        policy = NarrowedPolicy(
+            parent.policy,
+            above,
+            self.workdir,
+            Narrowing(
+                mode=state.permission_mode,
+                checkout=checkout,
+                project=_checkout_above(checkout),
+                memory=own,
+            ),
+        )
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
         offers = Offers(
             {
@@ -138,11 +174,8 @@ class _Place:
         )
         # What the session changed is the session's to put back.
         offers.pop(ChangeHistory, None)
-        around = msgspec.structs.replace(
-            session.surroundings, session_directory=directory, workdir=self.workdir,
-            results=results, emit=emit,
-            among=lambda: self._among,
-        )  # fmt: skip
+        # A skill that an agent runs chooses no model for anybody else.
+        offers.pop(TurnWishes, None)
         self._companions = _own_companions(session, around)
         for companion in self._companions:
             offers.add(companion.offers)
@@ -159,6 +192,7 @@ class _Place:
             offers=offers,
             workdir=self.workdir,
             policy=policy,
+            hooks=self._equipment.hooks,
             emit=emit,
             results=results,
             checkpoints=_Named(parent.checkpoints, state.agent_id) if parent.checkpoints else None,
@@ -178,20 +212,35 @@ class _Place:
         resume_calls(history, state.agent_id, self._record, self._pipeline)
         self.conversation = Conversation.replayed(history.said, self._record.log.result_of)
         announcer = Announcer(deferral)
+        nearby = self.nearby = NearbyMemory(ledger, emit, history.instructions)
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,
             specs=ToolSpecs(sent_tools(among)),
-            notes=lambda: notes(offers, announcer),
-            changes=announcer,
+            notes=lambda: (
+                *notes(offers, announcer),
+                *self._equipment.notes(offers.get(Skills)),
+            ),
+            changes=lambda: changes(announcer, nearby),
+            nearby=nearby,
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,
             flush=self._record.flush,
-            reminders=lambda: reminders(offers),
+            reminders=lambda: reminders(offers, nearby),
         )
+
+    async def ready(self) -> None:
+        """Reach what the agent waits for before it begins."""
+        if self.memory_files is not None:
+            await self.nearby.follow(self.memory_files)
+        await self._equipment.open(self.workplace.among.catalog)
 
     async def close(self) -> None:
         """End what is the agent's own; its log stays."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self._equipment.close()
         for companion in self._companions:
             await companion.close()
         await self._record.close()
@@ -231,6 +280,20 @@ class _Named(Checkpoints):
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call is over; what there is to say about it."""
         return await self._record.after(f"{self._agent_id}.{call_id}")
+
+
+def _start(state: AgentState, above: Workdir) -> str:
+    """Where an agent begins: where its parent stands, or the same place of its own checkout."""
+    checkout, top = state.worktree_path, _checkout_above(state.worktree_path or None)
+    if not checkout or top is None:
+        return above.current
+    inside = checkout + above.current[len(top) :] if is_inside(above.current, top) else checkout
+    return inside if Path(inside).is_dir() else checkout
+
+
+def _checkout_above(checkout: str | None) -> str | None:
+    """The checkout that one below its `.claude/worktrees` was made from."""
+    return checkout.rpartition(f"/{WORKTREES}/")[0] if checkout else None
 
 
 def _own_companions(session: Session, around: Surroundings) -> list[Companion]:

@@ -12,11 +12,13 @@ from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import session_event
 from handaxe.settings.layers import Merged
+from handaxe.settings.model import Settings
 
 if TYPE_CHECKING:
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.runtime.hooks.config import HookBook
+    from handaxe.runtime.hooks.programs import HookPolicy
 
 HookArguments = Mapping[str, Sequence[Any]] | None
 """Hooks as a host program gives them: groups as in settings, or async functions."""
@@ -55,23 +57,16 @@ class SessionHooks:
 
     def _configure(self, merged: Merged) -> None:
         from handaxe.runtime.hooks.config import HookBook, read_hooks
-        from handaxe.runtime.hooks.programs import HookPolicy
 
         book = HookBook()
         for found in merged.hooks:
             read = read_hooks({found.event: [found.group]}, source=str(found.origin))
-            problems = (*read.problems, *_bad_conditions(read))
+            problems = (*read.problems, *bad_conditions(read))
             book += HookBook(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
         self.problems = book.problems
-        settings = merged.settings
-        root = self._configuration.root
-        policy = HookPolicy(
-            env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
-            http_urls=settings.allowed_http_hook_urls,
-            http_env_names=settings.http_hook_allowed_env_vars,
-        )
         if self._own is not None:
             book += self._own
+        policy = hook_policy(merged.settings, self._configuration.root)
         self.hooks.configure(book, policy, self._outside(book))
 
     def join(self, among: Collaborators, *, source: str, servers: "McpServers | None") -> None:
@@ -113,18 +108,30 @@ class SessionHooks:
         return self._programs
 
 
+def hook_policy(settings: Settings, root: str) -> "HookPolicy":
+    """What programs and servers that are hooks get to know, and may reach."""
+    from handaxe.runtime.hooks.programs import HookPolicy
+
+    return HookPolicy(
+        env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
+        http_urls=settings.allowed_http_hook_urls,
+        http_env_names=settings.http_hook_allowed_env_vars,
+    )
+
+
 def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":
     from handaxe.runtime.hooks.config import read_hooks
 
     book = read_hooks(arguments, source="the session's arguments")
-    problems = (*book.problems, *_bad_conditions(book))
+    problems = (*book.problems, *bad_conditions(book))
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
     return book
 
 
-def _bad_conditions(book: "HookBook") -> list[str]:
+def bad_conditions(book: "HookBook") -> list[str]:
+    """The `if`s that are no rules."""
     return [
         f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"
         for placed in book.placed

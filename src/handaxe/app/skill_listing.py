@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from handaxe.contract.ports.skills import SkillInfo
+from handaxe.contract.ports.skills import SkillInfo, Skills
+from handaxe.text.skill_text import fill
 
 LISTING_CHARS = 8_000
 
@@ -25,3 +26,14 @@ def _line(skill: SkillInfo, room: int) -> str:
     if len(purpose) > room:
         purpose = purpose[: max(0, room - 3)].rstrip() + "..." if room > 3 else ""
     return f"- {skill.name}: {purpose}" if purpose else f"- {skill.name}"
+
+
+def skills_in_sight(skills: Skills, names: Sequence[str]) -> str:
+    """The texts of skills that an agent has from the start; those only people run stay out."""
+    known = {skill.name: skill for skill in skills.all() if skill.for_model}
+    sections: list[str] = []
+    for name in names:
+        if name in known:
+            body = fill(skills.body(known[name]), "", variables={})
+            sections.append(f"## {name}\n\n{body.strip()}")
+    return "\n\n".join(("# Skills that you follow", *sections)) if sections else ""

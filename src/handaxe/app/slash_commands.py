@@ -7,9 +7,11 @@ import msgspec
 from handaxe.app.session import Session
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.agents import Agents
 from handaxe.contract.ports.skills import SkillInfo, Skills
 from handaxe.runtime.pipeline.telling import fire
 from handaxe.session.invoked_skills import InvokedSkills
+from handaxe.session.turn_wishes import TurnWishes
 from handaxe.text.near_names import nearest
 
 _COMMAND = re.compile(r"/([A-Za-z][\w.:-]*)(?:\s+(.*))?", re.DOTALL)
@@ -67,15 +69,21 @@ async def expanded(session: Session, text: str) -> str:
 
 
 async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
-    from handaxe.tools.meta.skill import Skill, skill_text
+    from handaxe.tools.meta.skill import Skill, forked, grant, outcome_text, skill_text
 
     offers = session.collaborators.offers
     ctx = ToolContext(session.new_call_id(), offers, Skill().reach, lambda _: None)
     body = await skill_text(skill, arguments, ctx)
-    if skill.allowed_tools:
-        session.permissions.grant_for_turn(skill.allowed_tools)
+    grant(skill, ctx)
+    said = f"/{skill.name} {arguments}".strip()
+    agents: Agents | None = offers.get(Agents)
+    if skill.forks and agents is not None:
+        outcome = await forked(skill, body, agents, lambda _: None)
+        return f"The user ran `{said}`. {outcome_text(skill, outcome)}"
+    wishes: TurnWishes | None = offers.get(TurnWishes)
+    if wishes is not None:
+        wishes.wish(skill.model, skill.effort, skill.path)
     invoked: InvokedSkills = offers[InvokedSkills]
     invoked.enter(skill.name, body)
-    said = f"/{skill.name} {arguments}".strip()
     where = f"\n\nBase directory for this skill: {skill.directory}" if skill.directory else ""
     return f"The user runs `{said}`. Follow this:\n\n{body.strip()}{where}"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from handaxe.agent.nearby_memory import NearbyMemory
 from handaxe.agent.workplace import Workplace
 from handaxe.app.loading import Announcer
 from handaxe.app.session import Session
@@ -25,6 +26,7 @@ def workplace_of(session: Session) -> Workplace:
     """The session itself, for its main agent."""
     among = session.collaborators
     announcer = Announcer(session.deferral)
+    nearby = NearbyMemory(among.offers[ReadLedger], among.emit, session.heard)
     return Workplace(
         among=among,
         open_stream=session.stream,
@@ -32,9 +34,10 @@ def workplace_of(session: Session) -> Workplace:
         subscribe=session.subscribe,
         new_call_id=session.new_call_id,
         flush=session.flush,
-        reminders=lambda: reminders(among.offers),
+        reminders=lambda: reminders(among.offers, nearby),
         notes=lambda: notes(among.offers, announcer),
-        changes=announcer,
+        changes=lambda: changes(announcer, nearby),
+        nearby=nearby,
     )
 
 
@@ -45,7 +48,12 @@ def notes(offers: Mapping[type[Any], Any], announcer: Announcer) -> tuple[str, .
     return tuple(note for note in (listed, announcer.first()) if note)
 
 
-async def reminders(offers: Mapping[type[Any], Any]) -> Sequence[str]:
+async def changes(announcer: Announcer, nearby: NearbyMemory) -> Sequence[str]:
+    """What the model has to hear now: tools that came or went, instructions that count."""
+    return (*announcer(), *await nearby.news())
+
+
+async def reminders(offers: Mapping[type[Any], Any], nearby: NearbyMemory) -> Sequence[str]:
     """State that must survive a summary, in words for the model."""
     state: PermissionState | None = offers.get(PermissionState)
     brevity: Brevity | None = offers.get(Brevity)
@@ -68,6 +76,7 @@ async def reminders(offers: Mapping[type[Any], Any]) -> Sequence[str]:
         told.append("\n".join(("The shared task list:", *lines)))
     if skills is not None:
         told += _skills(skills)
+    told += nearby.reminders()
     return [text for text in told if text]
 
 

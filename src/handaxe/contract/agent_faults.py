@@ -91,8 +91,8 @@ class IsolationUnavailable(ToolFault):
 
     code = "agent.no_isolation"
 
-    def __init__(self, wanted: str) -> None:
+    def __init__(self, wanted: str, why: str) -> None:
         super().__init__(
-            f"An agent with isolation {wanted!r} cannot be started here; nothing was started. "
+            f"An agent with isolation {wanted!r} cannot be started here: {why}. "
             "Leave `isolation` out only if the agent may work in this very directory."
         )

@@ -198,6 +198,12 @@ class ToolsLoaded(_Event, frozen=True, tag="tools_loaded", kw_only=True):
     names: tuple[str, ...]
 
 
+class InstructionsHeard(_Event, frozen=True, tag="instructions_heard", kw_only=True):
+    """Files of instructions began to count, since the agent read a file that they are for."""
+
+    paths: tuple[str, ...]
+
+
 class SettingsChanged(_Event, frozen=True, tag="settings_changed", kw_only=True):
     """Settings files changed while the session ran, and what they say is in force."""
 
@@ -301,6 +307,7 @@ Event = (
     | TodosChanged
     | BriefChanged
     | ToolsLoaded
+    | InstructionsHeard
     | SettingsChanged
     | UserSaid
     | AssistantSaid

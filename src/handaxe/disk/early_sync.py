@@ -77,4 +77,3 @@ def _library() -> _Library | None:
         return None
     library = ctypes.CDLL(None, use_errno=True)
     return library if hasattr(library, "aio_fsync") else None
-

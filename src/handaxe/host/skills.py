@@ -93,6 +93,10 @@ def _skill(path: Path, name: str, fields: dict[str, object], body: str) -> Skill
         argument_hint=text_of(fields, "argument-hint"),
         arguments=words(fields.get("arguments")),
         allowed_tools=words(fields.get("allowed-tools")),
+        disallowed_tools=words(fields.get("disallowed-tools")),
+        model=_unless(text_of(fields, "model"), "inherit"),
+        effort=text_of(fields, "effort") or None,
+        in_background=truth(fields.get("background"), default=False),
         for_model=not truth(fields.get("disable-model-invocation"), default=False),
         for_user=truth(fields.get("user-invocable"), default=True),
         forks=text_of(fields, "context") == "fork",
@@ -100,6 +104,10 @@ def _skill(path: Path, name: str, fields: dict[str, object], body: str) -> Skill
         directory=str(path.parent) if path.name == SKILL_FILE else "",
         path=str(path),
     )
+
+
+def _unless(text: str, standard: str) -> str | None:
+    return None if text in {"", standard} else text
 
 
 def _first_paragraph(body: str) -> str:

@@ -134,9 +134,9 @@ class PermissionState:
         self._grants = tuple(dict.fromkeys((*self._grants, *rules)))
         self.revision += 1
 
-    def grant_for_turn(self, texts: Iterable[str]) -> None:
-        """Allow more until the model has finished its turn, as a skill's author said."""
-        rules = (RuleText(text, "allow", "session") for text in texts)
+    def grant_for_turn(self, texts: Iterable[str], *, behaviour: RuleBehaviour = "allow") -> None:
+        """Allow more, or less, until the model has finished its turn, as a skill's author said."""
+        rules = (RuleText(text, behaviour, "session") for text in texts)
         self._turn_grants = tuple(dict.fromkeys((*self._turn_grants, *rules)))
         self.revision += 1
 

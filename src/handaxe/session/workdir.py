@@ -30,6 +30,8 @@ class Workdir:
         self.spellings = dict(spellings or {})
         self.free_to_read = tuple(free_to_read)
         """Places outside the roots that hold the session's own output."""
+        self.free_to_write: tuple[str, ...] = ()
+        """Places that files may be changed in without asking: an agent's own memory."""
         self.current = self.roots[0]
         self._announce = announce
 

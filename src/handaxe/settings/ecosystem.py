@@ -4,12 +4,12 @@ Such a key is accepted without a word and not used here. This is data, kept as l
 """
 
 _TOP = """
-    $schema advisorModel agent agentPushNotifEnabled allowAllClaudeAiMcps allowManagedMcpServersOnly
+    $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps allowManagedMcpServersOnly
     allowedChannelPlugins alwaysThinkingEnabled apiKeyHelper askUserQuestionTimeout attribution
     autoCompactEnabled autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
     autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
     awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces
-    browserExternalPageTools channelsEnabled claudeMd claudeMdExcludes companyAnnouncements
+    browserExternalPageTools channelsEnabled claudeMd companyAnnouncements
     crossSessionInbound defaultShell dialogExpiry diffTool disableAgentView disableArtifact
     disableAutoMode disableBrowserExternalNavigation disableBundledSkills
     disableClaudeAiConnectors disableCommandPluginSources disableDeepLinkRegistration
@@ -20,7 +20,7 @@ _TOP = """
     fileCheckpointingEnabled fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh includeCoAuthoredBy
     includeGitInstructions inputNeededNotifEnabled isolatePeerMachines keybindingFlavor language
-    minimumVersion modelOverrides otelHeadersHelper outputStyle parentSettingsBehavior
+    minimumVersion modelOverrides otelHeadersHelper parentSettingsBehavior
     permissionExplainerEnabled plansDirectory pluginConfigs pluginSuggestionMarketplaces
     pluginTrustMessage policyHelper prUrlTemplate preferredNotifChannel prefersReducedMotion
     processWrapper promptSuggestionEnabled remote remoteControlAtStartup requiredMaximumVersion

@@ -249,6 +249,16 @@ class Settings(_Options, frozen=True, kw_only=True):
         "Folders whose own settings files may also allow, as after `handaxe trust`.",
     ] = ()
     model: Annotated[str | None, "The model an agent uses, as `--model` takes it."] = None
+    output_style: Annotated[
+        str | None, "How the agent talks: the name of an output style; unset: the default one."
+    ] = msgspec.field(default=None, name="outputStyle")
+    agent: Annotated[
+        str | None, "The type of agent that the session's own agent is, as `--agent` takes it."
+    ] = None
+    claude_md_excludes: Annotated[
+        tuple[str, ...],
+        "Files of instructions that do not count: absolute paths, or patterns of them.",
+    ] = msgspec.field(default=(), name="claudeMdExcludes")
     env: Annotated[dict[str, str], "Variables for commands, hooks and servers."] = {}
     hooks: Annotated[
         dict[str, tuple[dict[str, Any], ...]], "What runs at an event: a list of matchers each."

@@ -17,6 +17,8 @@ from handaxe.settings.fragment import Source
 from handaxe.text.near_names import nearest
 
 SCOPES: tuple[Scope, ...] = ("user", "project", "local")
+WORKTREES = ".claude/worktrees"
+"""Below a repository: the checkouts of agents that work apart."""
 OWN = ".handaxe"
 SHARED = ".claude"
 

@@ -18,6 +18,7 @@ from handaxe.contract.events import (
     Event,
     FileForgotten,
     FileSeen,
+    InstructionsHeard,
     JobEnded,
     JobStarted,
     JobsTold,
@@ -73,6 +74,8 @@ class History(msgspec.Struct):
     todos: TodosChanged | None = None
     brief: BriefChanged | None = None
     loaded_tools: list[str] = []
+    instructions: list[str] = []
+    """Files of instructions that began to count while the agent worked."""
     is_closed: bool = False
     failed_calls: int = 0
     last_at: float = 0.0
@@ -121,6 +124,8 @@ class History(msgspec.Struct):
                 self.brief = event
             case ToolsLoaded():
                 self.loaded_tools += event.names
+            case InstructionsHeard():
+                self.instructions += event.paths
             case _:
                 pass
 

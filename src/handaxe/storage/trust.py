@@ -32,6 +32,8 @@ class _Record(msgspec.Struct, frozen=True):
     folders: dict[str, TrustedFolder] = {}
     servers: dict[str, dict[str, str]] = {}
     """By folder: the project's servers that may start, each with its definition's digest."""
+    imports: dict[str, tuple[str, ...]] = {}
+    """By folder: files outside it that its instructions may bring in."""
 
 
 class TrustRecord:
@@ -76,14 +78,28 @@ class TrustRecord:
         servers = {**record.servers, real: known}
         self._write(msgspec.structs.replace(record, servers=servers), version)
 
+    def imports(self, folder: str) -> tuple[str, ...]:
+        """The files outside a project that its instructions may bring in."""
+        return self._read()[0].imports.get(os.path.realpath(folder), ())
+
+    def approve_import(self, folder: str, path: str) -> None:
+        """Let a project's instructions bring in a file from outside."""
+        record, version = self._read()
+        real = os.path.realpath(folder)
+        known = dict.fromkeys((*record.imports.get(real, ()), path))
+        imports = {**record.imports, real: tuple(known)}
+        self._write(msgspec.structs.replace(record, imports=imports), version)
+
     def revoke(self, folder: str) -> bool:
         """Trust a folder no longer, there or not; whether it was trusted."""
         record, version = self._read()
-        names = {folder, os.path.realpath(folder)} & (record.folders.keys() | record.servers.keys())
+        known = record.folders.keys() | record.servers.keys() | record.imports.keys()
+        names = {folder, os.path.realpath(folder)} & known
         if names:
             kept = {path: told for path, told in record.folders.items() if path not in names}
             servers = {path: told for path, told in record.servers.items() if path not in names}
-            self._write(_Record(kept, servers), version)
+            imports = {path: told for path, told in record.imports.items() if path not in names}
+            self._write(_Record(kept, servers, imports), version)
         return bool(names)
 
     def _read(self) -> tuple[_Record, Version | Absent]:

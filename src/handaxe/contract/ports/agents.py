@@ -9,6 +9,8 @@ import msgspec
 from handaxe.contract.messages import Usage
 
 AgentStatus = Literal["running", "completed", "failed", "killed", "interrupted"]
+Isolation = Literal["worktree", "remote"]
+MemoryScope = Literal["user", "project", "local"]
 
 
 class AgentKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +26,19 @@ class AgentKind(msgspec.Struct, frozen=True, kw_only=True):
     permission_mode: str | None = None
     max_turns: int | None = None
     background: bool = False
+    skills: tuple[str, ...] = ()
+    """Skills whose texts it has in sight from the start."""
+    mcp_servers: tuple[str | dict[str, Any], ...] = ()
+    """Servers: names of the session's, or definitions of its own by name."""
+    hooks: dict[str, Any] = {}
+    """Hooks that live as long as it works, as settings write them."""
+    memory: MemoryScope | None = None
+    """Where it keeps what it learned: below the user's directory or the project's."""
+    effort: str | None = None
+    isolation: Isolation | None = None
+    color: str | None = None
+    initial_prompt: str = ""
+    """What it is told first when it is the session's own agent."""
     is_lean: bool = False
     """Whether it works without the project's instructions and the repository's state."""
     source: str = "built-in"
@@ -39,6 +54,8 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     in_background: bool | None = None
     call_id: str | None = None
+    isolation: Isolation | None = None
+    effort: str | None = None
 
 
 class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -67,6 +84,23 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_read: bool = False
     """Whether its result reached whoever started it."""
     stopped_by_user: bool = False
+    effort: str | None = None
+    isolation: Isolation | None = None
+    worktree_path: str = ""
+    """Its own checkout, while there is one."""
+    worktree_branch: str = ""
+    worktree_base: str = ""
+    """The commit that its checkout began with."""
+
+
+def worktree_sentence(state: AgentState) -> str:
+    """Where an agent's changes are, if it made them in a checkout of its own."""
+    if not state.worktree_path:
+        return ""
+    return (
+        f"Its changes are in the worktree {state.worktree_path} on branch "
+        f"{state.worktree_branch}; nothing of them is in the main checkout yet.\n"
+    )
 
 
 class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,6 +32,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     output_schema: dict[str, Any] | None = None
     """A JSON Schema the answer's text has to fit, where the vendor can enforce one."""
     thinking_tokens: int | None = None
+    effort: str | None = None
+    """How hard to try, such as `low` or `high`, where the vendor knows such a word."""
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag=True):

@@ -16,6 +16,13 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Names of its arguments, in order."""
     allowed_tools: tuple[str, ...] = ()
     """Rules that hold for the turn that runs it."""
+    disallowed_tools: tuple[str, ...] = ()
+    """Rules for what that turn may not do."""
+    model: str | None = None
+    """Who answers for the rest of that turn."""
+    effort: str | None = None
+    in_background: bool = False
+    """Whether nobody waits for it where it runs as an agent of its own."""
     for_model: bool = True
     for_user: bool = True
     forks: bool = False

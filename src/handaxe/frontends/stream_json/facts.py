@@ -33,7 +33,7 @@ def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
         "model": started.model,
         "permissionMode": session.permissions.mode,
         "slash_commands": ["compact", *names],
-        "output_style": "default",
+        "output_style": agent.output_style.name,
         "agents": [kind.name for kind in agent.agents.kinds()],
         "skills": names,
         "plugins": [],
@@ -59,8 +59,8 @@ def greeting(agent: Agent) -> Json:
             {"name": kind.name, "description": kind.description, "model": kind.model}
             for kind in agent.agents.kinds()
         ],
-        "output_style": "default",
-        "available_output_styles": ["default"],
+        "output_style": agent.output_style.name,
+        "available_output_styles": agent.styles.names(),
         "models": [{"value": agent.model.name, "displayName": agent.model.name}],
         "account": {},
     }

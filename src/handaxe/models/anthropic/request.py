@@ -52,6 +52,8 @@ def build_request(name: str, request: ModelRequest, *, user_id: str | None = Non
         body |= _thinking(name, request.thinking_tokens, request.max_tokens)
     if request.output_schema is not None:
         body |= _output(request.output_schema)
+    if request.effort and not _COUNTED_THINKING.search(name):
+        body["output_config"] = {**body.get("output_config", {}), "effort": request.effort}
     if user_id:
         body["metadata"] = {"user_id": user_id}
     return body

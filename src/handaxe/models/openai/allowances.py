@@ -15,6 +15,8 @@ class Allowances:
         """Whether usage may be asked for."""
         self.can_be_strict = True
         self.can_follow_schema = True
+        self.can_try_harder = True
+        """Whether an effort may be asked for."""
         self._was_swapped = False
 
     def learn(self, refusal: str, body: bytes) -> bool:
@@ -28,6 +30,13 @@ class Allowances:
             return True
         if self.can_be_strict and b'"strict"' in body and self._is_about(refusal, "strict"):
             self.can_be_strict = False
+            return True
+        if (
+            self.can_try_harder
+            and b'"reasoning_effort"' in body
+            and self._is_about(refusal, "reasoning_effort", "reasoning")
+        ):
+            self.can_try_harder = False
             return True
         if (
             self.can_follow_schema

@@ -22,6 +22,9 @@ from handaxe.text.wellformed import scrub
 
 Json = dict[str, Any]
 
+_EFFORTS = {"max": "xhigh"}
+"""Words of the ecosystem for what this vendor calls otherwise."""
+
 
 def build_request(name: str, request: ModelRequest, allowed: Allowances) -> Json:
     """The body of a streaming request."""
@@ -40,6 +43,8 @@ def build_request(name: str, request: ModelRequest, allowed: Allowances) -> Json
         body["tools"] = [tool(spec) for spec in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = _tool_choice(request.tool_choice)
+    if request.effort and allowed.can_try_harder:
+        body["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
     if request.output_schema is not None and allowed.can_follow_schema:
         body["response_format"] = _response_format(request.output_schema)
     return body

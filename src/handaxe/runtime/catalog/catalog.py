@@ -3,6 +3,7 @@
 Built-in tools come as loaders, so that a session that calls one tool imports one tool.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -39,15 +40,17 @@ class Catalog:
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
         self._allows: Callable[[str], bool] = lambda _: True
         self._sources: dict[str, tuple[AnyTool, ...]] = {"": tuple(external)}
-        self._external = self._joined()
+        self._own = self._joined()
+        self._external = ChainMap(self._own)
 
     def narrowed(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
         """The same tools as far as `allows` goes, for an agent with ports of its own."""
         copy = Catalog(
             self._builtin, selected=self._selected, ports=ports, is_hidden=self._is_hidden
         )
-        # Shared, so that servers that come and go do so for agents as well.
-        copy._sources, copy._external, copy._loaded = self._sources, self._external, self._loaded
+        # Shared, so that servers that come and go do so for agents as well; what an agent has of
+        # its own stands before that, and nobody else sees it.
+        copy._external, copy._loaded = ChainMap(copy._own, *self._external.maps), self._loaded
         copy._allows = lambda name: self._allows(name) and allows(name)
         return copy
 
@@ -66,8 +69,13 @@ class Catalog:
         self._sources[source] = tuple(tools)
         joined = self._joined()
         # In place: the catalogs of sub-agents look at the same table.
-        self._external.clear()
-        self._external.update(joined)
+        self._own.clear()
+        self._own.update(joined)
+        self._found.clear()
+
+    def keep_only(self, allows: Callable[[str], bool]) -> None:
+        """From now on nothing else is on offer."""
+        self._allows = allows
         self._found.clear()
 
     def has(self, name: str) -> bool:

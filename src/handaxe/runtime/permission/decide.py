@@ -104,6 +104,8 @@ def _verdict(request: Request, policy: Policy) -> Decision:
         if "\0" in judged.path or "\0" in judged.real:
             return reasons.IMPOSSIBLE
     ends = [_End(judged, policy) for judged in request.paths]
+    if policy.walled_off is not None and (path := _behind_the_wall(ends, policy)) is not None:
+        return reasons.walled_off(path)
     deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
     if (hit := _forbidding(request, ends, deny, policy, "deny")) is not None:
         return reasons.denied_by(request, *hit)
@@ -141,6 +143,15 @@ def _forbidding(
         name, value = rule.param or ("", "")
         if name in request.input and fits_value(value, request.input[name]):
             return rule, f"{name}={request.input[name]}"
+    return None
+
+
+def _behind_the_wall(ends: list[_End], policy: Policy) -> str | None:
+    """A place that the call would change and that belongs to another checkout."""
+    for end in ends:
+        for place in end.places if end.is_write else ():
+            if policy.is_walled_off(place.path):
+                return place.path
     return None
 
 
@@ -226,6 +237,8 @@ def _free(request: Request, end: _End, policy: Policy) -> Decision | None:
     """Why a path needs no rule, if it needs none."""
     if not request.read_only and not request.confined:
         return None
+    if policy.free_to_write and all(p.path.startswith(policy.free_to_write) for p in end.places):
+        return reasons.OWN_MEMORY
     for place in end.places:
         if not policy.is_inside(place.path):
             return _free_outside(end, policy)

@@ -8,7 +8,7 @@ from handaxe.runtime.permission.families import Behaviour
 from handaxe.runtime.permission.rules import Rule, parse_rule
 from handaxe.runtime.permission.scopes import Anchors
 from handaxe.session.permission_state import Mode, PermissionState, RuleText
-from handaxe.session.workdir import Workdir, normalize
+from handaxe.session.workdir import Workdir, is_inside, normalize
 
 MatchesCommand = Callable[[str, str, Behaviour], bool]
 """Whether a command specifier, read for that behaviour, covers a command."""
@@ -23,12 +23,14 @@ class Policy:
         "book",
         "cwd",
         "free_to_read",
+        "free_to_write",
         "home",
         "matches_command",
         "mode",
         "project_root",
         "recent",
         "roots",
+        "walled_off",
     )
 
     def __init__(
@@ -38,6 +40,8 @@ class Policy:
         mode: Mode = "default",
         roots: Sequence[str],
         free_to_read: Sequence[str] = (),
+        free_to_write: Sequence[str] = (),
+        walled_off: str | None = None,
         matches_command: MatchesCommand | None = None,
     ) -> None:
         self.book = book
@@ -46,6 +50,10 @@ class Policy:
         """The working directories after links."""
         self.free_to_read = tuple(normalize(place) for place in free_to_read)
         """Places outside that may be read without asking: this session's stored results."""
+        self.free_to_write = tuple(normalize(place).rstrip("/") + "/" for place in free_to_write)
+        """Places that files may be changed in without asking: an agent's own memory."""
+        self.walled_off = walled_off
+        """A checkout that may not be changed from here, except for the working directories."""
         self.cwd = book.anchors.cwd
         self.home = book.anchors.home
         self.project_root = book.anchors.project_root
@@ -63,6 +71,13 @@ class Policy:
     def is_inside(self, path: str) -> bool:
         """Whether a normalized path is a working directory or lies below one."""
         return path.startswith(self._prefixes) or path in self.roots
+
+    def is_walled_off(self, path: str) -> bool:
+        """Whether a normalized path lies in the checkout that is not this agent's own."""
+        wall = self.walled_off
+        if wall is None or not is_inside(path, wall):
+            return False
+        return not (self.is_inside(path) or path.startswith(self.free_to_write))
 
     def is_free_to_read(self, path: str) -> bool:
         """Whether a normalized path belongs to what the session itself stored."""
@@ -127,7 +142,8 @@ class CurrentPolicy:
     def __call__(self) -> Policy:
         """The policy; cheap where nothing changed."""
         state, place = self._state, self._workdir
-        key = (state.revision, place.roots, place.free_to_read, place.home)
+        free = (place.free_to_read, place.free_to_write)
+        key = (state.revision, place.roots, free, place.home)
         if self._policy is None or key != self._key:
             self._policy = self._build()
             self._key = key
@@ -146,6 +162,7 @@ class CurrentPolicy:
             mode=state.mode,
             roots=place.roots,
             free_to_read=place.free_to_read,
+            free_to_write=place.free_to_write,
             matches_command=self._matches_command,
         )
 

@@ -58,6 +58,7 @@ PROTECTED_PAIRS = frozenset((".config", name) for name in _BELOW_CONFIG.split())
     (".local", "bin"),
 }
 _FIRST_OF_PAIRS = frozenset(first for first, _ in PROTECTED_PAIRS)
+_NOT_PROTECTED = frozenset({"worktrees", "agent-memory", "agent-memory-local"})
 _ENV_EXAMPLES = frozenset({".env.example", ".env.sample", ".env.template"})
 
 
@@ -78,7 +79,7 @@ def protected_name(path: str) -> str | None:
 def _first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | None:
     for at, name in enumerate(folded):
         is_name = name in PROTECTED_NAMES or name.endswith(_NAME_ENDINGS)
-        if is_name and not _is_worktree(parts, at):
+        if is_name and not _leads_on(parts, at):
             return parts[at]
         if name in _FIRST_OF_PAIRS and tuple(folded[at : at + 2]) in PROTECTED_PAIRS:
             return f"{parts[at]}/{parts[at + 1]}"
@@ -93,11 +94,12 @@ def is_env_file(name: str) -> bool:
     return folded == ".env" or (folded.startswith(".env.") and folded not in _ENV_EXAMPLES)
 
 
-def _is_worktree(parts: Sequence[str], at: int) -> bool:
-    """Whether this `.claude` only leads to a checkout, which is judged by its own names."""
-    return (
-        parts[at] == ".claude" and parts[at + 1 : at + 2] == ["worktrees"] and len(parts) > at + 2
-    )
+def _leads_on(parts: Sequence[str], at: int) -> bool:
+    """Whether this `.claude` only leads to something that is judged by its own names.
+
+    That is a checkout, or what an agent remembers.
+    """
+    return parts[at] == ".claude" and len(parts) > at + 2 and parts[at + 1] in _NOT_PROTECTED
 
 
 def _folded(name: str) -> str:

@@ -17,6 +17,7 @@ PROTECTED = "protected"
 INSIDE = Allow("inside the project", "builtin")
 STORED = Allow("part of this session's own stored results", "builtin")
 ACCEPTED = Allow("acceptEdits mode lets files inside the working directories be changed", "mode")
+OWN_MEMORY = Allow("part of the agent's own memory", "builtin")
 HARMLESS = Allow("changes nothing", "builtin")
 BYPASSED = Allow("bypassPermissions mode asks only where a rule says so", "mode")
 IMPOSSIBLE = Deny("A path cannot hold a NUL character; give another path.", "builtin")
@@ -79,6 +80,15 @@ def hard_link(path: str) -> Ask:
         "changing it needs a yes whatever rules allow; a copy of the file would not.",
         "builtin",
         source=PROTECTED,
+    )
+
+
+def walled_off(path: str) -> Deny:
+    """A change outside the checkout that an agent was given."""
+    return Deny(
+        f"{shown(path)} belongs to the main checkout, and this agent works in a worktree of its "
+        "own. Change the file of the same name below the working directory instead.",
+        "builtin",
     )
 
 

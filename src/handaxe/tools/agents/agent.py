@@ -4,10 +4,15 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from handaxe.contract.agent_faults import IsolationUnavailable
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.agents import AgentOutcome, AgentRequest, Agents
+from handaxe.contract.ports.agents import (
+    AgentOutcome,
+    AgentRequest,
+    Agents,
+    AgentState,
+    worktree_sentence,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
@@ -33,9 +38,10 @@ class AgentArgs(ToolArgs, kw_only=True):
         Annotated[str, msgspec.Meta(min_length=1, max_length=60)] | None,
         "A name to send messages to.",
     ] = None
-    isolation: Annotated[Literal["worktree", "remote"] | None, "Work in a checkout of its own."] = (
-        None
-    )
+    isolation: Annotated[
+        Literal["worktree", "remote"] | None,
+        "`worktree`: a checkout of its own; its changes stay there, and you are told where.",
+    ] = None
     team_name: Annotated[str | None, "Accepted and not used."] = None
     mode: Annotated[str | None, "Accepted and not used; the permissions are yours."] = None
 
@@ -61,10 +67,6 @@ class Agent(Tool[AgentArgs]):
     def subjects(self, args: AgentArgs) -> tuple[Subject, ...]:
         return (TextSubject(args.subagent_type or DEFAULT_KIND),)
 
-    async def validate(self, args: AgentArgs, ctx: ToolContext) -> None:
-        if args.isolation is not None:
-            raise IsolationUnavailable(args.isolation)
-
     async def call(self, args: AgentArgs, ctx: ToolContext) -> ToolResult:
         outcome = await ctx[Agents].start(
             AgentRequest(
@@ -75,6 +77,7 @@ class Agent(Tool[AgentArgs]):
                 name=args.name,
                 in_background=args.run_in_background,
                 call_id=ctx.call_id,
+                isolation=args.isolation,
             ),
             ctx.report,
         )
@@ -100,6 +103,7 @@ def _cut(text: str, file: str, limit_chars: int) -> str:
 def _trailer(outcome: AgentOutcome) -> str:
     state = outcome.state
     return (
+        f"{worktree_sentence(state)}"
         f"agentId: {state.agent_id} (SendMessage to this id lets it go on)\n"
         f"used: {outcome.tool_uses} tool calls, {_tokens(outcome):,} tokens, "
         f"{outcome.duration_ms / 1000:.1f} s"
@@ -141,7 +145,14 @@ def _completed(outcome: AgentOutcome, args: AgentArgs, text: str) -> dict[str, A
         "toolStats": outcome.tool_counts,
         "prompt": args.prompt,
         "outputFile": state.output_file,
+        **_worktree(state),
     }
+
+
+def _worktree(state: AgentState) -> dict[str, str]:
+    if not state.worktree_path:
+        return {}
+    return {"worktreePath": state.worktree_path, "worktreeBranch": state.worktree_branch}
 
 
 def _launched(outcome: AgentOutcome, args: AgentArgs) -> dict[str, Any]:
@@ -155,4 +166,5 @@ def _launched(outcome: AgentOutcome, args: AgentArgs) -> dict[str, Any]:
         "prompt": args.prompt,
         "outputFile": state.output_file,
         "canReadOutputFile": True,
+        **_worktree(state),
     }

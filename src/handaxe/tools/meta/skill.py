@@ -1,9 +1,11 @@
 """Skill: bring a text somebody wrote for this kind of work into the conversation."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
+from handaxe.contract.ports.agents import AgentOutcome, AgentRequest, Agents
 from handaxe.contract.ports.skills import SkillInfo, Skills
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.result import ToolResult
@@ -13,6 +15,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.identity import SessionIdentity
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.permission_state import PermissionState
+from handaxe.session.turn_wishes import TurnWishes
 from handaxe.settings.model import Settings
 from handaxe.text.near_names import nearest
 from handaxe.text.skill_text import commands, fill, with_outputs
@@ -30,7 +33,7 @@ class Skill(Tool[SkillArgs]):
     aliases = ("SlashCommand",)
     search_hint = "run a written procedure or slash command"
     uses = (Skills, InvokedSkills, SessionIdentity)
-    may_use = (ToolCaller, PermissionState, Settings)
+    may_use = (ToolCaller, PermissionState, Settings, Agents, TurnWishes)
     effects = Effects.on_state("skills")
 
     def subjects(self, args: SkillArgs) -> tuple[Subject, ...]:
@@ -44,9 +47,12 @@ class Skill(Tool[SkillArgs]):
     async def call(self, args: SkillArgs, ctx: ToolContext) -> ToolResult:
         skill = _find(ctx[Skills], _name(args))
         text = await skill_text(skill, args.args, ctx)
-        permissions = ctx.find(PermissionState)
-        if permissions is not None and skill.allowed_tools:
-            permissions.grant_for_turn(skill.allowed_tools)
+        grant(skill, ctx)
+        agents = ctx.find(Agents)
+        if skill.forks and agents is not None:
+            return _report(skill, await forked(skill, text, agents, ctx.report, ctx.call_id))
+        if (wishes := ctx.find(TurnWishes)) is not None:
+            wishes.wish(skill.model, skill.effort, skill.path)
         data: dict[str, Any] = {"success": True, "commandName": skill.name, "path": skill.path}
         if skill.allowed_tools:
             data["allowedTools"] = list(skill.allowed_tools)
@@ -60,6 +66,58 @@ class Skill(Tool[SkillArgs]):
     def title(self, partial_input: dict[str, Any]) -> str:
         said = f"{partial_input.get('skill', '')} {partial_input.get('args', '')}"
         return f"Skill({said.strip()})"
+
+
+def grant(skill: SkillInfo, ctx: ToolContext) -> None:
+    """Put the skill's own rules in force for this turn."""
+    permissions = ctx.find(PermissionState)
+    if permissions is not None and skill.allowed_tools:
+        permissions.grant_for_turn(skill.allowed_tools)
+    if permissions is not None and skill.disallowed_tools:
+        permissions.grant_for_turn(skill.disallowed_tools, behaviour="deny")
+
+
+async def forked(
+    skill: SkillInfo,
+    text: str,
+    agents: Agents,
+    report: Callable[[str], None],
+    call_id: str | None = None,
+) -> AgentOutcome:
+    """Run a skill as the task of an agent of its own."""
+    request = AgentRequest(
+        description=f"/{skill.name}",
+        prompt=text.strip(),
+        kind=skill.agent_type or None,
+        model=skill.model,
+        effort=skill.effort,
+        in_background=skill.in_background,
+        call_id=call_id,
+    )
+    return await agents.start(request, report)
+
+
+def outcome_text(skill: SkillInfo, outcome: AgentOutcome) -> str:
+    """What came out of a skill that an agent ran."""
+    state = outcome.state
+    if outcome.in_background:
+        return (
+            f"The skill {skill.name} runs in the background as agent {state.agent_id}. A notice "
+            f"tells when it has ended; what it says so far: {state.output_file}"
+        )
+    wrong = f"It ended with an error: {'; '.join(outcome.errors)}\n\n" if outcome.errors else ""
+    return f"The skill {skill.name} was run by agent {state.agent_id}. {wrong}{outcome.text}"
+
+
+def _report(skill: SkillInfo, outcome: AgentOutcome) -> ToolResult:
+    data: dict[str, Any] = {
+        "success": not outcome.errors,
+        "commandName": skill.name,
+        "status": "async_launched" if outcome.in_background else "forked",
+        "agentId": outcome.state.agent_id,
+        "result": outcome.text,
+    }
+    return ToolResult(outcome_text(skill, outcome), data=data)
 
 
 def _name(args: SkillArgs) -> str:

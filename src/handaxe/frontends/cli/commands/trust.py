@@ -8,6 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.app.agent_kinds import (
+    approval_name,
+    inline_servers,
+    powers_digest,
+    project_agents,
+)
 from handaxe.app.configuration import Configuration
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import plain
@@ -41,13 +47,22 @@ def run(arguments: argparse.Namespace) -> int:
     configuration = Configuration(folder, home=data_home(), trusted=True)
     trusted = record.trust(folder, hooks=configuration.hooks_digest)
     servers = [s for s in read_definitions(folder).found if s.scope == "project"]
-    if servers:
-        record.approve_servers(folder, {server.name: server.digest for server in servers})
+    agents = project_agents(folder)
+    approved = {server.name: server.digest for server in servers}
+    approved |= {approval_name(kind): powers_digest(kind) for kind in agents}
+    if approved:
+        record.approve_servers(folder, approved)
     if arguments.json:
         print(msgspec.json.encode(trusted).decode())
     else:
         told = [f"  {one.name}: {msgspec.json.encode(one.raw).decode()}" for one in servers]
         started = "\nIts MCP servers may start:\n" + "\n".join(map(plain, told)) if told else ""
+        powers = [
+            f"  {kind.name}: {msgspec.json.encode([kind.hooks, inline_servers(kind)]).decode()}"
+            for kind in agents
+        ]
+        if powers:
+            started += "\nIts agents may start programs:\n" + "\n".join(map(plain, powers))
         effect = f"{_effect(configuration)}{started}"
         print(f"{plain(folder)} is trusted.{effect}", file=sys.stderr)
     return DONE

@@ -1,0 +1,72 @@
+"""What all agents of a session share: kinds, seats, limits, and who is at work."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from handaxe.agent.agent_run import AgentRun
+from handaxe.agent.conversation import Conversation
+from handaxe.agent.events import AgentEvent
+from handaxe.agent.limits import Price
+from handaxe.agent.loop_options import LoopOptions
+from handaxe.agent.workplace import Workplace
+from handaxe.contract.events import Event
+from handaxe.contract.ports.agents import AgentKind, AgentState
+from handaxe.contract.ports.jobs import JobBook
+from handaxe.contract.ports.model import Model, ToolSpec
+from handaxe.storage.agent_files import AgentFiles
+
+
+class Seat(msgspec.Struct, kw_only=True):
+    """A place for one agent to work in, made by `handaxe.app`."""
+
+    workplace: Workplace
+    conversation: Conversation
+    system: Callable[[Sequence[ToolSpec]], tuple[str, ...]]
+    close: Callable[[], Coroutine[Any, Any, None]]
+    ready: Callable[[], Coroutine[Any, Any, None]]
+    """Reaches what the agent waits for before it begins."""
+
+
+class Housing(ABC):
+    """Checkouts for agents that want one of their own."""
+
+    @abstractmethod
+    async def open(self, state: AgentState, directory: str) -> AgentState:
+        """The agent with a checkout of what is around a directory; a fault if there is none."""
+
+    @abstractmethod
+    async def close(self, state: AgentState) -> AgentState:
+        """The agent with its checkout where that has changes, without it where it has none."""
+
+
+class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many agents, how deep, how long in the foreground."""
+
+    max_depth: int = 3
+    max_running: int = 20
+    auto_background_s: float | None = None
+
+
+class Family(msgspec.Struct, kw_only=True):
+    """What all agents of a session share, however deep they are."""
+
+    files: AgentFiles
+    kinds: Callable[[], tuple[AgentKind, ...]]
+    make_seat: Callable[[AgentState, AgentKind, Any], Seat]
+    """Makes a place below that of whoever starts the agent, and moves it in there."""
+    open_model: Callable[[str | None], Model]
+    housing: Housing
+    """Gives agents that want one a checkout of their own."""
+    emit: Callable[[Event], None]
+    tell: Callable[[AgentEvent], None]
+    limits: SpawnLimits = SpawnLimits()
+    prices: Mapping[str, Price] = {}
+    options: LoopOptions = LoopOptions()
+    book: JobBook | None = None
+    runs: dict[str, AgentRun] = {}
+    notices: list[str] = []
+    closing: set[asyncio.Future[None]] = set()

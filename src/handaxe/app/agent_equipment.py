@@ -1,0 +1,71 @@
+"""What a type of agent brings along: hooks, servers and a memory of its own, skills in sight."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from handaxe.app.agent_kinds import inline_servers
+from handaxe.app.agent_memory import AgentMemory
+from handaxe.app.companions import Surroundings
+from handaxe.app.skill_listing import skills_in_sight
+from handaxe.contract.events import Event
+from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.skills import Skills
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.hooks.run import Hooks
+
+if TYPE_CHECKING:
+    from handaxe.app.mcp_companion import McpCompanion
+
+
+class Equipment:
+    """All that lives as long as one agent works, beside its share of the session."""
+
+    def __init__(
+        self,
+        kind: AgentKind,
+        around: Surroundings,
+        shared: Hooks,
+        *,
+        emit: Callable[[Event], None],
+        is_main: bool = False,
+    ) -> None:
+        self._kind = kind
+        self._around = around
+        configuration = around.configuration
+        self.memory = AgentMemory(kind, configuration.root) if kind.memory is not None else None
+        self._servers: McpCompanion | None = None
+        self._shared = self.hooks = shared
+        if kind.hooks:
+            from handaxe.app.agent_hooks import AgentHooks, has_own_hooks
+
+            if has_own_hooks(kind, configuration):
+                self.hooks = AgentHooks(
+                    shared, kind, configuration, emit=emit, is_main=is_main,
+                    keep=lambda text: around.results.keep("hook", text),
+                )  # fmt: skip
+
+    async def open(self, catalog: Catalog) -> None:
+        """Reach the agent's own servers; their tools are on offer to it alone."""
+        servers = inline_servers(self._kind)
+        if not servers or self._servers is not None:
+            return
+        from handaxe.app.mcp_companion import McpCompanion
+
+        self._servers = McpCompanion(self._around, servers, is_strict=True)
+        self._servers.open(catalog)
+        for name in servers:
+            await self._servers.expect(f"mcp__{name}__")
+
+    def notes(self, skills: Skills | None) -> tuple[str, ...]:
+        """Sections of the agent's system prompt."""
+        told = [skills_in_sight(skills, self._kind.skills)] if skills and self._kind.skills else []
+        if self.memory is not None:
+            told.append(self.memory.note())
+        return tuple(note for note in told if note)
+
+    async def close(self) -> None:
+        """End what is the agent's own."""
+        if self._servers is not None:
+            await self._servers.close()
+        if self.hooks is not self._shared:
+            await self.hooks.close()

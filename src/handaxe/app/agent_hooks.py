@@ -1,0 +1,89 @@
+"""Hooks of one agent beside the session's: they hear what the agent does, as long as it works."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from handaxe.app.configuration import Configuration
+from handaxe.app.hooking import hook_policy
+from handaxe.contract.events import HookRan
+from handaxe.contract.ports.agents import AgentKind
+from handaxe.runtime.hooks.outcome import Outcome, merge
+from handaxe.runtime.hooks.run import Hooks
+
+if TYPE_CHECKING:
+    from handaxe.runtime.hooks.rounds import Covers
+
+
+class AgentHooks(Hooks):
+    """The session's hooks, which follow its settings, and an agent's own after them."""
+
+    def __init__(
+        self,
+        shared: Hooks,
+        kind: AgentKind,
+        configuration: Configuration,
+        *,
+        emit: Callable[[HookRan], None],
+        keep: Callable[[str], str],
+        is_main: bool = False,
+    ) -> None:
+        self._shared = shared
+        self._before = self._after = False
+        super().__init__(emit=emit, keep=keep)
+        self.servers = shared.servers
+        from handaxe.host.hook_programs import LocalHookPrograms
+        from handaxe.runtime.hooks.config import read_hooks
+
+        hooks = dict(kind.hooks)
+        if not is_main and "Stop" in hooks:
+            # What is a stop to whoever wrote the file is the end of a sub-agent here.
+            hooks["SubagentStop"] = [*hooks.get("SubagentStop", ()), *hooks.pop("Stop")]
+        book = read_hooks(hooks, source=kind.source)
+        policy = hook_policy(configuration.settings, configuration.root)
+        self.configure(book, policy, LocalHookPrograms())
+
+    @property
+    def watch_before(self) -> bool:
+        """Whether anybody wants to hear of calls before they run."""
+        return self._before or self._shared.watch_before
+
+    @watch_before.setter
+    def watch_before(self, own: bool) -> None:
+        self._before = own
+
+    @property
+    def watch_after(self) -> bool:
+        """Whether anybody wants to hear of calls after they ran."""
+        return self._after or self._shared.watch_after
+
+    @watch_after.setter
+    def watch_after(self, own: bool) -> None:
+        self._after = own
+
+    def watches(self, event: str) -> bool:
+        """Whether anybody wants to hear of this event."""
+        return super().watches(event) or self._shared.watches(event)
+
+    async def fire(
+        self,
+        event: dict[str, Any],
+        *,
+        aliases: tuple[str, ...] = (),
+        covers: "Covers | None" = None,
+        call_id: str | None = None,
+    ) -> Outcome:
+        """What all hooks together say to an event."""
+        name = event["hook_event_name"]
+        said = Outcome()
+        for hooks, hears in ((self._shared, self._shared.watches(name)), (super(), True)):
+            if hears:
+                answer = await hooks.fire(event, aliases=aliases, covers=covers, call_id=call_id)
+                said = merge(said, answer)
+        return said
+
+
+def has_own_hooks(kind: AgentKind, configuration: Configuration) -> bool:
+    """Whether a type's hooks run here."""
+    settings = configuration.settings
+    is_off = settings.disable_all_hooks or settings.allow_managed_hooks_only
+    return bool(kind.hooks) and not is_off

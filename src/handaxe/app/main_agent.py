@@ -1,0 +1,83 @@
+"""A session's own agent as one of the types that people write: `--agent reviewer`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from handaxe.agent.pool import main_pool
+from handaxe.agent.workplace import Workplace
+from handaxe.app.agent_equipment import Equipment
+from handaxe.app.agent_kinds import AgentKinds, agent_directories, is_users_own
+from handaxe.app.session import Session
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.skills import Skills
+from handaxe.runtime.permission.modes import narrowest
+from handaxe.settings.places import user_directories
+from handaxe.text.near_names import nearest
+
+
+def kinds_of(session: Session, given: Mapping[str, Any] | None) -> AgentKinds:
+    """The types of agents that count for a session."""
+    workdir = session.workdir
+    users = user_directories() if "user" in session.configuration.sources else ()
+    directories = agent_directories(workdir.current, workdir.root, users)
+    return AgentKinds(given, directories, session.configuration)
+
+
+def main_kind(name: str | None, kinds: AgentKinds) -> AgentKind | None:
+    """The type that was chosen for the session's own agent."""
+    if name is None:
+        return None
+    known = {kind.name: kind for kind in kinds()}
+    if name not in known:
+        near = nearest(name, known)
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise SetupError(f"There is no agent {name!r}.{hint} Agents: {', '.join(known)}.")
+    return known[name]
+
+
+class MainAgent:
+    """What a type changes for the session that it leads."""
+
+    def __init__(self, kind: AgentKind, session: Session, workplace: Workplace) -> None:
+        self._kind = kind
+        self._session = session
+        among = session.collaborators
+        self._equipment = Equipment(
+            kind, session.surroundings, among.hooks, emit=among.emit, is_main=True
+        )
+        among.hooks = self._equipment.hooks
+        session.catalog.keep_only(main_pool(kind))
+        self._choose_mode()
+        if (memory := self._equipment.memory) is not None:
+            workdir = session.workdir
+            workdir.free_to_read = (*workdir.free_to_read, *memory.places)
+            workdir.free_to_write = (*workdir.free_to_write, *memory.places)
+        notes = workplace.notes
+        workplace.notes = lambda: (*notes(), *self._equipment.notes(among.offers.get(Skills)))
+
+    async def open(self) -> None:
+        """Reach what the agent waits for before it begins."""
+        await self._equipment.open(self._session.catalog)
+
+    async def close(self) -> None:
+        """End what is the agent's own."""
+        await self._equipment.close()
+
+    def _choose_mode(self) -> None:
+        """The type's mode; a project's file may only choose a stricter one."""
+        wanted, now = self._kind.permission_mode, self._session.permissions.mode
+        if wanted is None:
+            return
+        is_own = self._kind.source == "arguments" or is_users_own(Path(self._kind.source))
+        chosen = wanted if is_own and now == "default" else narrowest(wanted, now)
+        if chosen is not None and chosen != now:
+            self._session.set_mode(chosen)
+
+
+def as_main(kind: AgentKind | None, replace: str | None) -> str | None:
+    """What stands for identity and rules: the host's words, or those of the type."""
+    if replace is not None or kind is None:
+        return replace
+    return kind.prompt or None

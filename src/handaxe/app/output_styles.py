@@ -1,0 +1,116 @@
+"""How an agent talks: built-in styles, and those that people write as Markdown files."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from handaxe.agent.prompt import text_named
+from handaxe.app.session import Session
+from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
+from handaxe.text.frontmatter import BadFrontmatter, split, text_of, truth
+from handaxe.text.near_names import nearest
+
+DEFAULT = "default"
+FOLDER = "output-styles"
+MAX_CHARS = 1 << 20
+
+
+class OutputStyle(msgspec.Struct, frozen=True, kw_only=True):
+    """One style."""
+
+    name: str
+    description: str = ""
+    text: str = ""
+    is_whole: bool = False
+    """Whether it stands for the rules on how to work, instead of being added to them."""
+    source: str = "built-in"
+
+
+DEFAULT_STYLE = OutputStyle(name=DEFAULT, description="does the work and says what came out")
+
+
+def built_in_styles() -> tuple[OutputStyle, ...]:
+    """What is there without any file."""
+    described = {
+        "Proactive": "goes ahead, and asks only what nobody else can know",
+        "Concise": "says as little as possible",
+        "Explanatory": "explains its choices while it works",
+        "Learning": "explains, and leaves small pieces of design to you",
+    }
+    styles = [
+        OutputStyle(name=name, description=text, text=text_named(f"style_{name.lower()}"))
+        for name, text in described.items()
+    ]
+    return (DEFAULT_STYLE, *styles)
+
+
+class OutputStyles:
+    """All styles that count here; what is wrong with a file is said and stops nothing else."""
+
+    def __init__(self, directories: Callable[[], Sequence[Path]]) -> None:
+        """`directories` are searched when a style is wanted; the first file of a name counts."""
+        self._directories = directories
+        self.problems: list[str] = []
+
+    @cached_property
+    def _styles(self) -> dict[str, OutputStyle]:
+        found: dict[str, OutputStyle] = {}
+        for path in (path for place in self._directories() for path in sorted(place.glob("*.md"))):
+            style = self._read(path)
+            if style is not None:
+                found.setdefault(style.name.casefold(), style)
+        for style in built_in_styles():
+            found.setdefault(style.name.casefold(), style)
+        return found
+
+    def names(self) -> list[str]:
+        """Every style, by name."""
+        return [style.name for _, style in sorted(self._styles.items())]
+
+    def find(self, name: str | None) -> OutputStyle:
+        """The style of that name in any case; the default one, and a problem, if there is none."""
+        if name is None:
+            return DEFAULT_STYLE
+        style = self._styles.get(name.strip().casefold())
+        if style is None:
+            near = nearest(name, self.names())
+            hint = f" Did you mean {near!r}?" if near else f" Styles: {', '.join(self.names())}."
+            self.problems.append(f"There is no output style {name!r}.{hint}")
+            return DEFAULT_STYLE
+        return style
+
+    def _read(self, path: Path) -> OutputStyle | None:
+        try:
+            with path.open(encoding="utf-8") as file:
+                head, body = split(file.read(MAX_CHARS))
+        except (OSError, UnicodeError, BadFrontmatter) as error:
+            self.problems.append(f"{path} is no output style: {error}")
+            return None
+        return OutputStyle(
+            name=text_of(head, "name") or path.stem,
+            description=text_of(head, "description"),
+            text=body.strip(),
+            is_whole=not truth(head.get("keep-coding-instructions"), default=False),
+            source=str(path),
+        )
+
+
+def styles_of(session: Session) -> OutputStyles:
+    """The styles that count for a session."""
+    users = user_directories() if "user" in session.configuration.sources else ()
+    here = session.workdir.current
+    return OutputStyles(lambda: style_directories(here, users, MANAGED_DIRECTORIES))
+
+
+def style_directories(directory: str, users: Sequence[str], managed: Sequence[str]) -> list[Path]:
+    """Where styles may lie: managed ones, those of the project from here up, the user's."""
+    here = Path(directory)
+    above = [here, *here.parents]
+    top = next((at for at, place in enumerate(above) if (place / ".git").exists()), 0)
+    places = [Path(place) / FOLDER for place in managed]
+    for place in above[: top + 1]:
+        places += (place / ".handaxe" / FOLDER, place / ".claude" / FOLDER)
+    places += [Path(user) / FOLDER for user in users]
+    return [place for place in dict.fromkeys(places) if place.is_dir()]

@@ -1,0 +1,150 @@
+"""Checkouts of their own for agents: `git worktree` below the repository's `.claude/worktrees`.
+
+A checkout is locked while somebody works in it, so that no `git worktree prune` takes it away;
+after a crash it is still there and still locked. Programs that the repository names for git to
+run are not run.
+"""
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from handaxe.host.clean_environment import clean_environment
+from handaxe.settings.places import WORKTREES
+
+INCLUDE_FILE = ".worktreeinclude"
+TIMEOUT_S = 300.0
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_IGNORE_ALL = "# Checkouts of agents; git need not see them.\n*\n"
+
+
+class NoWorktree(Exception):
+    """There can be no checkout; the sentence says why."""
+
+
+class Worktree(msgspec.Struct, frozen=True):
+    """A checkout of its own."""
+
+    path: str
+    branch: str
+    base: str
+    """The commit it began with."""
+
+
+async def open_worktree(directory: str, name: str, *, base: str = "") -> Worktree:
+    """A locked checkout of what is committed around `directory`; one of that name is used again.
+
+    Raises:
+        NoWorktree: no repository, no commit, or git refuses.
+    """
+    top = Path(await _git(directory, "rev-parse", "--show-toplevel"))
+    path, branch = top / WORKTREES / name, f"worktree-{name}"
+    if path.is_dir():
+        base = base or await _git(str(path), "rev-parse", "HEAD")
+    else:
+        base = await _git(directory, "rev-parse", "--verify", "HEAD^{commit}")
+        _make_folder(path.parent)
+        await _git(str(top), "worktree", "prune")
+        if await _has_branch(top, branch):
+            await _git(str(top), "worktree", "add", "--quiet", str(path), branch)
+        else:
+            await _git(str(top), "worktree", "add", "--quiet", "-b", branch, str(path), base)
+        await _include(top, path)
+    with suppress(NoWorktree):
+        await _git(str(top), "worktree", "lock", "--reason", f"{name} works here", str(path))
+    return Worktree(str(path), branch, base)
+
+
+async def close_worktree(path: str, branch: str, base: str) -> bool:
+    """Unlock a checkout, and remove it if nothing in it was changed; whether it is still there.
+
+    When in doubt it stays.
+    """
+    with suppress(NoWorktree):
+        await _git(path, "worktree", "unlock", path)
+    try:
+        if await _is_changed(path, base):
+            return True
+        top = await _git(path, "rev-parse", "--path-format=absolute", "--git-common-dir")
+        await _git(top, "worktree", "remove", path)
+        await _git(top, "branch", "--quiet", "-D", branch)
+    except NoWorktree:
+        return True
+    return False
+
+
+async def _is_changed(path: str, base: str) -> bool:
+    if await _git(path, "rev-parse", "HEAD") != base:
+        return True
+    if await _git(path, "status", "--porcelain", "--untracked-files=all"):
+        return True
+    inner = Path(path) / WORKTREES
+    return inner.is_dir() and any(place.is_dir() for place in inner.iterdir())
+
+
+async def _has_branch(top: Path, branch: str) -> bool:
+    try:
+        await _git(str(top), "rev-parse", "--quiet", "--verify", f"refs/heads/{branch}")
+    except NoWorktree:
+        return False
+    return True
+
+
+async def _include(top: Path, path: Path) -> None:
+    """Copy what the repository ignores and `.worktreeinclude` names, such as `.env`."""
+    if not (top / INCLUDE_FILE).is_file():
+        return
+    listing = ("ls-files", "-z", "--others", "--ignored")
+    wanted = await _git(str(top), *listing, f"--exclude-from={INCLUDE_FILE}")
+    ignored = set((await _git(str(top), *listing, "--exclude-standard")).split("\0"))
+    await asyncio.to_thread(_copy, top, path, [n for n in wanted.split("\0") if n in ignored])
+
+
+def _copy(top: Path, path: Path, names: list[str]) -> None:
+    import shutil
+
+    for name in names:
+        source, target = top / name, path / name
+        if not name or name.startswith(f"{WORKTREES}/") or target.exists():
+            continue
+        with suppress(OSError):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text(_IGNORE_ALL, encoding="utf-8")
+    except OSError as error:
+        raise NoWorktree(f"{folder} cannot be made ({error.strerror})") from None
+
+
+async def _git(directory: str, *arguments: str) -> str:
+    env = clean_environment(os.environ, {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"})
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "git", *_QUIET, *arguments, cwd=directory, env=env,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise NoWorktree(f"git cannot be run ({error.strerror})") from None
+    try:
+        said, complained = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
+    except BaseException as error:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        if isinstance(error, TimeoutError):
+            raise NoWorktree(f"git {arguments[0]} took too long") from None
+        raise
+    if process.returncode != 0:
+        lines = complained.decode(errors="replace").strip().splitlines()
+        raise NoWorktree(lines[-1] if lines else f"git {arguments[0]} failed")
+    return said.decode(errors="surrogateescape").strip("\n")

@@ -1,0 +1,275 @@
+"""Agents with a checkout of their own: real git, real worktrees."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+from players import Player, calls, ended, says
+
+from handaxe import Agent, Session
+from handaxe.agent.events import ToolAnswered
+from handaxe.agent.family import SpawnLimits
+from handaxe.contract.ports.model import ModelRequest
+from handaxe.host.worktrees import NoWorktree, close_worktree, open_worktree
+
+
+def git(directory: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments]
+    done = subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    git(project, "init", "-q", "-b", "main")
+    (project / "a.txt").write_text("one\n")
+    (project / "src").mkdir()
+    (project / "src/b.txt").write_text("two\n")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "first")
+    return project
+
+
+def task(call_id: str = "t1", prompt: str = "Do it.", **more: object):
+    return call_id, "Agent", {
+        "description": "A task", "prompt": prompt, "isolation": "worktree", **more
+    }  # fmt: skip
+
+
+def worktrees(repository: Path) -> list[str]:
+    return [line for line in git(repository, "worktree", "list").splitlines()[1:] if line]
+
+
+def answer(seen: list[object]):
+    return next(event.result for event in seen if isinstance(event, ToolAnswered))
+
+
+@pytest.mark.proves("BT-12")
+async def test_changes_stay_in_the_worktree_and_are_named(repository: Path):
+    async with Session(repository, permission_mode="acceptEdits") as session:
+        model = Player(
+            calls(task()),
+            calls(("w1", "Write", {"file_path": "new.txt", "content": "x"})),
+            says("Written."),
+            says("Done."),
+        )
+        seen = [event async for event in Agent(model, session).run("Go.")]
+    assert not (repository / "new.txt").exists()
+    data = answer(seen).data
+    place = Path(data["worktreePath"])
+    assert place.parent == repository / ".claude/worktrees"
+    assert (place / "new.txt").read_text() == "x"
+    assert data["worktreeBranch"] == f"worktree-{place.name}"
+    assert git(place, "branch", "--show-current") == data["worktreeBranch"]
+    assert str(place) in answer(seen).text
+    assert str(place) in "".join(model.requests[1].system)
+    assert git(repository, "status", "--porcelain") == ""
+    assert "locked" not in git(repository, "worktree", "list", "--porcelain")
+
+
+async def test_a_worktree_without_changes_is_gone_afterwards(repository: Path):
+    async with Session(repository) as session:
+        model = Player(
+            calls(task()), calls(("r1", "Read", {"file_path": "a.txt"})), says("x"), says("Done.")
+        )
+        seen = [event async for event in Agent(model, session).run("Go.")]
+    assert "worktreePath" not in answer(seen).data
+    assert worktrees(repository) == []
+    assert git(repository, "branch", "--list", "worktree-*") == ""
+
+
+async def test_a_commit_counts_as_a_change(repository: Path):
+    made = await open_worktree(str(repository), "w")
+    (Path(made.path) / "c").write_text("x")
+    git(Path(made.path), "add", ".")
+    git(Path(made.path), "commit", "-qm", "more")
+    assert await close_worktree(made.path, made.branch, made.base)
+    again = await open_worktree(str(repository), "w", base=made.base)
+    assert again == made
+
+
+async def test_where_the_parent_stands_the_agent_stands_in_its_own_checkout(repository: Path):
+    async with Session(repository) as session:
+        session.workdir.move(str(repository / "src"))
+        model = Player(
+            calls(task()), calls(("r1", "Read", {"file_path": "b.txt"})), says("x"), says("Done.")
+        )
+        await Agent(model, session).ask("Go.")
+    result = model.requests[2].messages[-1].content[0]
+    assert "two" in result.content[0].text
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
+async def test_the_main_checkout_cannot_be_changed_from_a_worktree(repository: Path, mode: str):
+    target = repository / "fresh.txt"
+    allow = ["Edit", "Write", "Bash"]
+    async with Session(repository, permission_mode=mode, allow=allow) as session:
+        model = Player(
+            calls(task()),
+            calls(
+                ("w1", "Write", {"file_path": str(target), "content": "no"}),
+                ("b1", "Bash", {"command": f"echo no > {target}"}),
+                ("b2", "Bash", {"command": f"cd {repository} && touch fresh.txt"}),
+            ),
+            says("No."),
+            says("Done."),
+        )
+        await Agent(model, session).ask("Go.")
+    assert not target.exists()
+    for block in model.requests[2].messages[-1].content:
+        assert "main checkout" in block.content[0].text
+
+
+@pytest.mark.parametrize(
+    "rule", ["Read(./src/**)", "Read(/src/**)", "Read(src/**)", "Read(b.txt)", "Read(//{0}/src/**)"]
+)
+async def test_what_is_forbidden_in_the_project_is_forbidden_in_the_worktree(
+    repository: Path, rule: str
+):
+    rule = rule.replace("//{0}", f"/{repository}")
+    async with Session(repository, deny=[rule]) as session:
+        model = Player(
+            calls(task()),
+            calls(
+                ("r1", "Read", {"file_path": "src/b.txt"}),
+                ("r2", "Read", {"file_path": str(repository / "src/b.txt")}),
+            ),
+            says("No."),
+            says("Done."),
+        )
+        await Agent(model, session).ask("Go.")
+    for block in model.requests[2].messages[-1].content:
+        assert block.is_error
+        assert "two" not in block.content[0].text
+
+
+async def test_a_type_can_ask_for_a_worktree(repository: Path):
+    folder = repository / ".claude/agents"
+    folder.mkdir(parents=True)
+    (folder / "apart.md").write_text(
+        "---\nname: apart\ndescription: Works apart.\nisolation: worktree\n---\nWork.\n"
+    )
+    async with Session(repository, permission_mode="acceptEdits") as session:
+        model = Player(
+            calls(("t1", "Agent", {"description": "x", "prompt": "y", "subagent_type": "apart"})),
+            calls(("w1", "Write", {"file_path": "new.txt", "content": "x"})),
+            says("Written."),
+            says("Done."),
+        )
+        seen = [event async for event in Agent(model, session).run("Go.")]
+    assert Path(answer(seen).data["worktreePath"], "new.txt").exists()
+
+
+async def test_an_agent_woken_again_finds_its_checkout(repository: Path):
+    async with Session(repository, permission_mode="acceptEdits") as session:
+        model = Player(
+            calls(task(name="ann")),
+            calls(("w1", "Write", {"file_path": "new.txt", "content": "x"})),
+            says("Written."),
+            calls(("m1", "SendMessage", {"to": "ann", "message": "Go on."})),
+            says("Waiting."),
+        )
+        agent = Agent(model, session, wait_for_agents_s=0.0)
+        await agent.ask("Go.")
+        model._turns += [
+            calls(("r1", "Read", {"file_path": "new.txt"})),
+            says("It is there."),
+        ]
+        run = agent.agents.find("ann")
+        if run is not None:
+            await run.wait()
+        state = agent.agents.listed()[0]
+        assert Path(state.worktree_path, "new.txt").exists()
+        assert len(worktrees(repository)) == 1
+
+
+async def test_remote_is_refused_and_so_is_a_place_without_a_repository(project: Path):
+    for isolation, why in (("remote", "no other machine"), ("worktree", "not a git repository")):
+        async with Session(project) as session:
+            model = Player(calls(task(isolation=isolation)), says("Oh."))
+            agent = Agent(model, session)
+            await agent.ask("Go.")
+            block = model.requests[-1].messages[-1].content[0]
+            assert block.is_error
+            assert why in block.content[0].text
+            assert agent.agents.listed() == ()
+
+
+async def test_a_repository_without_a_commit_has_no_worktrees(project: Path):
+    git(project, "init", "-q")
+    with pytest.raises(NoWorktree):
+        await open_worktree(str(project), "w")
+
+
+async def test_an_agent_that_cannot_start_leaves_no_worktree(repository: Path):
+    agents = {"odd": {"description": "Has nothing.", "tools": "Nonesuch"}}
+    async with Session(repository) as session:
+        model = Player(calls(task(subagent_type="odd")), says("Oh."))
+        await Agent(model, session, agents=agents).ask("Go.")
+    assert worktrees(repository) == []
+
+
+async def test_a_stopped_agent_gives_its_worktree_back(repository: Path):
+    never = asyncio.Event()
+    async with Session(repository) as session:
+        model = Player(
+            calls(task(run_in_background=True)), [never, ended()], says("Launched."), says("End.")
+        )
+        agent = Agent(model, session, wait_for_agents_s=0.0)
+        await agent.ask("Go.")
+        state = agent.agents.listed()[0]
+        assert Path(state.worktree_path).is_dir()
+        assert "locked" in git(repository, "worktree", "list", "--porcelain")
+        await agent.agents.stop(state.agent_id)
+        assert worktrees(repository) == []
+
+
+async def test_what_a_crash_leaves_behind_can_be_found(repository: Path, tmp_path: Path):
+    async with Session(repository) as session:
+        never = asyncio.Event()
+        model = Player(calls(task(run_in_background=True)), [never, ended()], says("Launched."))
+        agent = Agent(model, session, wait_for_agents_s=0.0)
+        await agent.ask("Go.")
+        kept = agent.agents.listed()[0]
+        # Another process that looks now sees what a crash would leave.
+        later = Agent(Player(), session).agents.listed()[0]
+        assert later.status == "interrupted"
+        assert later.worktree_path == kept.worktree_path
+        await agent.close()
+
+
+async def test_ignored_files_come_along_where_a_file_names_them(repository: Path):
+    (repository / ".gitignore").write_text(".env\nbuild/\n")
+    (repository / ".worktreeinclude").write_text(".env\na.txt\n")
+    (repository / ".env").write_text("KEY=1\n")
+    (repository / "build").mkdir()
+    (repository / "build/x").write_text("x")
+    made = await open_worktree(str(repository), "w")
+    assert (Path(made.path) / ".env").read_text() == "KEY=1\n"
+    assert not (Path(made.path) / "build").exists()
+
+
+async def test_hooks_of_the_repository_are_not_run(repository: Path):
+    hook = repository / ".git/hooks/post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {repository}/ran\n")
+    hook.chmod(0o755)
+    await open_worktree(str(repository), "w")
+    assert not (repository / "ran").exists()
+
+
+async def test_two_agents_work_apart_at_once(repository: Path):
+    def turn(request: ModelRequest):
+        if len(request.messages) > 1:
+            return says("Written.")
+        said = request.messages[0].content[0].text
+        return calls((said, "Write", {"file_path": "n.txt", "content": said}))
+
+    async with Session(repository, permission_mode="acceptEdits") as session:
+        model = Player(
+            calls(task("t1", "x"), task("t2", "y")), turn, turn, turn, turn, says("Done.")
+        )
+        await Agent(model, session, agent_limits=SpawnLimits(max_running=5)).ask("Go.")
+    assert not (repository / "n.txt").exists()
+    places = [Path(line.split()[0]) for line in worktrees(repository)]
+    assert {(place / "n.txt").read_text() for place in places} == {"x", "y"}
