@@ -17,6 +17,7 @@ from handaxe.agent.family import Family, Seat
 from handaxe.agent.kinds import GENERAL
 from handaxe.agent.limits import Limits, Meter
 from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.wording import agent_notice, as_reminder
 from handaxe.contract.agent_faults import (
     AgentNameTaken,
