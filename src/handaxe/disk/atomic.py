@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from handaxe.disk import attributes
 from handaxe.disk.content import Content
 from handaxe.disk.current import Current
-from handaxe.disk.directories import BeforeChange, locked_directory, nothing
+from handaxe.disk.directories import locked_directory
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import (
     DiskFault,
@@ -24,6 +24,7 @@ from handaxe.disk.faults import (
     explained,
     in_plain_words,
 )
+from handaxe.disk.order import AT_ONCE, Order
 from handaxe.disk.overwrite import Intent, Journal
 from handaxe.disk.places import open_regular, split
 from handaxe.disk.replacement import OwnLinks, Replacement, no_links
@@ -41,6 +42,7 @@ __all__ = [
     "Locked",
     "NeedsJournal",
     "NotRegular",
+    "Order",
     "OwnLinks",
     "TooLarge",
     "Version",
@@ -64,7 +66,7 @@ def replace(
     make_parents: bool = False,
     journal: Journal | None = None,
     own_links: OwnLinks = no_links,
-    before_change: BeforeChange = nothing,
+    order: Order = AT_ONCE,
 ) -> Version:
     """Put new content at a real path, durably, all of it or nothing; gives the new version.
 
@@ -76,8 +78,7 @@ def replace(
         make_parents: Create missing directories, and remove them again if the write fails.
         journal: Makes writing in place safe, for files that cannot be replaced.
         own_links: Tells second names that keep the old content for us from the user's own.
-        before_change: Called when everything is prepared, and before anything the user owns is
-            touched; what it raises stops the change.
+        order: What has to be durable before anything changes, and who waits for the end.
 
     Raises:
         Changed: the file is not what was expected.
@@ -91,11 +92,9 @@ def replace(
     for attempts_left in (2, 1, 0):
         try:
             with locked_directory(
-                parent, make=make_parents, before_change=before_change
+                parent, make=make_parents, before_change=order.before_change
             ) as directory:
-                change = Replacement(
-                    directory, name, content, expect, mode, own_links, before_change
-                )
+                change = Replacement(directory, name, content, expect, mode, own_links, order)
                 return change.run(os.fsdecode(path), journal)
         except WriteFailed as failure:
             # Another writer may have failed and taken the directories away that it had made.

@@ -3,22 +3,15 @@
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import msgspec
 
 from handaxe.disk import locks
 from handaxe.disk.durability import close, sync_directory
 from handaxe.disk.faults import WriteFailed, explained
+from handaxe.disk.order import BeforeChange, nothing
 from handaxe.disk.places import DIRECTORY, open_directory, refuse_special
-
-BeforeChange = Callable[[], None]
-"""Called before anything the user owns is touched; what it raises stops the change."""
-
-
-def nothing() -> None:
-    """Whoever has nothing to wait for."""
-
 
 _Made = list[tuple[int, str]]
 """Directories made here: open parent and name, outermost first."""
@@ -58,6 +51,8 @@ def locked_directory(
             _remove(made)
         raise
     finally:
+        # Not left to the closing: a sync on its way may hold a second descriptor.
+        locks.release(directory.fd)
         close(directory.fd)
         _forget(made)
 

@@ -10,17 +10,20 @@ import os
 import threading
 from collections.abc import Generator, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from handaxe.disk import locks
 from handaxe.disk.durability import close, sync_content, sync_directory
-from handaxe.disk.early_sync import EarlySync, begin_sync
 from handaxe.disk.faults import DiskFault, in_plain_words
 from handaxe.disk.line_format import Record, format_line, parse_line
 from handaxe.disk.line_scan import Damage, Scan, scan
 from handaxe.disk.line_tail import keep_aside, last_whole, line_at
 from handaxe.disk.places import open_regular
+
+if TYPE_CHECKING:
+    from handaxe.disk.early_sync import EarlySync
 
 __all__ = ["Cut", "Damage", "LineLog", "LogFailed", "LogFull", "Record", "Scan", "scan"]
 
@@ -53,7 +56,7 @@ class Cut(msgspec.Struct, frozen=True):
 class _Begun(msgspec.Struct, frozen=True):
     """A sync on its way, with its descriptor and how many records it is for."""
 
-    sync: EarlySync
+    sync: "EarlySync"
     fd: int
     appended: int
 
@@ -164,7 +167,7 @@ class LineLog:
                 self._fd = -1
 
     def _unsynced(self) -> tuple[int, int]:
-        """How many records there are, and a descriptor to sync them with; -1 if there is no need."""
+        """How many records there are, and a descriptor to sync them with; -1 if all are synced."""
         with self._mutex:
             if self._failure is not None:
                 raise self._failure
@@ -180,7 +183,10 @@ class LineLog:
         appended, fd = self._unsynced()
         if fd < 0:
             return
-        sync = begin_sync(fd)
+        # Whoever only writes a log need not load it.
+        from handaxe.disk.early_sync import begin_sync
+
+        sync = begin_sync(fd, content_only=True)
         if sync is None:
             close(fd)
         else:

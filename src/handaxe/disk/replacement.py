@@ -16,7 +16,7 @@ import msgspec
 from handaxe.disk import attributes, locks, renames
 from handaxe.disk.content import Content
 from handaxe.disk.current import Current
-from handaxe.disk.directories import BeforeChange, Directory, nothing
+from handaxe.disk.directories import Directory
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import (
     DiskFault,
@@ -27,6 +27,7 @@ from handaxe.disk.faults import (
     explained,
     in_plain_words,
 )
+from handaxe.disk.order import AT_ONCE, Order
 from handaxe.disk.overwrite import Intent, Journal, overwrite
 from handaxe.disk.places import open_regular
 from handaxe.disk.temporary import Temporary, remove_twins
@@ -55,7 +56,7 @@ class Replacement(msgspec.Struct):
     expect: Version | Absent | None
     mode: int | None
     own_links: OwnLinks = no_links
-    before_change: BeforeChange = nothing
+    order: Order = AT_ONCE
 
     def run(self, path: str, journal: Journal | None) -> Version:
         """Replace the file, or write it in place where that is the only way."""
@@ -65,7 +66,7 @@ class Replacement(msgspec.Struct):
             current.check_presence(self.expect)
             try:
                 self._refuse_unreplaceable(current)
-                return self._swap(current)
+                return self._swap(path, current)
             except _InPlaceOnly as only:
                 return self._overwrite(path, str(only), journal, current)
 
@@ -81,7 +82,7 @@ class Replacement(msgspec.Struct):
             if info.st_nlink - self.own_links(info.st_dev, info.st_ino) > 1:
                 raise _InPlaceOnly("it has other hard links")
 
-    def _swap(self, current: Current) -> Version:
+    def _swap(self, path: str, current: Current) -> Version:
         is_big = max(self.content.size_bytes, current.size_bytes) > _BIG_BYTES
         compared = _Beside(lambda: self._compare(current), in_thread=is_big)
         try:
@@ -98,7 +99,8 @@ class Replacement(msgspec.Struct):
             digest = compared.result()
             self._move(temporary, current)
             with explained("sync the directory after replacing the file", applied=True):
-                self.directory.sync()
+                if not self.order.begin_sync(path, self.directory.fd):
+                    self.directory.sync()
             return self._verify(temporary.fd, digest)
 
     def _compare(self, current: Current) -> str:
@@ -140,7 +142,7 @@ class Replacement(msgspec.Struct):
         attributes.give(temporary.fd, wanted)
 
     def _move(self, temporary: Temporary, current: Current) -> None:
-        self.before_change()
+        self.order.before_change()
         try:
             if not current.exists and self.expect is not None:
                 renames.rename_new(self.directory.fd, temporary.name, self.name)
@@ -196,7 +198,7 @@ class Replacement(msgspec.Struct):
                 # Another name of the same file may be written under another directory's lock.
                 locks.hold(fd)
                 intent = self._intent(path, fd, info)
-                self.before_change()
+                self.order.before_change()
                 overwrite(fd, self.content, intent, journal, mode=self.mode)
             with explained("look at the file after writing it", applied=True):
                 return version_of(os.fstat(fd), intent.new_digest, self.content.size_bytes)

@@ -8,6 +8,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
 from handaxe.contract import file_faults as faults
@@ -32,6 +33,7 @@ from handaxe.text.windows import split_lines, window_of
 
 if TYPE_CHECKING:
     from handaxe.disk.atomic import Journal, OwnLinks
+    from handaxe.disk.order import BeforeChange, LateName
 
 SMALL_BYTES = 1 << 20
 MAX_LINKS = 40
@@ -51,22 +53,22 @@ class LocalFiles(Files):
         *,
         journal: "Journal | None" = None,
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
-        before_change: Callable[[], None] = lambda: None,
+        before_change: "BeforeChange" = lambda: None,
         judge: Judge = _anything,
     ) -> None:
         self._journal = journal
         self._own_links = own_links
         self._before_change = before_change
+        self._late_names: list[LateName] | None = None
         self._judge = judge
 
     def judged_by(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
-        return LocalFiles(
-            journal=self._journal,
-            own_links=self._own_links,
-            before_change=self._before_change,
-            judge=judge,
-        )
+        judged = copy(self)
+        judged._judge = judge
+        # Only a call has an end at which somebody waits.
+        judged._late_names = []
+        return judged
 
     def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
@@ -152,7 +154,12 @@ class LocalFiles(Files):
         return await asyncio.to_thread(_large_window, fd, info, real, offset, limit)
 
     async def replace(
-        self, path: str, pieces: Sequence[bytes | memoryview], *, expect: FileVersion | None
+        self,
+        path: str,
+        pieces: Sequence[bytes | memoryview],
+        *,
+        expect: FileVersion | None,
+        settle_later: bool = False,
     ) -> FileVersion:
         """Write a file whole or not at all; `expect` is the version it replaces, None for new."""
         # Whoever only reads needs nothing that writes.
@@ -161,6 +168,8 @@ class LocalFiles(Files):
         real = self._arrive(path, "write")
         expected = ABSENT if expect is None else _expected(expect)
         size = sum(len(piece) for piece in pieces)
+        is_late = settle_later and size <= SMALL_BYTES
+        order = atomic.Order(self._before_change, self._late_names if is_late else None)
 
         def write() -> Version:
             return atomic.replace(
@@ -170,7 +179,7 @@ class LocalFiles(Files):
                 make_parents=expect is None,
                 journal=self._journal,
                 own_links=self._own_links,
-                before_change=self._before_change,
+                order=order,
             )
 
         try:
@@ -185,6 +194,19 @@ class LocalFiles(Files):
             raise faults.WriteFailed(path, str(fault)) from fault
         except OSError as error:
             raise _told(path, error) from error
+
+    async def settled(self) -> None:
+        """Return when everything written so far is durable; a fault if that failed."""
+        failed: tuple[str, WriteFailed] | None = None
+        while self._late_names:
+            late = self._late_names.pop(0)
+            try:
+                late.wait()
+            except WriteFailed as failure:
+                failed = late.path, failure
+        if failed is not None:
+            path, failure = failed
+            raise faults.WriteFailed(path, failure.reason, applied=True) from failure
 
     def _arrive(self, path: str, access: Access) -> str:
         """The real path, judged."""

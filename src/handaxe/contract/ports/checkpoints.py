@@ -15,6 +15,7 @@ class Checkpoints(ABC):
         Raising stops the call.
         """
 
+    @abstractmethod
     async def settled(self) -> None:
         """Return when what was written down is durable, before others than the tool change files.
 
