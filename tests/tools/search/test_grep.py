@@ -266,6 +266,7 @@ async def test_nothing_found_in_a_large_tree_says_what_was_not_even_counted(
 ):
     monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
     monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 0)
+    monkeypatch.setattr("handaxe.host.search.second_look.LOOK_S", 0)
     plant(project, {"a/b/c": "bar\n"})
 
     nothing = await session.call("Grep", pattern="foo")

@@ -289,7 +289,7 @@ class Ripgrep:
     def _second_look(self) -> list[Elsewhere]:
         look = SecondLook(self._last, self._place, self._watch, self._is_hidden, self._open_again)
         ignored = look.at_ignored(self._survey) if self._survey is not None else []
-        return ignored + look.at_binary()
+        return ignored + look.at_binary(is_counted=self._is_told_why)
 
     def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
         return self._open(feed, manner, targets=targets)
