@@ -94,7 +94,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     def _nothing(self) -> str:
         if self.offset:
             return "No entries at this offset"
-        return "No files found" if self.mode == "files" else "No matches found"
+        so_far = "" if self.found.is_complete else " so far"
+        return ("No files found" if self.mode == "files" else "No matches found") + so_far
 
     def _notes(self) -> list[str]:
         found = self.found
