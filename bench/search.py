@@ -8,6 +8,7 @@ as HANDAXE_BENCH_TREE is measured as well and left alone.
 import asyncio
 import os
 import random
+import re
 import resource
 import shutil
 import statistics
@@ -30,6 +31,8 @@ WORDS = """
 """
 ENDINGS = (".py", ".js", ".ts", ".md", ".txt", ".json", ".c", ".h", ".rs", ".go")
 RG = find_ripgrep(()) or "rg"
+NEEDLE = "needle_in_haystack_42"
+NOWHERE = "".join(("in_no_", "file_at_", "all_42"))
 PLAIN = (RG, "--no-config", "--color=never", "--hidden", "--no-require-git")
 
 Contender = Callable[[], Awaitable[object]]
@@ -50,9 +53,28 @@ def grow(root: Path, files: int, megabytes: int) -> None:
             path.mkdir(parents=True, exist_ok=True)
         lines = dice.choices(pool, k=1 + int(dice.expovariate(1 / mean) / 47))
         if not number % 2500:
-            lines.insert(len(lines) // 2, "needle_in_haystack_42")
+            lines.insert(len(lines) // 2, NEEDLE)
         name = f"file_{number}{ENDINGS[number % len(ENDINGS)]}"
         (path / name).write_text("\n".join(lines) + "\n")
+
+
+def rare_word(root: Path) -> str:
+    """A long word of some file that is in few others."""
+
+    def listed(*arguments: str) -> list[str]:
+        command = [*PLAIN, *arguments, "./"]
+        run = subprocess.run(command, cwd=root, capture_output=True, check=False)
+        return os.fsdecode(run.stdout).splitlines()
+
+    if listed("-l", "-e", NEEDLE):
+        return NEEDLE
+    files = listed("--files", "--sort=path", "--glob=*.{py,md,txt,c,js,go,rs}")
+    for name in files[:: max(1, len(files) // 50)]:
+        words = re.findall(r"[A-Za-z_]{16,40}", (root / name).read_text("utf-8", "replace"))
+        for word in sorted(set(words), key=len)[-3:]:
+            if len(listed("-l", "-e", word)) < 20:
+                return word
+    return NEEDLE
 
 
 def captured(root: Path, *arguments: str) -> Contender:
@@ -150,7 +172,7 @@ async def measure(root: Path, rounds: int, home: Path) -> None:
             return tool(session, "Grep", pattern=pattern, **more)
 
         content = {"output_mode": "content"}
-        rare, regex = "needle_in_haystack_42", r"\w+ parser \w+"
+        rare, regex = rare_word(root), r"\w+ import \w+"
         lines = ("-n", "--heading")
         finders = {"fd": shutil.which("fd") or shutil.which("fdfind")}
         rivals = {
@@ -168,6 +190,10 @@ async def measure(root: Path, rounds: int, home: Path) -> None:
             (
                 "Grep rare literal, files",
                 {"rg": captured(root, "-l", "-e", rare), "handaxe": grep(rare)},
+            ),
+            (
+                "Grep what is nowhere, files",
+                {"rg": captured(root, "-l", "-e", NOWHERE), "handaxe": grep(NOWHERE)},
             ),
             (
                 "Grep common word, files",

@@ -172,9 +172,26 @@ class TestLargeTrees:
 
         found = await grep(RIPGREP, tmp_path, "needle")
 
-        (look,) = found.elsewhere
-        assert (look.reason, look.matches, look.files) == ("ignored", 5, 4)
+        ignored, binary = found.elsewhere
+        assert (ignored.reason, ignored.matches, ignored.files) == ("ignored", 5, 4)
+        assert (binary.reason, binary.files, binary.example) == ("binary", 1, f"{tmp_path}/e.py")
         assert (found.skipped.ignored, found.skipped.binary) == (3, None)
+
+    async def test_a_look_at_binary_files_that_finds_nothing_is_told_of(self, tmp_path):
+        plant(tmp_path, TREE)
+
+        found = await grep(RIPGREP, tmp_path, "nowhere to be found")
+
+        (look,) = found.elsewhere
+        assert (look.reason, look.files, look.is_complete) == ("binary", 0, True)
+
+    async def test_binary_files_are_not_looked_at_where_that_would_take_long(
+        self, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("handaxe.host.search.second_look.LOOK_S", 0)
+        plant(tmp_path, {"a.bin": b"\0needle"})
+
+        assert (await grep(RIPGREP, tmp_path, "needle")).elsewhere == []
 
     async def test_a_survey_that_was_cut_short_says_at_least(self, tmp_path, monkeypatch):
         monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 0)
@@ -182,7 +199,7 @@ class TestLargeTrees:
 
         found = await grep(RIPGREP, tmp_path, "needle")
 
-        (look,) = found.elsewhere
+        look, _ = found.elsewhere
         assert (look.files, look.is_complete, found.skipped.ignored) == (1, False, None)
 
     async def test_too_many_ignored_entries_are_searched_in_part(self, tmp_path, monkeypatch):
@@ -191,7 +208,7 @@ class TestLargeTrees:
 
         found = await grep(RIPGREP, tmp_path, "needle")
 
-        (look,) = found.elsewhere
+        look, _ = found.elsewhere
         assert (look.files, look.is_complete, found.skipped.ignored) == (3, False, 5)
 
 

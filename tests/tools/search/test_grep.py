@@ -266,6 +266,7 @@ async def test_nothing_found_in_a_large_tree_says_what_was_not_even_counted(
 ):
     monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
     monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 0)
+    monkeypatch.setattr("handaxe.host.search.second_look.LOOK_S", 0)
     plant(project, {"a/b/c": "bar\n"})
 
     nothing = await session.call("Grep", pattern="foo")
@@ -285,3 +286,15 @@ async def test_nothing_found_tells_of_binary_files_and_links(session, project):
     assert "[1 binary file not searched as text.]" in result.text
     assert "[1 link not followed.]" in result.text
     assert result.data["skipped"]["links"] == 1
+
+
+async def test_a_deadline_is_not_mistaken_for_an_answer(project):
+    plant(project, {"a/b": "foo\n"})
+
+    async with Session(project, settings={"search.timeout_s": 0.000_001}) as session:
+        files = await session.call("Grep", pattern="foo")
+        lines = await session.call("Grep", pattern="foo", output_mode="content")
+
+    assert files.text.startswith("No files found so far\n\n[Stopped after 1e-06 s;")
+    assert lines.text.startswith("No matches found so far\n\n[Stopped after 1e-06 s;")
+    assert not files.data["isComplete"]

@@ -120,7 +120,7 @@ class FileText(msgspec.Struct, frozen=True):
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
-    """What a second look found where the first one does not look."""
+    """What a second look found where the first one does not look; no file, if it found none."""
 
     reason: Literal["ignored", "binary"]
     matches: int

@@ -27,7 +27,6 @@ class LineReader:
     def __init__(self, prefix: str, marks: Marks, *, has_columns: bool) -> None:
         self._prefix = prefix
         self._marks = marks
-        self._either = re.compile(b"|".join(map(re.escape, (marks.start, marks.end, marks.gap))))
         self._pattern = _COLUMN_PREFIX if has_columns else _PREFIX
         self._is_inside = False
 
@@ -74,23 +73,21 @@ class LineReader:
         if b"\x1d" not in raw:
             self._is_inside = False
             return raw.decode("utf-8", "replace"), [], False
+        begin, end, gap = self._marks.start, self._marks.end, self._marks.gap
+        has_gap = gap in raw
+        text, *matches = (raw.replace(gap, b"") if has_gap else raw).split(begin)
         ranges: list[tuple[int, int]] = []
-        text, has_gap = b"", False
-        at, start = 0, 0 if self._is_inside else None
-        for found in self._either.finditer(raw):
-            text += raw[at : found.start()]
-            at = found.end()
-            if found[0] == self._marks.gap:
-                has_gap = True
-            elif found[0] == self._marks.start:
-                start = len(text)
-            elif start is not None:
-                ranges.append((start, len(text)))
-                start = None
-        text += raw[at:]
-        if start is not None:
-            ranges.append((start, len(text)))
-        self._is_inside = start is not None
+        if end in text or (self._is_inside and not matches):
+            # A match that began on the line before.
+            inside, mark, after = text.partition(end)
+            text = inside + after
+            ranges += [(0, len(inside))] if self._is_inside else []
+            self._is_inside = not mark
+        for match in matches:
+            inside, mark, after = match.partition(end)
+            ranges.append((len(text), len(text) + len(inside)))
+            text += inside + after
+            self._is_inside = not mark
         ranges = [pair for pair in ranges if pair[0] < pair[1]]
         # A mark may stand inside a character, so the bytes are joined before they are decoded.
         shown = text.decode("utf-8", "replace")

@@ -67,9 +67,10 @@ class Ripgrep:
         self._watch = watch
         self._hides = hides
         self._marks = Marks.fresh()
-        self._survey = Survey.of(query, place, watch, hides)
+        self._survey: Survey | None = None
+        self._is_surveyed = False
         self._one_thread = False
-        self._is_told_why = query.is_file or (self._survey is not None and self._survey.is_complete)
+        self._is_told_why = query.is_file
         self._saves_memory = False
         self._last = Run()
         self._is_complete = True
@@ -87,6 +88,8 @@ class Ripgrep:
 
     def _answer(self) -> TextFound:
         mode = self._query.mode
+        if mode != "content" or self._query.end is None:
+            self._look_around()
         found = (
             self._lines()
             if mode == "content"
@@ -104,6 +107,15 @@ class Ripgrep:
             skipped=self._skipped(found),
             engine="ripgrep",
         )
+
+    def _look_around(self) -> None:
+        """Find out whether the tree is small, so that ripgrep may be asked what it passed by."""
+        if self._is_surveyed:
+            return
+        self._is_surveyed = True
+        self._survey = Survey.of(self._query, self._place, self._watch, self._hides)
+        if self._survey is not None and self._survey.is_complete:
+            self._is_told_why = True
 
     def _files(self) -> TextFound:
         least = Least(self._query.end)
@@ -157,7 +169,7 @@ class Ripgrep:
         if end is None:
             return self._unsorted_lines(None) or self._sorted_lines()
         page = self._page()
-        ordered = self._open_lines(page.take, self._sorted())
+        ordered = self._open_sorted(page)
         try:
             if not self._fills_at_once(ordered, page):
                 ordered.pause()
@@ -171,6 +183,21 @@ class Ripgrep:
             return self._page_found(page)
         finally:
             ordered.end()
+
+    def _open_sorted(self, page: LinePage) -> Process:
+        """Begin a sorted run, and look around while it does: a page may be full in a moment."""
+        run = self._open_lines(page.take, self._sorted())
+        if self._is_surveyed:
+            return run
+        try:
+            self._look_around()
+        except BaseException:
+            run.end()
+            raise
+        if not self._is_told_why:
+            return run
+        run.end()
+        return self._open_lines(page.take, self._sorted())
 
     def _fills_at_once(self, run: Process, page: LinePage) -> bool:
         """Whether a sorted run came to its end in a moment, or in another that promised it."""
@@ -262,7 +289,7 @@ class Ripgrep:
     def _second_look(self) -> list[Elsewhere]:
         look = SecondLook(self._last, self._place, self._watch, self._is_hidden, self._open_again)
         ignored = look.at_ignored(self._survey) if self._survey is not None else []
-        return ignored + look.at_binary()
+        return ignored + look.at_binary(is_counted=self._is_told_why)
 
     def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
         return self._open(feed, manner, targets=targets)

@@ -23,6 +23,8 @@ SURVEY_S = 0.01
 LOOK_S = 0.25
 LOOK_SHARE = 0.1
 """How much of the search's own time a look may take, where that is more."""
+LONGER_IN_BINARY = 2.5
+"""How many times as long as without them a search with binary files takes."""
 MAX_FILES = 10_000
 
 Open = Callable[[Feed, Manner, Sequence[str] | None], Process]
@@ -55,11 +57,17 @@ class SecondLook:
         paths = [f"./{path}" for path in targets]
         return self._look("ignored", Manner(with_ignored=True), paths, are_all=are_all)
 
-    def at_binary(self) -> list[Elsewhere]:
-        """Binary files with a match; nothing if the first run met no binary file at all."""
-        if not self._first.binary:
+    def at_binary(self, *, is_counted: bool) -> list[Elsewhere]:
+        """Binary files with a match; nothing if there is no binary file.
+
+        Where they were not counted, everything has to be searched once more to find out, which
+        is done if that will not take long; then an answer of zero says that it was done.
+        """
+        if is_counted:
+            return self._look("binary", Manner(in_binary=True), None) if self._first.binary else []
+        if self._first.duration_s * LONGER_IN_BINARY > LOOK_S:
             return []
-        return self._look("binary", Manner(in_binary=True), None)
+        return self._look("binary", Manner(in_binary=True), None) or [Elsewhere("binary", 0, 0, "")]
 
     def _look(
         self,

@@ -99,8 +99,9 @@ class Walk:
         return len(self._waiting)
 
     def unvisited(self) -> list[str]:
-        """Directories the walk did not get to, the topmost ones of each branch."""
-        return [(self._base + directory).rstrip("/") for directory, _ in self._waiting]
+        """Directories the walk did not get to, the topmost ones of each branch, the next first."""
+        waiting = self._waiting if self._by_level else reversed(self._waiting)
+        return [(self._base + directory).rstrip("/") for directory, _ in waiting]
 
     def _go_on(self, directory: str, names: list[str], ignores: Ignores | None) -> None:
         """Queue the directories inside, so that the first by name comes next."""

@@ -94,7 +94,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     def _nothing(self) -> str:
         if self.offset:
             return "No entries at this offset"
-        return "No files found" if self.mode == "files" else "No matches found"
+        so_far = "" if self.found.is_complete else " so far"
+        return ("No files found" if self.mode == "files" else "No matches found") + so_far
 
     def _notes(self) -> list[str]:
         found = self.found
@@ -122,7 +123,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return f"Showing {things} {self.offset + 1}-{last}{of_all}. To go on: offset={last}"
 
     def _why_nothing(self) -> list[str]:
-        notes = [self._second_look(look) for look in self.found.elsewhere]
+        looks = self.found.elsewhere
+        notes = [self._second_look(look) for look in looks if look.files or not look.is_complete]
         if self.glob and "," in self.glob and "{" not in self.glob:
             notes.append(f"Several globs are written as one: glob='{{{self.glob}}}'")
         return notes
