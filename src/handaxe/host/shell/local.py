@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
-from handaxe.contract.shell_faults import BadCommand, CannotStart, ShellClosed, TooManyJobs
+from handaxe.contract.shell_faults import BadCommand, CannotStart, ShellClosed
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.plain import is_plain_program
@@ -31,8 +31,6 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of one command's output on disk."""
     runaway_bytes: int = 5_000_000_000
     """A command that says more than this is ended."""
-    max_jobs: int = 50
-    """How many commands of a session may run in the background at once."""
 
 
 class LocalShell(Shell):
@@ -187,11 +185,8 @@ class LocalShell(Shell):
             raise
 
     def _note_let_go(self, running: LocalCommand) -> None:
-        let_go = sum(1 for one in self._running.values() if one.is_let_go)
         if running.end is not None:
             self._announce(running)
-        elif let_go >= self._limits.max_jobs:
-            raise TooManyJobs(let_go)
 
     def _note_end(self, running: LocalCommand) -> None:
         self._running.pop(running.job_id, None)
