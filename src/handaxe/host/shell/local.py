@@ -10,9 +10,10 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
-from handaxe.contract.shell_faults import BadCommand, CannotStart, ShellClosed
+from handaxe.contract.shell_faults import BadCommand, CannotStart, NoDirectory, ShellClosed
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
+from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import bash_program
 from handaxe.host.shell.snapshot import Snapshot
@@ -121,6 +122,12 @@ class LocalShell(Shell):
         if {START_FD, CWD_FD, _TEXT_FD} & set(confined.pass_fds):
             confined.close()
             raise CannotStart("this process holds too many files open")
+        if confined.is_confined:
+            # From inside it would be told as if the command itself had failed.
+            reason = why_not_entered(command.cwd, is_confined=True)
+            if reason is not None:
+                confined.close()
+                raise NoDirectory(command.cwd, reason)
         return confined
 
     def _terms(self, job_id: str, mark: str, confined: Confined, stays_in: str | None) -> Terms:
