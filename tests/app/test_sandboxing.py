@@ -261,3 +261,35 @@ def test_a_project_alone_cannot_name_a_repository_outside(tmp_path, project):
 def test_a_session_tells_what_its_sandbox_cannot_do(project):
     session, _ = settled(project, {"network": {"httpProxyPort": 8080}})
     assert any("httpProxyPort" in warning for warning in session.warnings)
+
+
+@pytest.mark.skipif(find_means().name == "none", reason="nothing can be confined here")
+async def test_a_directory_that_was_closed_does_not_hold_up_the_session(project):
+    async with Session(project, settings={"sandbox": {"enabled": True}}) as session:
+
+        async def bash(command: str):
+            return await session.call("Bash", command=command)
+
+        closed = await bash("mkdir -p shut && cd shut && chmod 000 .")
+        assert closed.ok, closed.text
+        refused = await bash("pwd")
+        assert refused.code == "shell.no_directory"
+        assert f"Shell cwd was reset to {project}" in refused.text
+        again = await bash("pwd")
+        assert again.text.startswith(f"{project}\n")
+        (project / "shut").chmod(0o755)
+
+
+@pytest.mark.skipif(find_means().name != "bubblewrap", reason="trials need bubblewrap")
+async def test_a_trial_cannot_read_what_the_sandbox_hides(project, tmp_path, monkeypatch):
+    (tmp_path / "home/.ssh").mkdir(parents=True)
+    (tmp_path / "home/.ssh/id").write_text("SECRET")
+    (project / "keys.txt").write_text("SECRET")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    settings = {"sandbox": {"enabled": True}, "permissions": {"deny": ["Read(./keys.*)"]}}
+    async with Session(project, settings=settings, permission_mode="bypassPermissions") as session:
+        command = 'x=id; cat ~/.ssh/$x; for f in k*; do cat "$f"; done; echo new > made'
+        result = await session.call("Bash", command=command, dry_run=True)
+        assert "SECRET" not in result.text
+        assert result.data["changedFiles"] == [f"{project}/made"]
+        assert not (project / "made").exists()

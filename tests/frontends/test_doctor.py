@@ -14,6 +14,7 @@ KEYS = {
     "search.rg", "sandbox.enabled", "sandbox.means", "sandbox.bubblewrap", "sandbox.landlock",
     "sandbox.user_namespaces", "sandbox.overlay", "limits.cgroup", "limits.files", "limits.processes",
     "limits.inotify_watches", "disk.home", "disk.undo", "disk.free", "disk.writable",
+    "mcp.servers",
 }  # fmt: skip
 
 
@@ -46,6 +47,41 @@ def test_people_get_an_aligned_list(project, monkeypatch, capsys):
         )
         == 1
     )
+
+
+def test_every_server_is_listed_and_none_is_started(project, monkeypatch, capsys, tmp_path):
+    started = tmp_path / "started"
+    program = project / "server"
+    program.write_text(f"#!/bin/sh\ntouch {started}\n")
+    program.chmod(0o755)
+    servers = {
+        "here": {"command": "./server"},
+        "missing": {"command": "no-such-program-anywhere"},
+        "far": {"type": "http", "url": "https://user:key@mcp.example.com:8443/v1?token=SECRET"},
+        "wrong": {"command": 7},
+    }
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    settings = {"enabledMcpjsonServers": ["here", "missing"]}
+    home = tmp_path / "settings"
+    home.mkdir()
+    (home / "settings.json").write_text(json.dumps(settings))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
+    monkeypatch.chdir(project)
+    assert run(["doctor", "--json"]) == 0
+    said = capsys.readouterr().out
+    found = json.loads(said)
+    assert found["mcp.servers"]["value"] == "3 set up"
+    assert (found["mcp.server.here"]["standing"], found["mcp.server.here"]["value"]) == (
+        "ok",
+        "stdio, ./server (project)",
+    )
+    assert found["mcp.server.missing"]["standing"] == "no"
+    assert "no such program" in found["mcp.server.missing"]["value"]
+    assert found["mcp.server.far"]["standing"] == "weak"
+    assert "http, https://mcp.example.com:8443 (project)" in found["mcp.server.far"]["value"]
+    assert "wrong" in found["mcp.problem.1"]["value"]
+    assert "SECRET" not in said
+    assert not started.exists()
 
 
 def test_settings_that_cannot_be_honoured_are_listed(project, monkeypatch, capsys, tmp_path):

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.offers import Offered
+from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
 from handaxe.contract.ports.jobs import JobState
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandFacts
 from handaxe.session.jobs import Jobs
 from handaxe.session.wakeups import Wakeups
 from handaxe.settings.model import Settings
+from handaxe.storage.running_tasks import RunningTasks
 
 if TYPE_CHECKING:
     from handaxe.app.session_shell import SessionConfiner, SessionShell
@@ -27,8 +29,13 @@ class BackgroundWork(Companion):
         self._around = around
         self._wakeups = wakeups
         options = around.configuration.settings.shell
+        self._running = RunningTasks(around.data_home)
         self.jobs = Jobs(
-            around.emit, max_running=options.max_background, at_end=self._see_to_changes
+            self._announce,
+            max_running=options.max_background,
+            max_of_user=options.max_background_of_user,
+            elsewhere=self._running.elsewhere,
+            at_end=self._see_to_changes,
         )
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
 
@@ -41,6 +48,11 @@ class BackgroundWork(Companion):
             "handaxe.contract.ports.shell.Confiner": lambda: self._confiner,
         }
 
+    def _announce(self, event: JobStarted | JobEnded | JobSaid | JobsTold) -> None:
+        if isinstance(event, JobStarted | JobEnded):
+            self._running.note(len(self.jobs.running()))
+        self._around.emit(event)
+
     async def _see_to_changes(self, state: JobState) -> None:
         """What work changed after its call had ended belongs to that call as well."""
         if state.call_id:
@@ -50,6 +62,7 @@ class BackgroundWork(Companion):
     async def close(self) -> None:
         """End everything that runs."""
         await self.jobs.close()
+        self._running.close()
         if "_shell" in self.__dict__:
             await self._shell.close()
         if "_confiner" in self.__dict__:

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-import msgspec
-
 from handaxe import __version__
 from handaxe.app.configuration import Configuration
+from handaxe.app.examining_servers import examine_servers
+from handaxe.app.findings import Finding
 from handaxe.app.sandboxing import sandbox_problems
 from handaxe.host import machine
 from handaxe.host.sandbox.bubblewrap import find_bubblewrap
 from handaxe.host.sandbox.means import find_means
-from handaxe.host.sandbox.probe import Standing, landlock_abi, probe
+from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.shfmt import count_commands
 from handaxe.storage.undo.pruning import usage
@@ -29,20 +29,22 @@ EXTRAS = {
 }
 """The packages that each optional part of handaxe needs."""
 _STANDINGS: dict[str, Standing] = {"bubblewrap": "ok", "landlock": "weak", "none": "no"}
+_HELD = {
+    "filesystem_write": "writes reach only working directories and a private temporary directory",
+    "filesystem_read": "secrets and denied paths cannot be read",
+    "protected_files": "protected files cannot be changed, nor made where they are missing",
+    "network": "no host is reached but those that settings list",
+    "namespaces": "no namespaces of its own, so no mounts",
+    "processes": "processes outside cannot be seen or signalled",
+    "seccomp": "system calls that no command needs are refused",
+    "privileges": "no capabilities, and none to be gained",
+    "unix_sockets": "Unix sockets outside cannot be reached",
+}
+"""What it means for a command that a dimension of the sandbox holds."""
 _FEW_FILES = 1024
 _FEW_WATCHES = 65_536
 _FEW_PROCESSES = 1_000
 _LITTLE_SPACE = 2 << 30
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fact. `key` never changes its meaning."""
-
-    key: str
-    standing: Standing
-    value: str
-    advice: str = ""
-    """What to do, where something is missing."""
 
 
 def examine(root: str, home: Path) -> list[Finding]:
@@ -54,6 +56,7 @@ def examine(root: str, home: Path) -> list[Finding]:
         *_limits(),
         *_disk(root, home),
         *_extras(),
+        *examine_servers(Configuration(root, home=home)),
     ]
 
 
@@ -103,11 +106,7 @@ def _sandbox(root: str, home: Path) -> Iterator[Finding]:
         advice="" if standing == "ok" else f"{means.bubblewrap_problem}. {_ways_to_bubblewrap()}",
     )
     for one in probe(means):
-        yield Finding(
-            key=f"sandbox.{one.name}",
-            standing=one.standing,
-            value=f"{one.means}" + (f": {one.reason}" if one.reason else ""),
-        )
+        yield Finding(key=f"sandbox.{one.name}", standing=one.standing, value=_told(one))
     for number, problem in enumerate(sandbox_problems(configuration), 1):
         yield Finding(key=f"sandbox.setting.{number}", standing="weak", value=problem)
     program = options.bwrap_path or find_bubblewrap((root,))
@@ -133,6 +132,13 @@ def _sandbox(root: str, home: Path) -> Iterator[Finding]:
         value="works" if overlay is None else overlay,
         advice="" if overlay is None else "Commands cannot be tried on a layer of their own.",
     )
+
+
+def _told(dimension: Dimension) -> str:
+    if dimension.standing == "no":
+        return f"does not hold: {dimension.reason}"
+    but = f", but {dimension.reason}" if dimension.reason else ""
+    return f"{_HELD[dimension.name]}{but} ({dimension.means})"
 
 
 def _ways_to_bubblewrap() -> str:

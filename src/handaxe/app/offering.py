@@ -70,7 +70,7 @@ def _search(around: Surroundings) -> "Search":
 def _previews(around: Surroundings) -> "CommandPreviews":
     from handaxe.app.previewing import Previewing
 
-    return Previewing(around.workdir)
+    return Previewing(around)
 
 
 def _questions(on_question: "OnQuestion") -> "Questions":

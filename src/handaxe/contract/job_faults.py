@@ -33,10 +33,12 @@ class TooManyTasks(ToolFault):
 
     code = "task.too_many"
 
-    def __init__(self, most: int, running: Sequence[JobState]) -> None:
+    def __init__(self, count: int, running: Sequence[JobState]) -> None:
+        others = count - len(running)
+        where = f" ({others} of them in other sessions of this user)" if others else ""
         super().__init__(
-            f"{most} tasks are running in the background, which is the most there may be. Stop "
-            f"one with TaskStop, or wait for one to end. {_listed(running)}"
+            f"{count} tasks are running in the background{where}, which is the most there may be. "
+            f"Stop one with TaskStop, or wait for one to end. {_listed(running)}"
         )
 
 

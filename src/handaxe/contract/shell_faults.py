@@ -36,18 +36,6 @@ class NoDirectory(ToolFault):
         )
 
 
-class TooManyJobs(ToolFault):
-    """So many commands run in the background already that one more is refused."""
-
-    code = "shell.too_many_jobs"
-
-    def __init__(self, running: int) -> None:
-        super().__init__(
-            f"{running} commands run in the background already, which is the most there may be. "
-            "Stop one that is no longer needed, or wait for one to end."
-        )
-
-
 class ShellClosed(ToolFault):
     """The session has ended, so no command starts any more."""
 

@@ -16,6 +16,7 @@ from handaxe.contract.job_faults import NoTaskNamed, TooManyTasks, UnknownJob
 from handaxe.contract.ports.jobs import Job, JobState
 
 MAX_RUNNING = 40
+MAX_OF_USER = 200
 MAX_LINES = 200
 """So many lines of one watched command wait for the model; older ones make way."""
 HOST_ENDED = "was killed because handaxe ended"
@@ -33,11 +34,16 @@ class Jobs:
         announce: Announce = lambda _: None,
         *,
         max_running: int = MAX_RUNNING,
+        max_of_user: int = MAX_OF_USER,
+        elsewhere: Callable[[], int] = lambda: 0,
         at_end: AtEnd | None = None,
     ) -> None:
+        """`elsewhere` says how much goes on in other sessions of the user."""
         self._announce = announce
         self._at_end = at_end
         self._max_running = max_running
+        self._max_of_user = max_of_user
+        self._elsewhere = elsewhere
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, JobState] = {}
         self._lost: dict[str, JobState] = {}
@@ -53,7 +59,10 @@ class Jobs:
         """Raise a fault if so much runs that nothing may be added."""
         running = self.running()
         if len(running) >= self._max_running:
-            raise TooManyTasks(self._max_running, running)
+            raise TooManyTasks(len(running), running)
+        everywhere = len(running) + self._elsewhere()
+        if everywhere >= self._max_of_user:
+            raise TooManyTasks(everywhere, running)
 
     def named(self, job_id: str | None) -> tuple[JobState, Job | None]:
         """The work a call speaks of, with its state; a fault if there is none."""

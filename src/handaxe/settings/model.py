@@ -106,6 +106,11 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
     max_background: Annotated[
         int, msgspec.Meta(ge=1, le=1000), "How much may go on in the background of a session."
     ] = 40
+    max_background_of_user: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=10_000),
+        "How much may go on in the background of all sessions of the user together.",
+    ] = 200
     hidden_variables: Annotated[
         tuple[str, ...],
         "Variables of the environment that commands do not get; `*` stands for any characters.",

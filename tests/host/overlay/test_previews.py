@@ -122,6 +122,40 @@ async def test_nobody_outside_is_reached(tree):
         listener.close()
 
 
+async def test_the_call_filter_holds_for_a_trial_too(tree):
+    preview = await tried(
+        tree, "grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status; unshare -U true"
+    )
+    assert preview.output.head.split()[:4] == ["NoNewPrivs:", "1", "Seccomp:", "2"]
+    assert preview.end.exit_code != 0
+    script = "import socket; socket.socket(socket.AF_UNIX)"
+    preview = await tried(tree, f"{sys.executable} -c {script!r}")
+    assert "Permission denied" in preview.output.head
+
+
+async def test_hidden_places_are_hidden_from_a_trial(tree, tmp_path):
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/key").write_text("SECRET")
+    (tree / ".env").write_text("SECRET")
+    hidden = [str(tmp_path / "secrets"), str(tree / ".env"), str(tmp_path / "missing")]
+    previews = OverlayPreviews(lambda: (str(tree),), hidden=lambda: hidden)
+    command = f"cat {tmp_path}/secrets/key .env; echo new > made"
+    asked = ShellCommand(call_id="c", command=command, cwd=str(tree))
+    preview = await previews.preview(asked, 20)
+    assert "SECRET" not in preview.output.head
+    assert [diff.path for diff in preview.diffs] == [f"{tree}/made"]
+    assert (tree / ".env").read_text() == "SECRET"
+
+
+async def test_a_root_inside_a_hidden_place_is_still_seen(tree):
+    (tree.parent / "beside").write_text("SECRET")
+    previews = OverlayPreviews(lambda: (str(tree),), hidden=lambda: [str(tree.parent)])
+    asked = ShellCommand(call_id="c", command="cat ../beside; cat a.txt", cwd=str(tree))
+    preview = await previews.preview(asked, 20)
+    assert "SECRET" not in preview.output.head
+    assert preview.output.head.endswith("one\ntwo\n")
+
+
 async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tree):
     marker = f"{os.getpid()}.{id(tree)}"
     preview = await tried(

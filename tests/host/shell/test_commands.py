@@ -15,10 +15,9 @@ from handaxe.contract.shell_faults import (
     CannotStart,
     NoDirectory,
     ShellClosed,
-    TooManyJobs,
 )
 from handaxe.host.shell.environment import command_environment
-from handaxe.host.shell.local import LocalShell, ShellLimits
+from handaxe.host.shell.local import LocalShell
 
 TEXTS = [
     "echo hello",
@@ -248,19 +247,6 @@ async def test_a_command_that_is_not_let_go_is_not_announced(bench):
     await bench.run("true")
     await asyncio.sleep(0)
     assert bench.ended == []
-
-
-@pytest.mark.proves("SH-5")
-async def test_only_so_many_may_run_in_the_background(bench):
-    shell = bench.another(ShellLimits(max_jobs=2))
-    running = [await bench.start("sleep 600", shell=shell) for _ in range(3)]
-    running[0].let_go()
-    running[1].let_go()
-    with pytest.raises(TooManyJobs, match="2 commands"):
-        running[2].let_go()
-    await running[0].stop()
-    running[2].let_go()
-    assert len(shell.running) == 2
 
 
 async def test_a_wait_that_is_cancelled_leaves_the_command_and_other_waits_alone(bench):

@@ -294,6 +294,38 @@ async def test_too_much_background_work_is_refused_and_nothing_is_left_running(p
         assert result.code == "call.timed_out"
 
 
+@pytest.mark.proves("SH-5")
+async def test_commands_that_start_together_do_not_pass_the_limit_together(project):
+    settings = {"shell": {"max_background": 3}}
+    async with Session(project, allow=["Bash"], settings=settings) as session:
+        calls = (bash(session, f"sleep 60.{n}", run_in_background=True) for n in range(6))
+        results = await asyncio.gather(*calls)
+        assert sorted(result.code or "" for result in results) == [
+            "",
+            "",
+            "",
+            *["task.too_many"] * 3,
+        ]
+        assert len(session.jobs.running()) == 3
+
+
+async def test_background_work_of_all_sessions_of_a_user_has_a_limit(project, tmp_path):
+    settings = {"shell": {"max_background_of_user": 2}}
+
+    def opened() -> Session:
+        return Session(project, allow=["Bash"], settings=settings, home=tmp_path / "home")
+
+    async with opened() as one, opened() as other:
+        for session in (one, other):
+            assert (await bash(session, "sleep 60", run_in_background=True)).ok
+        result = await bash(other, "sleep 60", run_in_background=True)
+        assert result.code == "task.too_many"
+        assert "1 of them in other sessions" in result.text
+        await one.close()
+        assert (await bash(other, "sleep 60", run_in_background=True)).ok
+    assert list((tmp_path / "home/running").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("command", "counts"),
     [
@@ -386,6 +418,20 @@ def test_a_title_and_a_display_for_people():
         Text("n", "warning"),
     )
     assert tool.summary(BashArgs(command="ls"), ToolResult("a", data=data)) == "exit code 0, 1 line"
+
+
+async def test_where_a_background_command_runs_is_shown_apart_from_its_output(free, project):
+    from handaxe.tools.shell.bash import Bash, BashArgs
+
+    args = {"command": "sleep 60", "run_in_background": True}
+    result = await free.call("Bash", args)
+    shown = Bash().show(BashArgs(**args), result)
+    job_id, path = result.data["backgroundTaskId"], result.data["rawOutputPath"]
+    assert [block.text for block in shown] == [
+        "$ sleep 60",
+        f"running in the background as {job_id}, in {project}",
+        f"output: {path}",
+    ]
 
 
 @pytest.fixture

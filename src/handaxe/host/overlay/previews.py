@@ -6,7 +6,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from handaxe.contract.ports.previews import CommandPreviews, Preview
@@ -14,6 +15,9 @@ from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 from handaxe.contract.preview_faults import CannotPreview
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.overlay.program import find_overlay_program
+from handaxe.host.sandbox import seccomp
+from handaxe.host.sandbox.descriptors import carrying
+from handaxe.host.sandbox.policy import depth, is_below
 from handaxe.session.workdir import is_inside
 
 MAX_OUTPUT_BYTES = 1 << 20
@@ -32,8 +36,16 @@ _PROBE_S = 10.0
 class OverlayPreviews(CommandPreviews):
     """Runs commands under bubblewrap, each root covered by an overlay of its own."""
 
-    def __init__(self, roots: Callable[[], Sequence[str]], *, program: str | None = None) -> None:
+    def __init__(
+        self,
+        roots: Callable[[], Sequence[str]],
+        *,
+        hidden: Callable[[], Sequence[str]] = tuple,
+        program: str | None = None,
+    ) -> None:
+        """`hidden` are places that commands may not read."""
         self._roots = roots
+        self._hidden = hidden
         self._program = program
         self._is_possible = False
 
@@ -46,12 +58,15 @@ class OverlayPreviews(CommandPreviews):
         place = tempfile.mkdtemp(prefix="handaxe-preview-", dir=_room_outside(roots))
         try:
             mounts = [_Layer.made(place, number, root) for number, root in enumerate(roots)]
-            options = [*_ISOLATION, *_shared_temp(roots), *(o for m in mounts for o in m.options)]
+            options = [*_ISOLATION, *_shared_temp(roots), *_views(mounts, self._hidden())]
             if not self._is_possible:
                 await _probe(program, options)
                 self._is_possible = True
-            argv = [program, *options, "--chdir", command.cwd, "--", *_shell(), command.command]
-            output, end = await _run(argv, clean_environment(os.environ, command.env), timeout_s)
+            with _call_filter() as filtering:
+                argv = [program, *options, *filtering, "--chdir", command.cwd, "--"]
+                argv += [*_shell(), command.command]
+                env = clean_environment(os.environ, command.env)
+                output, end = await _run(argv, env, timeout_s, filtering)
             return await asyncio.to_thread(_read, mounts, output, end)
         finally:
             await asyncio.to_thread(_throw_away, place)
@@ -71,6 +86,34 @@ class _Layer:
             Path(directory).mkdir(mode=0o700)
         shutil.copymode(root, upper)
         return cls(root, upper, work)
+
+
+def _views(layers: Sequence[_Layer], hidden: Sequence[str]) -> list[str]:
+    """Layers and what covers hidden places, wider ones first, so that the more specific wins."""
+    steps: list[tuple[int, int, tuple[str, ...]]] = []
+    steps += [(depth(layer.root), 0, layer.options) for layer in layers]
+    for path in hidden:
+        real = os.path.realpath(path)
+        if os.path.isdir(real):
+            is_open = any(is_below(layer.root, real) for layer in layers)
+            covered = ("--perms", "0111" if is_open else "0000", "--tmpfs", real)
+            steps.append((depth(real), 1, covered))
+        elif os.path.lexists(real):
+            steps.append((depth(real), 1, ("--ro-bind", "/dev/null", real)))
+    return [option for _, _, options in sorted(steps) for option in options]
+
+
+@contextmanager
+def _call_filter() -> Generator[tuple[str, ...]]:
+    """The option that refuses the system calls that escapes need; none on unknown machines."""
+    if not seccomp.is_supported():
+        yield ()
+        return
+    descriptor = carrying(seccomp.build_filter())
+    try:
+        yield ("--seccomp", str(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 def _outermost(roots: Sequence[str]) -> list[str]:
@@ -131,7 +174,7 @@ async def _probe(program: str, options: Sequence[str]) -> None:
 
 
 async def _run(
-    argv: Sequence[str], env: dict[str, str], timeout_s: float
+    argv: Sequence[str], env: dict[str, str], timeout_s: float, filtering: Sequence[str]
 ) -> tuple[bytes, CommandEnd]:
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
@@ -141,6 +184,7 @@ async def _run(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
+        pass_fds=[int(descriptor) for descriptor in filtering[1:]],
     )
     said = bytearray()
     is_late = False

@@ -133,6 +133,11 @@ class LocalConfiner(Confiner):
         _silence(confined, wanted.ignored, command or " ".join(argv))
         return confined
 
+    def hidden(self) -> tuple[str, ...]:
+        """What confined programs may not read."""
+        policy = self._policy()
+        return (*policy.deny_read, *self._finder.find(policy, *self._hides()).hidden)
+
     def close(self) -> None:
         """End the proxies."""
         while self._proxies:

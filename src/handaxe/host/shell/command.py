@@ -23,6 +23,7 @@ from handaxe.contract.ports.shell import (
 )
 from handaxe.contract.shell_faults import CannotStart, NoDirectory
 from handaxe.host.shell.capture import Capture
+from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.waiting import PromptWatch
 from handaxe.host.shell.wardens import WARDENS, Line
 
@@ -237,11 +238,8 @@ class LocalCommand(RunningCommand):
             self._prodding = self._loop.call_later(PROD_S, self._prod)
 
     def _fail(self, number: int | None, reason: str) -> None:
-        fault = (
-            NoDirectory(self.command.cwd, os.strerror(number or 0))
-            if number is not None and not os.path.isdir(self.command.cwd)
-            else CannotStart(reason)
-        )
+        barred = why_not_entered(self.command.cwd, is_confined=False) if number else None
+        fault = CannotStart(reason) if barred is None else NoDirectory(self.command.cwd, barred)
         self._settle(127 << 8, survivors=0, cwd=None, is_clean=True)
         if not self._started.done():
             self._started.set_exception(fault)

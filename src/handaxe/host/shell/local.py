@@ -10,9 +10,10 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
-from handaxe.contract.shell_faults import BadCommand, CannotStart, ShellClosed, TooManyJobs
+from handaxe.contract.shell_faults import BadCommand, CannotStart, NoDirectory, ShellClosed
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
+from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import bash_program
 from handaxe.host.shell.snapshot import Snapshot
@@ -31,8 +32,6 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of one command's output on disk."""
     runaway_bytes: int = 5_000_000_000
     """A command that says more than this is ended."""
-    max_jobs: int = 50
-    """How many commands of a session may run in the background at once."""
 
 
 class LocalShell(Shell):
@@ -123,6 +122,12 @@ class LocalShell(Shell):
         if {START_FD, CWD_FD, _TEXT_FD} & set(confined.pass_fds):
             confined.close()
             raise CannotStart("this process holds too many files open")
+        if confined.is_confined:
+            # From inside it would be told as if the command itself had failed.
+            reason = why_not_entered(command.cwd, is_confined=True)
+            if reason is not None:
+                confined.close()
+                raise NoDirectory(command.cwd, reason)
         return confined
 
     def _terms(self, job_id: str, mark: str, confined: Confined, stays_in: str | None) -> Terms:
@@ -187,11 +192,8 @@ class LocalShell(Shell):
             raise
 
     def _note_let_go(self, running: LocalCommand) -> None:
-        let_go = sum(1 for one in self._running.values() if one.is_let_go)
         if running.end is not None:
             self._announce(running)
-        elif let_go >= self._limits.max_jobs:
-            raise TooManyJobs(let_go)
 
     def _note_end(self, running: LocalCommand) -> None:
         self._running.pop(running.job_id, None)

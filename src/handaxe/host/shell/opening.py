@@ -43,7 +43,6 @@ def shell_of(
         limits=ShellLimits(
             max_file_bytes=options.max_output_bytes,
             runaway_bytes=options.runaway_bytes,
-            max_jobs=options.max_background,
         ),
         with_snapshot=options.snapshot,
     )

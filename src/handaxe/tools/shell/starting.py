@@ -14,6 +14,8 @@ async def started_in_background(command: ShellCommand, ctx: ToolContext) -> Runn
     ctx[Jobs].refuse_if_full()
     running = await ctx[Shell].start(command)
     try:
+        # Others may have been quicker while this one started.
+        ctx[Jobs].refuse_if_full()
         running.let_go()
     except ToolFault:
         await surely(running.stop())

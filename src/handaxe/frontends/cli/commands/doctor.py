@@ -6,7 +6,8 @@ import sys
 
 import msgspec
 
-from handaxe.app.examining import Finding, examine
+from handaxe.app.examining import examine
+from handaxe.app.findings import Finding
 from handaxe.frontends.cli.exits import DONE
 from handaxe.storage.home import data_home
 from handaxe.text.visible import visible

@@ -97,6 +97,8 @@ class Bash(Tool[BashArgs]):
             return result.display
         if "stdout" not in data:
             return None
+        if "backgroundTaskId" in data:
+            return _shown_in_background(args, data)
         tone = "muted" if result.ok else "bad"
         said = data["stdout"] or "(no output)"
         code = data.get("exitCode")
@@ -120,6 +122,17 @@ class Bash(Tool[BashArgs]):
             return super().summary(args, result)
         lines = data["totalLines"]
         return f"exit code {data['exitCode']}, {lines:,} line{'' if lines == 1 else 's'}"
+
+
+def _shown_in_background(args: BashArgs, data: dict[str, Any]) -> Display:
+    where = f"running in the background as {data['backgroundTaskId']}, in {data['cwd']}"
+    blocks = [Text(f"$ {args.command}")]
+    if data["stdout"]:
+        blocks.append(Text(data["stdout"]))
+    blocks.append(Text(where, "muted"))
+    if path := data.get("rawOutputPath"):
+        blocks.append(Text(f"output: {path}", "muted"))
+    return tuple(blocks)
 
 
 def _command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
