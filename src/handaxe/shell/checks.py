@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from handaxe.shell.archives import tar_uses
 from handaxe.shell.fields import Field
 from handaxe.shell.find_expression import find_uses
 from handaxe.shell.flow import State
 from handaxe.shell.git_forms import git_uses
-from handaxe.shell.listings import ip_uses, tar_uses
 from handaxe.shell.little_languages import is_plain_jq
 from handaxe.shell.operands import Setting, checked_path, path_uses
 from handaxe.shell.options import Refused, read_arguments
@@ -222,6 +222,5 @@ CHECKS: dict[str, Check] = {
     "find": _find,
     "git": _git,
     "tar": tar_uses,
-    "ip": ip_uses,
 }
 """Proofs by the name an option table gives in `check`."""
