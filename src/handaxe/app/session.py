@@ -191,7 +191,7 @@ class Session:
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
         source = "resume" if history.started else "startup"
-        self._hooks.join(self._collaborators, source=source, servers=self.mcp)
+        self._hooks.join(self._collaborators, source=source, servers=self.mcp, follow=self.follow)
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
