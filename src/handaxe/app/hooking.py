@@ -99,19 +99,20 @@ class SessionHooks:
             if self._start is None:
                 self._start = asyncio.ensure_future(self._tell_start(among, source))
             await asyncio.shield(self._start)
-            among.opening = None
+            if among.opening is opening:
+                among.opening = None
 
         among.opening = opening
         self.hooks.servers = servers
 
-    async def end(self, among: Collaborators) -> None:
+    async def end(self, among: Collaborators, reason: str) -> None:
         """Tell of the end if there was a start, and leave nothing running."""
         if self._asking is not None:
             self._asking.cancel()
         if self._start is not None:
             self._start.cancel()
             if self.hooks.watches("SessionEnd"):
-                await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": "other"})
+                await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": reason})
         await self.hooks.close()
 
     async def _tell_start(self, among: Collaborators, source: str) -> None:

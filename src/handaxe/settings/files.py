@@ -54,7 +54,7 @@ class SettingsFile:
         return True
 
     def settle(self, *, refused: bool) -> None:
-        """What it says now holds; if that is refused, what held before does, until the next change."""
+        """What it says now holds; if that is refused, what held before, until it changes again."""
         if refused and self._settled is not None:
             self.fragment, self.is_broken = self._settled
         self._settled = None
