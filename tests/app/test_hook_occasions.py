@@ -1,6 +1,7 @@
 """Each occasion of the ecosystem that exists here: fired, with its fields, its answers honoured."""
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -256,3 +257,77 @@ async def test_a_failure_of_the_model_is_told_in_the_ecosystems_words(project: P
     assert ear.heard[0]["error"] == "unknown"
     assert ear.heard[0]["error_details"] == ear.heard[0]["last_assistant_message"] != ""
     assert other.heard == []
+
+
+def settings_file(project: Path, **permissions) -> Path:
+    place = project / ".claude" / "settings.local.json"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(json.dumps({"permissions": permissions}))
+    return place
+
+
+async def test_changed_settings_are_told_of_before_they_hold(project: Path):
+    ear = Ear()
+    (project / "a.txt").write_text("one\n")
+    settings_file(project)
+    async with Session(project, hooks={"ConfigChange": [ear]}) as session:
+        assert (await session.call("Read", file_path="a.txt")).ok
+        place = settings_file(project, deny=["Read(a.txt)"])
+        results = await asyncio.gather(*(session.call("Read", file_path="a.txt") for _ in "123"))
+    assert {result.code for result in results} == {"permission.denied"}
+    assert [(e["source"], e["file_path"]) for e in ear.heard] == [("local_settings", str(place))]
+
+
+async def test_a_change_of_settings_can_be_refused_until_the_next_one(project: Path):
+    (project / "a.txt").write_text("one\n")
+    settings_file(project)
+    ear = Ear(BLOCK)
+    hooks = {"ConfigChange": [{"matcher": "local_settings", "hooks": [ear]}]}
+    async with Session(project, hooks=hooks) as session:
+        assert (await session.call("Read", file_path="a.txt")).ok
+        settings_file(project, deny=["Read(a.txt)"])
+        assert (await session.call("Read", file_path="a.txt")).ok
+        assert (await session.call("Read", file_path="a.txt")).ok
+        assert len(ear.heard) == 1
+        ear.answer = None
+        settings_file(project, deny=["Read(a.txt)", "Read(b.txt)"])
+        assert (await session.call("Read", file_path="a.txt")).code == "permission.denied"
+    assert len(ear.heard) == 2
+
+
+async def test_agents_wait_for_the_word_on_settings_as_well(project: Path):
+    (project / "a.txt").write_text("one\n")
+    settings_file(project)
+    ear = Ear()
+
+    async def change(event):
+        settings_file(project, deny=["Read(a.txt)"])
+
+    model = scripted(
+        called("Agent", description="x", prompt="HELP"),
+        {"text": "Done."},
+        {**called("Glob", pattern="*"), "agent": "HELP"},
+        {**called("Read", file_path="a.txt"), "agent": "HELP"},
+        {"text": "Helped.", "agent": "HELP", "expect": "permission"},
+    )
+    hooks = {"ConfigChange": [ear], "PostToolUse": [{"matcher": "Glob", "hooks": [change]}]}
+    async with at_work(project, model, hooks) as agent:
+        final = await agent.ask("Go.")
+    assert len(ear.heard) == 1
+    assert final.result == "Done."
+
+
+def test_outside_a_loop_nothing_is_told_and_nothing_breaks(project: Path, tmp_path: Path):
+    (tmp_path / "more").mkdir()
+    ear = Ear()
+
+    async def opened():
+        hooks = {"DirectoryAdded": [ear], "ConfigChange": [ear]}
+        return Session(project, hooks=hooks)
+
+    session = asyncio.run(opened())
+    session.set_directories([tmp_path / "more"])
+    settings_file(project, deny=["Read(a.txt)"])
+    session.follow()
+    asyncio.run(session.close())
+    assert ear.heard == []

@@ -109,3 +109,51 @@ def test_the_question_is_complete_and_cannot_lie():
 )
 def test_answers_mean_what_they_say(line, expected):
     assert read_answer(line, REQUEST) == expected
+
+
+@pytest.mark.parametrize(
+    ("there", "words", "once"),
+    [
+        (None, ["Write", "file_path=a.txt", "content=alpha\nbeta\n"], ["alpha", "beta"]),
+        ("old\nbeta\n", ["Write", "file_path=a.txt", "content=alpha\nbeta\n"], ["alpha", "beta"]),
+        ("old\n", ["Edit", "file_path=a.txt", "old_string=old", "new_string=alpha"], ["alpha", "old"]),
+    ],
+)  # fmt: skip
+def test_what_is_to_be_written_is_shown_once(project, there, words, once):
+    options = ["--session-id", "t"]
+    if there is not None:
+        (project / "a.txt").write_text(there)
+        read = [sys.executable, "-m", "handaxe", "call", "Read", "file_path=a.txt", *options]
+        subprocess.run(read, cwd=project, check=True)
+    shown, code = talk(["call", *words, *options], ["n"], project)
+    question = shown.partition("Allow?")[0]
+    assert code != 0
+    assert [question.count(word) for word in once] == [1] * len(once), question
+    assert "a.txt" in question
+
+
+def test_what_the_preview_does_not_show_is_shown():
+    from handaxe.contract.display import Code, Diff
+
+    given = {"file_path": "/p/a", "content": "x\ny\n", "command": "x\ny\n!"}
+    whole = Code("x\ny\n", "/p/a")
+    for preview, hidden in [
+        (None, set()),
+        ((whole,), {"content"}),
+        ((Code("x\ny", "/p/a"),), set()),
+        ((Diff("/p/a", ()),), set()),
+    ]:
+        request = PermissionRequest("1", "Write", given, "because", preview=preview)
+        assert given.keys() - request.told_input.keys() == hidden
+    odd = {"content": "x\r\ny\n"}
+    request = PermissionRequest("1", "Write", odd, "because", preview=(Code("x\r\ny\n"),))
+    assert request.told_input == odd
+
+
+@pytest.mark.parametrize("sign", ["\u00ad", "\ufeff", "\u061c", "\u2028", "\U000e0041", "\u3000"])
+def test_signs_that_nobody_sees_are_spelled_out_in_previews(sign):
+    from handaxe.contract.display import Code
+
+    painted = Painter(colour=False).block(Code(f"a{sign}b"))
+    assert sign not in painted
+    assert f"{ord(sign):02x}" in painted

@@ -247,6 +247,7 @@ class _Place:
 
     def _stream(self, on_result: OnResult) -> CallStream:
         self._session.follow()
+        self._among.opening = self._session.collaborators.opening
         return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
 
     def _new_call_id(self) -> str:

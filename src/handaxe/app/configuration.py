@@ -5,7 +5,7 @@ Nothing here acts on an option; a session and the command line ask for what is i
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -62,6 +62,10 @@ class Configuration:
         self._files = SettingsFiles(all_places(root, self.sources))
         self.changed_files: tuple[str, ...] = ()
         """Those that changed when something last did."""
+        self.pending: tuple[str, ...] = ()
+        """Changed files whose change somebody wants to be asked about first."""
+        self.holds: Callable[[], bool] = lambda: False
+        """Whether there is such a somebody."""
         self._looked_at = self._paused_at = time.monotonic()
         self._join()
 
@@ -92,9 +96,18 @@ class Configuration:
         changed = self._files.refresh()
         if changed:
             self.changed_files = changed
-            self._join()
+            if self.holds():
+                self.pending = tuple(dict.fromkeys((*self.pending, *changed)))
+            else:
+                self.settle()
         self.pause()
         return changed
+
+    def settle(self, refused: Collection[str] = ()) -> None:
+        """Let what the files say hold from now on, but for changes that were refused."""
+        self.pending = ()
+        self._files.settle(refused)
+        self._join()
 
     def pause(self) -> None:
         """A call ended; whatever happens from now on may change a file."""

@@ -49,7 +49,7 @@ def explain_question(question: Question, second_opinion: SecondOpinion | None) -
     mode = parse_mode(question.mode)
     if mode is None:
         return _unreadable(f"{question.mode!r} is not a permission mode")
-    roots = question.working_dirs or [question.cwd or "/"]
+    roots = question.working_dirs or [question.cwd or "/repo"]
     if not all(place.startswith("/") for place in (*roots, question.home)):
         return _unreadable("cwd, home and working_dirs have to be absolute paths")
     policy = make_policy(

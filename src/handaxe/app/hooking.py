@@ -10,7 +10,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import session_event
+from handaxe.runtime.pipeline.telling import fire, session_event
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 
@@ -40,6 +40,10 @@ class SessionHooks:
         self._had_any = False
         self._joined: object = None
         self._start: asyncio.Future[None] | None = None
+        self._asking: asyncio.Future[None] | None = None
+        self._is_holding = False
+        self._among: Collaborators | None = None
+        self._follow: Callable[[], None] = lambda: None
         self._programs: HookPrograms | None = None
         self.problems: tuple[str, ...] = ()
         self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
@@ -48,6 +52,8 @@ class SessionHooks:
     def follow(self) -> None:
         """Take over what the settings say now; cheap if nothing changed."""
         merged = self._configuration.merged
+        if self._configuration.pending:
+            self._hold_calls()
         if merged is self._joined:
             return
         self._joined = merged
@@ -69,24 +75,39 @@ class SessionHooks:
         policy = hook_policy(merged.settings, self._configuration.root)
         self.hooks.configure(book, policy, self._outside(book))
 
-    def join(self, among: Collaborators, *, source: str, servers: "McpServers | None") -> None:
-        """Have the first call wait until the hooks were told of the start."""
+    def join(
+        self,
+        among: Collaborators,
+        *,
+        source: str,
+        servers: "McpServers | None",
+        follow: Callable[[], None],
+    ) -> None:
+        """Have the first call wait until the hooks were told of the start.
+
+        `follow` carries changed settings into the session.
+        """
+        self._among, self._follow = among, follow
+        self._configuration.holds = lambda: self.hooks.watches("ConfigChange")
 
         async def opening() -> None:
             if self._start is None:
                 self._start = asyncio.ensure_future(self._tell_start(among, source))
             await asyncio.shield(self._start)
-            among.opening = None
+            if among.opening is opening:
+                among.opening = None
 
         among.opening = opening
         self.hooks.servers = servers
 
-    async def end(self, among: Collaborators) -> None:
+    async def end(self, among: Collaborators, reason: str) -> None:
         """Tell of the end if there was a start, and leave nothing running."""
+        if self._asking is not None:
+            self._asking.cancel()
         if self._start is not None:
             self._start.cancel()
             if self.hooks.watches("SessionEnd"):
-                await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": "other"})
+                await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": reason})
         await self.hooks.close()
 
     async def _tell_start(self, among: Collaborators, source: str) -> None:
@@ -94,6 +115,29 @@ class SessionHooks:
             event = {**session_event(among, "SessionStart"), "source": source}
             outcome = await self.hooks.fire(event)
             self.hooks.late += outcome.messages
+
+    def _hold_calls(self) -> None:
+        """Let calls wait until the hooks have said whether files may change what holds."""
+        among = self._among
+        if among is None or self._is_holding:
+            return
+        self._is_holding = True
+        earlier = among.opening
+
+        async def asking() -> None:
+            if earlier is not None:
+                await earlier()
+            refused = await refused_changes(among, self._configuration)
+            self._configuration.settle(refused)
+            self._is_holding, self._asking, among.opening = False, None, None
+            self._follow()
+
+        async def opening() -> None:
+            if self._is_holding:
+                self._asking = self._asking or asyncio.ensure_future(asking())
+                await asyncio.shield(self._asking)
+
+        among.opening = opening
 
     def _outside(self, book: "HookBook") -> "HookPrograms | None":
         """The way out of the process, made when the first hook needs it."""
@@ -117,6 +161,21 @@ def hook_policy(settings: Settings, root: str) -> "HookPolicy":
         http_urls=settings.allowed_http_hook_urls,
         http_env_names=settings.http_hook_allowed_env_vars,
     )
+
+
+async def refused_changes(among: Collaborators, configuration: Configuration) -> set[str]:
+    """The changed files whose change a hook does not want; policy is not theirs to refuse."""
+    sources = {file.path: file.source for file in configuration.files}
+    refused: set[str] = set()
+    for path in configuration.pending:
+        source = sources.get(path)
+        if source is None:
+            continue
+        about = {"source": f"{source}_settings", "file_path": path}
+        outcome = await fire(among, "ConfigChange", **about)
+        if outcome.blocked is not None and source != "policy":
+            refused.add(path)
+    return refused
 
 
 def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from handaxe import __version__
 from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.elicitation import Form, elicited
 from handaxe.app.mcp_approval import Sorted, sort_servers
 from handaxe.app.offers import Offered
 from handaxe.contract.decision import Allow, PermissionRequest
@@ -151,7 +152,7 @@ class McpCompanion(Companion):
             roots=lambda: around.workdir.roots,
             log_path=self._log_path,
             spill=self._spill,
-            elicit=lambda: self._elicit if self._can_ask() else None,
+            elicit=lambda: self._elicit if self._can_fill_in() else None,
         )
         limits = Limits()
         start_s = self._milliseconds("MCP_TIMEOUT", limits.start_s)
@@ -196,7 +197,20 @@ class McpCompanion(Companion):
         asker = self._around.among().asker
         return asker is not None and asker.is_there
 
+    def _can_fill_in(self) -> bool:
+        return self._can_ask() or self._around.among().hooks.watches("Elicitation")
+
     async def _elicit(
+        self, server: str, message: str, form: dict[str, Any] | None
+    ) -> dict[str, Any] | None:
+        """What is put into a server's form: by hooks, or by a person; None declines it."""
+        return await elicited(
+            self._around.among(),
+            Form(server, message, form),
+            lambda: self._ask_person(server, message, form),
+        )
+
+    async def _ask_person(
         self, server: str, message: str, form: dict[str, Any] | None
     ) -> dict[str, Any] | None:
         """A yes or no for a form that a yes fills in; every other form is declined."""

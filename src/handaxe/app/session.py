@@ -192,7 +192,7 @@ class Session:
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
         source = "resume" if history.started else "startup"
-        self._hooks.join(self._collaborators, source=source, servers=self.mcp)
+        self._hooks.join(self._collaborators, source=source, servers=self.mcp, follow=self.follow)
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
@@ -230,8 +230,8 @@ class Session:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        """Stop what is running and make the log durable; closing twice is fine."""
+    async def close(self, reason: str = "other") -> None:
+        """Stop what is running and make the log durable; hooks hear the reason. Twice is fine."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -239,7 +239,7 @@ class Session:
             # The cancelled calls write their results as soon as they get their turn.
             await asyncio.sleep(0)
         await self._companions.close()
-        await self._hooks.end(self._collaborators)
+        await self._hooks.end(self._collaborators, reason)
         if self._record.is_started:
             self._record.emit(SessionClosed())
         await self._changes.close(self.settings.undo)

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from handaxe.contract.display import Display
+from handaxe.contract.display import Code, Diff, Display
 
 DecidedBy = Literal["rule", "mode", "builtin", "tool", "hook", "user", "callback"]
 Verdict = Literal["allow", "ask", "deny"]
@@ -102,6 +102,9 @@ class Deny(_Word, frozen=True, tag="deny"):
 Decision = Allow | Ask | Deny
 
 
+_IN_A_DIFF = frozenset({"content", "old_string", "new_string", "new_source"})
+
+
 class PermissionRequest(msgspec.Struct, frozen=True):
     """A question to a human: this call, with this input, for this reason."""
 
@@ -118,3 +121,17 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     agent_id: str | None = None
     """Which sub-agent asks; None for the main one."""
     agent_type: str | None = None
+
+    @property
+    def told_input(self) -> dict[str, Any]:
+        """The input without the texts that the preview shows in full."""
+        blocks = self.preview or ()
+        whole = {block.text for block in blocks if isinstance(block, Code)} - {""}
+        has_diff = any(isinstance(block, Diff) and block.hunks for block in blocks)
+        return {
+            name: value
+            for name, value in self.input.items()
+            if not isinstance(value, str)
+            or "\r" in value
+            or not (value in whole or (has_diff and name in _IN_A_DIFF))
+        }

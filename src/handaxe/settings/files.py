@@ -5,7 +5,7 @@ mended. A missing file says nothing and is no mistake.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
@@ -29,6 +29,7 @@ class SettingsFile:
         self.fragment = Fragment(source, path)
         self.exists = False
         self.is_broken = False
+        self._settled: tuple[Fragment, bool] | None = None
         self._data: bytes | None = None
         self._reason: str | None = None
 
@@ -42,6 +43,8 @@ class SettingsFile:
             reason = getattr(error, "strerror", None) or str(error)
         if (data, reason) == (self._data, self._reason):
             return False
+        if self._settled is None:
+            self._settled = self.fragment, self.is_broken
         self._data, self._reason = data, reason
         self.exists = data is not None or reason is not None
         if reason is not None:
@@ -49,6 +52,12 @@ class SettingsFile:
         else:
             self._take(data)
         return True
+
+    def settle(self, *, refused: bool) -> None:
+        """What it says now holds; if that is refused, what held before, until it changes again."""
+        if refused and self._settled is not None:
+            self.fragment, self.is_broken = self._settled
+        self._settled = None
 
     def _take(self, data: bytes | None) -> None:
         self.is_broken = False
@@ -91,6 +100,7 @@ class SettingsFiles:
         self._files: dict[str, SettingsFile] = {}
         self._watch = Watch()
         self._read()
+        self.settle()
         refuse_broken_policy(self.files)
 
     @property
@@ -111,6 +121,11 @@ class SettingsFiles:
         if path not in self._also:
             self._also = (*self._also, path)
             self._watch.add(path)
+
+    def settle(self, refused: Collection[str] = ()) -> None:
+        """Let what was read hold, but for the files whose change was refused."""
+        for path, file in self._files.items():
+            file.settle(refused=path in refused)
 
     def refresh(self) -> tuple[str, ...]:
         """Read again what was touched; the files that now say something else."""

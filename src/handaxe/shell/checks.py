@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from handaxe.shell.archives import tar_uses
 from handaxe.shell.fields import Field
 from handaxe.shell.find_expression import find_uses
 from handaxe.shell.flow import State
@@ -220,5 +221,6 @@ CHECKS: dict[str, Check] = {
     "jq": _jq,
     "find": _find,
     "git": _git,
+    "tar": tar_uses,
 }
 """Proofs by the name an option table gives in `check`."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from handaxe.shell.effects import redirect_use
 from handaxe.shell.fields import Field, fields_of, value_field
 from handaxe.shell.flow import Part, State, walk
+from handaxe.shell.little_languages import is_printing_sed
 from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.places import PathUse
 from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
@@ -27,6 +28,7 @@ _COMMAND_VARIABLE = re.compile(
 )
 _CODE_TOKEN = re.compile(r"[\w./-]+")
 _CODE_LIMIT = 150
+_READING_SHELLS = SHELLS | {"source", "."}
 _DEPTH = 4
 _LAYERS = 12
 _CANDIDATES = 4000
@@ -207,7 +209,7 @@ class _Finder:
 
     def _stdin_script(self, part: Part, fields: list[Field], depth: int) -> None:
         """A shell without a script runs what it is fed."""
-        if not any(program_name(field) in SHELLS for field in fields):
+        if not any(program_name(field) in _READING_SHELLS for field in fields):
             return
         for redirect in part.redirects:
             if redirect.heredoc is not None and redirect.heredoc.body is not None:
@@ -225,9 +227,13 @@ class _Finder:
         """Names inside the inline code of an interpreter, as possible programs."""
         program = program_name(fields[0]) or ""
         runner = runners().get(program)
-        if runner is None or not runner.loose:
+        if program == "sed":
+            words = [field for field in fields[1:] if not is_printing_sed(field.value)]
+        elif runner is not None and runner.loose:
+            words = loose_words(runner, fields[1:])
+        else:
             return
-        for field in loose_words(runner, fields[1:]):
+        for field in words:
             text = field.value
             if not re.search(r"[^\w./=:@%+,-]", text):
                 continue

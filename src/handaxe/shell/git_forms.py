@@ -74,7 +74,7 @@ def _check_form(name: str, arguments: Arguments) -> None:
         raise Refused("git stash changes the working tree")
     if name in ("worktree", "notes") and first not in ("list", "show"):
         raise Refused(f"git {name} changes the repository")
-    if name == "config" and not (arguments.has("get", "get-all") and len(words) == 1):
-        raise Refused("git config without --get can change configuration")
+    if name == "config" and len(words) != 1:
+        raise Refused("git config with anything but one key lists or changes configuration")
     if name == "config" and not _CONFIG_KEYS.fullmatch(first):
         raise Refused(f"the configuration value {first} may hold a secret")

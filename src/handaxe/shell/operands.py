@@ -12,9 +12,11 @@ from handaxe.shell.flow import State
 from handaxe.shell.little_languages import is_plain_jq, is_printing_awk, is_printing_sed
 from handaxe.shell.options import Arguments, Refused
 from handaxe.shell.places import PathUse, uses_of
+from handaxe.shell.tables import names
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
+_BINUTILS = names("strings nm size readelf objdump")
 _LINE_PLACE = re.compile(r"[^:]*(?::([^:].*))?|:[^:]+:(.+)")
 
 
@@ -31,8 +33,8 @@ def path_uses(arguments: Arguments, program: str, state: State, _setting: Settin
     uses: list[PathUse] = []
     for kind, field in arguments.typed:
         if kind == "path":
-            if program == "strings" and field.value.startswith("@"):
-                raise Refused("strings reads options from that file")
+            if program in _BINUTILS and field.value.startswith("@"):
+                raise Refused(f"{program} reads options from that file")
             uses.extend(checked_path(field, state))
         elif kind == "ref":
             uses.extend(ref_uses(field, state))

@@ -55,6 +55,9 @@ def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
             if table.posix:
                 found.operands.extend(fields[at:])
                 break
+    if table.requires and not found.has(*table.requires):
+        dashed = " or ".join(f"-{name}" for name in sorted(table.requires) if len(name) == 1)
+        raise Refused(f"only with {dashed} it just looks")
     _type_operands(found, table)
     return found
 

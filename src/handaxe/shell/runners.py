@@ -101,7 +101,8 @@ def inner_of(fields: list[Field]) -> Inner:
     elif program == "command" and args and args[0].known in ("-v", "-V"):
         pass
     elif program in ("source", "."):
-        inner.commands.append((args, True)) if args else None
+        if args:
+            _script_file(args, inner)
     elif program == "find":
         _find(args, inner)
     else:
@@ -147,7 +148,14 @@ def _shell(args: list[Field], inner: Inner) -> None:
             inner.commands.append((rest[2:], False))
             inner.commands.append((rest[1:], False))
     elif rest:
-        inner.commands.append((rest, True))
+        _script_file(rest, inner)
+
+
+def _script_file(args: list[Field], inner: Inner) -> None:
+    """A file that a shell reads; one that is a pipe holds what nobody knows yet."""
+    if args[0].value.startswith(("/dev/fd/", "/dev/stdin", "/proc/")):
+        inner.unknown = f"{args[0].text} feeds a shell"
+    inner.commands.append((args, True))
 
 
 def _evaluating(program: str, args: list[Field], inner: Inner) -> None:
@@ -195,6 +203,8 @@ def loose_words(runner: Runner, args: list[Field]) -> list[Field]:
     for index, field in enumerate(args):
         value = field.value
         if value in runner.after or value.startswith(tuple(f"{w}=" for w in runner.after)):
+            return args[index:]
+        if value.startswith("+") and "+" in runner.after:
             return args[index:]
     return []
 

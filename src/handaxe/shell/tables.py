@@ -25,6 +25,9 @@ class ProgramTable(Struct, frozen=True):
     globs: str = "anchored"
     pattern_from: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
+    """With operands, one of these options."""
+    requires: frozenset[str] = frozenset()
+    """Always one of these options."""
     max_operands: int = 0
     check: str = ""
 
@@ -102,6 +105,7 @@ def _table(entry: dict[str, Any]) -> ProgramTable:
         globs=entry.get("globs", "anchored"),
         pattern_from=frozenset(entry.get("pattern_from", "").split()),
         needs=frozenset(entry.get("needs", "").split()),
+        requires=frozenset(entry.get("requires", "").split()),
         max_operands=entry.get("max_operands", 0),
         check=entry.get("check", ""),
     )

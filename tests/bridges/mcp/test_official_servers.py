@@ -287,3 +287,46 @@ async def test_an_address_that_never_answers_holds_up_neither_start_nor_end(
         assert "did not answer within 0.5 s" in session.mcp.status()[0].error
         began = time.monotonic()
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.proves("HK-1")
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({"hookSpecificOutput": {"action": "accept", "content": {"sure": True}}}, None, "accept sure=True"),
+        ({"hookSpecificOutput": {"action": "decline"}}, None, "decline None"),
+        ({"decision": "block", "reason": "no"}, None, "decline None"),
+        (None, {"decision": "block", "reason": "no"}, "decline None"),
+        (None, {"hookSpecificOutput": {"action": "accept", "content": {"sure": False}}}, "accept sure=False"),
+        (None, None, "accept sure=True"),
+    ],
+)  # fmt: skip
+async def test_hooks_may_fill_in_a_servers_form(project, before, after, said):
+    heard = []
+
+    async def first(event):
+        heard.append(event)
+        return before
+
+    async def last(event):
+        heard.append(event)
+        return after
+
+    async def on_ask(request):
+        return Allow()
+
+    hooks = {
+        "Elicitation": [{"matcher": "a", "hooks": [first]}],
+        "ElicitationResult": [{"matcher": "a", "hooks": [last]}],
+    }
+    servers = {"a": {"command": sys.executable, "args": [SERVER]}}
+    asker = None if before else on_ask
+    async with Session(
+        project, mcp_servers=servers, allow="mcp__a", hooks=hooks, on_ask=asker
+    ) as session:
+        assert (await session.call("mcp__a__confirm")).text == said
+    assert heard[0]["mcp_server_name"] == "a"
+    assert (heard[0]["message"], heard[0]["mode"]) == ("Shall I?", "form")
+    assert "sure" in heard[0]["requested_schema"]["properties"]
+    if before is None:
+        assert (heard[1]["action"], heard[1]["content"]) == ("accept", {"sure": True})

@@ -1,9 +1,7 @@
 """Display blocks as terminal text: colours for a terminal, plain text for a pipe."""
 
 import os
-import re
 import sys
-from functools import cache
 from typing import Any
 
 from handaxe.app.session import Session
@@ -74,13 +72,9 @@ def printable(text: str) -> str:
     """Control and invisible characters spelled out, so that no text can steer a terminal."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return _controls().sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-
-
-@cache
-def _controls() -> re.Pattern[str]:
-    """None of these is printable; the pattern takes long to make and most texts have none."""
-    return re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
+    return "".join(
+        sign if sign in "\n\t" or sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text
+    )
 
 
 def _table(table: Table) -> str:

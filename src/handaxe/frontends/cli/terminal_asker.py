@@ -38,7 +38,7 @@ async def ask_in_terminal(request: PermissionRequest) -> Allow | Deny:
 def shown_question(request: PermissionRequest, painter: Painter) -> str:
     """The question as a person sees it; nothing is cut off, nothing is invisible."""
     lines = [f"\n{request.tool} asks for permission in {visible(request.cwd)}\n"]
-    lines += [f"  {name}: {_value(value)}\n" for name, value in request.input.items()]
+    lines += [f"  {name}: {_value(value)}\n" for name, value in request.told_input.items()]
     if request.preview:
         lines += [painter.block(block) for block in request.preview]
     lines.append(f"{visible(request.reason)}\n")

@@ -45,7 +45,7 @@ def form_for(request: PermissionRequest) -> dict[str, Any]:
 def question(request: PermissionRequest) -> str:
     """The question in words; nothing is cut off, nothing is invisible."""
     lines = [f"{request.tool} asks for permission in {visible(request.cwd)}"]
-    lines += [f"  {name}: {_value(value)}" for name, value in request.input.items()]
+    lines += [f"  {name}: {_value(value)}" for name, value in request.told_input.items()]
     lines += _shown(request.preview or ())
     lines.append(visible(request.reason))
     for proposal in request.proposals:

@@ -109,6 +109,11 @@ class Rounds:
 
     def tell(self, event: dict[str, Any]) -> None:
         """Let hooks know without waiting; what they add comes with a later result."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            # A host that works without a loop just now has nobody who could run a hook.
+            return
         if self._background.is_full:
             _log.warning("too many hooks are under way; %s is not told", event["hook_event_name"])
             return

@@ -113,12 +113,12 @@ class Dialogue:
         self.arguments.session_id = session_id
         self.agent = self._open()
         await old.close()
-        await old.session.close()
+        await old.session.close("clear" if session_id is None else "resume")
 
     async def close(self) -> None:
         """Close the agent with its session."""
         await self.agent.close()
-        await self.agent.session.close()
+        await self.agent.session.close("prompt_input_exit")
 
     def terminate(self, task: "asyncio.Task[int]") -> None:
         """The process has to end: stop in a way that lets the work go on later."""
