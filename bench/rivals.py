@@ -108,6 +108,7 @@ def _codex_calls(work: Work) -> list[Call]:
     return [
         Call("nope", {}),
         Call("exec_command", {"cmd": "true"}),
+        # It reads and searches by commands, and shows the model their beginning and end.
         Call("exec_command", {"cmd": f"cat {work.long}"}),
         Call("apply_patch", patch.format("Add", work.new, added)),
         Call("apply_patch", patch.format("Update", work.new, f"@@\n{old}{new}")),
@@ -150,6 +151,7 @@ def _kimi_calls(work: Work) -> list[Call]:
     return [
         Call("nope", {}),
         Call("Shell", {"command": "true"}),
+        # It gives no more than a thousand lines at a time.
         Call("ReadFile", {"path": work.long, "n_lines": 1000}),
         Call("WriteFile", {"path": work.new, "content": work.content}),
         Call("StrReplaceFile", {"path": work.new, "edit": edit}),

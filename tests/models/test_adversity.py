@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import gzip
+import json
 import time
 import zlib
 from contextlib import aclosing
@@ -11,14 +12,23 @@ from typing import Any
 
 import pytest
 from tests.models.serving import Reply, error, model_server, named, sliced
-from tests.models.talk import HELLO, events_of, heard_until_failure
+from tests.models.talk import HELLO, PIXEL, events_of, heard_until_failure
 from tests.models.vendors import VENDORS, Vendor
 
-from handaxe.contract.messages import Usage
+from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.messages import (
+    AssistantMessage,
+    Message,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+    UserMessage,
+)
 from handaxe.contract.ports.model import (
     MessageEnded,
     Model,
     ModelFailed,
+    ModelRequest,
     Retrying,
     TextDelta,
     ToolEnded,
@@ -282,3 +292,31 @@ async def test_an_answer_that_never_ends_after_its_end_is_not_waited_for(vendor:
         assert await events_of(model) == HEARD
         await model.close()
     assert server.connections == 2
+
+
+@pytest.mark.parametrize("where", ["the prompt", "a result"])
+async def test_a_picture_that_is_too_large_is_a_sentence_in_every_request(
+    vendor: Vendor, where: str
+):
+    """It stays in the history, so one that was sent as it is would make every later turn fail."""
+    huge = ImageBlock("image/png", PIXEL + "A" * (21 * 1024 * 1024))
+    small = ImageBlock("image/png", PIXEL)
+    if where == "the prompt":
+        messages: tuple[Message, ...] = (UserMessage((TextBlock("Look"), huge, small)),)
+    else:
+        messages = (
+            UserMessage((TextBlock("Look"),)),
+            AssistantMessage((ToolUseBlock("t", "Read", {}),)),
+            UserMessage((ToolResultBlock("t", (TextBlock("two"), huge, small)),)),
+        )
+    later = (*messages, AssistantMessage((TextBlock("Well."),)), UserMessage((TextBlock("Go on"),)))
+    async with model_server(Reply(pieces=(whole(vendor),))) as server:
+        model = vendor.model(server.url)
+        for sent in (messages, later):
+            assert await events_of(model, ModelRequest(messages=sent)) == HEARD
+        await model.close()
+    for asked in server.asked:
+        body = json.dumps(asked.body)
+        assert "A picture was left out here" in body
+        assert len(body) < 10_000
+        assert PIXEL in body

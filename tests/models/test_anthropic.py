@@ -26,7 +26,7 @@ from handaxe.contract.ports.model import (
     ToolInputDelta,
     ToolStarted,
 )
-from handaxe.models.anthropic import AnthropicModel
+from handaxe.models.anthropic import AnthropicModel, messages_url
 from handaxe.models.anthropic.request import build_request
 from handaxe.models.wire.direct import DirectWire
 
@@ -362,3 +362,16 @@ async def test_extra_headers_and_a_user_are_sent():
     )
     assert server.asked[0].headers["anthropic-beta"] == "x"
     assert server.asked[0].body["metadata"] == {"user_id": "me"}
+
+
+@pytest.mark.parametrize(
+    ("base", "url"),
+    [
+        ("http://h", "http://h/v1/messages"),
+        ("http://h/v1/", "http://h/v1/messages"),
+        ("http://h/gate/v1", "http://h/gate/v1/messages"),
+        ("http://h/gate?key=1", "http://h/gate/v1/messages?key=1"),
+    ],
+)
+def test_addresses_of_servers(base: str, url: str):
+    assert messages_url(base) == url

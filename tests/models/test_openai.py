@@ -338,6 +338,9 @@ async def test_closing_the_stream_leaves_the_server_at_once():
         ("http://h/v1", "http://h/v1/chat/completions"),
         ("http://h/api/openai", "http://h/api/openai/chat/completions"),
         ("http://h/v1/chat/completions", "http://h/v1/chat/completions"),
+        ("http://h/chat/completions", "http://h/chat/completions"),
+        ("http://h/v1/?version=1", "http://h/v1/chat/completions?version=1"),
+        ("http://h/d/chat/completions?v=1", "http://h/d/chat/completions?v=1"),
     ],
 )
 def test_addresses_of_servers(base: str, url: str):

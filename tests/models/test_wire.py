@@ -91,6 +91,19 @@ async def test_nobody_there_says_so(make):
     assert caught.value.how == "unreachable"
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "no.such.name.invalid"])
+async def test_a_name_nobody_can_have_says_so(host: str):
+    with pytest.raises(WireFailed) as caught:
+        await body_of(DirectWire({}), f"http://{host}/")
+    assert caught.value.how == "unreachable"
+
+
+async def test_a_header_that_would_end_the_head_is_the_persons_to_mend():
+    for value in ("a\r\nx: y", "€"):
+        with pytest.raises(SetupError, match="cannot be sent"):
+            await DirectWire({}).post("http://127.0.0.1:1/", {"x-y": value}, b"{}")
+
+
 async def test_a_server_that_never_answers_times_out():
     left = asyncio.Event()
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.model import Model
@@ -170,6 +171,13 @@ def _address(env: Mapping[str, str], variable: str, default: str) -> str:
     address = env.get(variable, "").strip().rstrip("/") or default
     if not address.startswith(("http://", "https://")):
         raise SetupError(f"{variable} is {address!r}; it has to begin with http:// or https://.")
+    try:
+        parts = urlsplit(address)
+        is_somewhere = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_somewhere = False
+    if not is_somewhere or not (address.isprintable() and " " not in address):
+        raise SetupError(f"{variable} is {address!r}, which is no address of a server.")
     return address
 
 

@@ -6,6 +6,7 @@ May import: the other modules of `models`, text, contract.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from urllib.parse import urlsplit
 
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.anthropic.request import build_request
@@ -40,11 +41,9 @@ class AnthropicModel(Model):
         self._wire = wire
         self._user_id = user_id
         self._max_retries = max_retries
-        # Both forms of a base address are common; the path is given once.
-        url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1/messages"
         self._server = Server(
             "Anthropic" if base_url == DEFAULT_URL else base_url,
-            url, name, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
+            messages_url(base_url), name, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
         )  # fmt: skip
         self._headers = {
             "accept": "application/json",
@@ -68,3 +67,10 @@ class AnthropicModel(Model):
     async def close(self) -> None:
         """Let go of connections."""
         await self._wire.close()
+
+
+def messages_url(base_url: str) -> str:
+    """Where messages are asked for; both forms of a base address are common."""
+    parts = urlsplit(base_url)
+    path = parts.path.rstrip("/").removesuffix("/v1")
+    return parts._replace(path=f"{path}/v1/messages").geturl()

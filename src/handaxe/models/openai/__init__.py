@@ -86,8 +86,8 @@ class OpenAIModel(Model):
 
 def completions_url(base_url: str) -> str:
     """Where completions are asked for; a bare address gets the usual path."""
-    base = base_url.rstrip("/")
-    if base.endswith("/chat/completions"):
-        return base
-    path = "" if urlsplit(base).path else "/v1"
-    return f"{base}{path}/chat/completions"
+    parts = urlsplit(base_url)
+    path = parts.path.rstrip("/")
+    if not path.endswith("/chat/completions"):
+        path = f"{path or '/v1'}/chat/completions"
+    return parts._replace(path=path).geturl()

@@ -107,8 +107,9 @@ class DirectWire(Wire):
         except ssl.SSLError as error:
             sentence = f"{place} did not prove who it is ({error.reason or error})."
             raise WireFailed("unreachable", sentence) from error
-        except OSError as error:
-            reason = error.strerror or str(error)
+        except (OSError, UnicodeError) as error:
+            # A name that no name server can be asked for is a UnicodeError.
+            reason = getattr(error, "strerror", None) or str(error)
             raise WireFailed("unreachable", f"No connection to {place}: {reason}.") from error
         return _Connection(origin, reader, writer)
 
