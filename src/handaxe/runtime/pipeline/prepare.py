@@ -21,7 +21,6 @@ from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextS
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.commands import command_word
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
@@ -216,6 +215,8 @@ async def _permitted(
     if request.command is None:
         rules = decide(request, among.policy())
     else:
+        from handaxe.runtime.pipeline.commands import command_word
+
         rules = await command_word(request, parsed, ctx, among)
     decision = joined(rules, tools_word, hooks_word)
     if not isinstance(decision, Allow):
