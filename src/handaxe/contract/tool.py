@@ -24,6 +24,8 @@ PATH_FIELDS = ("file_path", "notebook_path", "path")
 _NAME_CHARS = frozenset(f"{ascii_letters}{digits}_-")
 _MAX_NAME_CHARS = 64
 
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
 
 class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The input of a tool; a field's documentation stands in `Annotated[type, "text"]`."""
@@ -151,7 +153,7 @@ class Tool(Generic[Args]):
 
 
 def _as_text(args: object) -> str:
-    return msgspec.json.encode(args, enc_hook=str).decode()
+    return _encoder.encode(args).decode()
 
 
 def _prompt_of(tool_type: type[Tool[Any]]) -> str:
