@@ -17,9 +17,9 @@ else:
     Loader = object
 
 SELDOM_USED = frozenset({
-    "asyncio.sslproto", "asyncio.staggered", "copy", "inspect", "ipaddress", "json", "linecache",
+    "asyncio.sslproto", "asyncio.staggered", "copy", "inspect", "ipaddress", "json",
     "msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml", "random", "shlex", "ssl",
-    "textwrap",
+    "textwrap", "tokenize",
 })  # fmt: skip
 """Imported on the way to an event loop, to the first struct or to all tools, and used by few."""
 
