@@ -15,10 +15,9 @@ sys.argv[1:] = ["call", "Read", "file_path=a.txt"]
 from handaxe.__main__ import main
 assert main() == 0
 from handaxe.frontends.cli.seldom_used import SELDOM_USED, _Unused
-missing = sorted(name for name in SELDOM_USED if name not in sys.modules)
-assert not missing, f"nobody imports {missing}"
-used = sorted(name for name in SELDOM_USED if type(sys.modules[name]) is not _Unused)
-assert not used, f"a Read uses {used}"
+imported = [name for name in sorted(SELDOM_USED) if name in sys.modules]
+print("imported:", *imported)
+print("used:", *[name for name in imported if type(sys.modules[name]) is not _Unused])
 assert not {"_ssl", "ast", "dis"} & set(sys.modules)
 """
 
@@ -42,9 +41,11 @@ def python(code: str, place: Path) -> str:
     return done.stdout
 
 
-def test_a_read_imports_each_of_them_and_uses_none(tmp_path: Path):
+def test_a_read_imports_most_of_them_and_uses_none(tmp_path: Path):
     (tmp_path / "a.txt").write_text("hi\n")
-    python(WATCH_A_READ, tmp_path)
+    imported, used = python(WATCH_A_READ, tmp_path).splitlines()[-2:]
+    assert {"inspect", "msgspec.inspect", "ssl"} <= set(imported.split())
+    assert used == "used:"
 
 
 @pytest.mark.parametrize("name", sorted(SELDOM_USED))

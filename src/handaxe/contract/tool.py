@@ -7,6 +7,7 @@ everything, for good, and has to be asked for).
 import re
 import sys
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -20,7 +21,10 @@ from handaxe.contract.subjects import PathSubject, Subject, TextSubject
 
 PATH_FIELDS = ("file_path", "notebook_path", "path")
 
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME_CHARS = frozenset(f"{ascii_letters}{digits}_-")
+_MAX_NAME_CHARS = 64
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +72,7 @@ class Tool(Generic[Args]):
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
         for spelling in (cls.name, *cls.aliases):
-            if not _TOOL_NAME.fullmatch(spelling):
+            if not 0 < len(spelling) <= _MAX_NAME_CHARS or not _NAME_CHARS.issuperset(spelling):
                 raise ValueError(f"{spelling!r} is not a tool name: 1-64 letters, digits, _ or -.")
         cls.reach = frozenset((*cls.uses, *cls.may_use))
         if "args_type" in cls.__dict__:
@@ -149,7 +153,7 @@ class Tool(Generic[Args]):
 
 
 def _as_text(args: object) -> str:
-    return msgspec.json.encode(args, enc_hook=str).decode()
+    return _encoder.encode(args).decode()
 
 
 def _prompt_of(tool_type: type[Tool[Any]]) -> str:

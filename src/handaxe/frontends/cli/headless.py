@@ -8,7 +8,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, RunFinished, Told, ToolAnswered, ToolCalled
@@ -20,6 +20,7 @@ from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cos
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.opening import plain
 from handaxe.frontends.line_input import lines_of
+from handaxe.frontends.signals import HeardSignals
 from handaxe.frontends.stream_json.codec import Codec, Shown
 from handaxe.frontends.stream_json.endings import Lookups
 from handaxe.frontends.stream_json.lines import LineWriter, encode
@@ -64,14 +65,16 @@ class _Ending:
 
     def run(self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]") -> int:
         """Run to the end; the exit code."""
-        return asyncio.run(self._run(work))
+        with HeardSignals(signal.SIGTERM, signal.SIGINT) as signals:
+            return asyncio.run(self._run(work, signals))
 
-    async def _run(self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]") -> int:
-        loop = asyncio.get_running_loop()
+    async def _run(
+        self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]", signals: HeardSignals
+    ) -> int:
         self._task = asyncio.ensure_future(work(self))
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(signal.SIGTERM, self._end, TERMINATED)
-            loop.add_signal_handler(signal.SIGINT, self._end, INTERRUPTED)
+        signals.tell(
+            lambda number: self._end(TERMINATED if number == signal.SIGTERM else INTERRUPTED)
+        )
         try:
             code = await self._task
         except asyncio.CancelledError:

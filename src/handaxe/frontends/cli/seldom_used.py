@@ -17,10 +17,11 @@ else:
     Loader = object
 
 SELDOM_USED = frozenset({
-    "asyncio.sslproto", "asyncio.staggered", "inspect", "ipaddress", "linecache", "msgspec.inspect",
-    "msgspec.msgpack", "msgspec.toml", "msgspec.yaml", "ssl", "textwrap",
+    "asyncio.sslproto", "asyncio.staggered", "copy", "inspect", "ipaddress", "json",
+    "msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml", "random", "shlex", "ssl",
+    "textwrap", "tokenize",
 })  # fmt: skip
-"""Imported on the way to an event loop or to the first struct, and used by neither."""
+"""Imported on the way to an event loop, to the first struct or to all tools, and used by few."""
 
 
 def put_off_seldom_used_modules() -> None:

@@ -1,12 +1,12 @@
 """The server on standard input and output: one client, one session, until the input ends."""
 
 import asyncio
-import signal
 
 from handaxe.frontends.mcp_server.conversation import Conversation
 from handaxe.frontends.mcp_server.desk import Blueprint, Desk
 from handaxe.frontends.mcp_server.lines import LinePipes
 from handaxe.frontends.mcp_server.peer import Peer
+from handaxe.frontends.signals import HeardSignals
 
 GRACE_S = 1.5
 """How long calls may still take when the client has closed its side."""
@@ -14,7 +14,9 @@ LOOK_EVERY_S = 2.0
 """How often changed settings are noticed while nobody calls."""
 
 
-async def serve(blueprint: Blueprint, source: int, sink: int) -> int | None:
+async def serve(
+    blueprint: Blueprint, source: int, sink: int, signals: HeardSignals | None = None
+) -> int | None:
     """Answer until the client goes or a signal comes; which signal it was."""
     ended = asyncio.Event()
     caught: list[int] = []
@@ -23,9 +25,8 @@ async def serve(blueprint: Blueprint, source: int, sink: int) -> int | None:
         caught.append(number)
         ended.set()
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end_by, number)
+    if signals is not None:
+        signals.tell(end_by)
     pipes = LinePipes(source, sink)
     peer = Peer(pipes.send)
     desk = Desk(blueprint)
@@ -42,8 +43,6 @@ async def serve(blueprint: Blueprint, source: int, sink: int) -> int | None:
     if is_heard:
         await asyncio.wait([asyncio.ensure_future(pipes.drain())], timeout=GRACE_S)
     pipes.close()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.remove_signal_handler(number)
     return caught[0] if caught else None
 
 

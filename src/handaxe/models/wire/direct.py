@@ -287,7 +287,7 @@ class _DirectAnswer(Answer):
             connection.drop()
 
 
-def _tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
+def _tls_context(env: Mapping[str, str]) -> "ssl.SSLContext":
     file, directory = env.get("SSL_CERT_FILE"), env.get("SSL_CERT_DIR")
     if file or directory:
         return ssl.create_default_context(cafile=file or None, capath=directory or None)

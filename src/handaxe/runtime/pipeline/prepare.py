@@ -21,7 +21,6 @@ from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextS
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.commands import command_word
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
@@ -108,8 +107,7 @@ async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
 
 
 async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepared:
-    parsed, grants, ctx = await _situated(parsed, among)
-    validated = await _validates(parsed, ctx)
+    parsed, grants, ctx, validated = await _checked(parsed, among)
     hooks_word: Decision | None = None
     was_rewritten = False
     if among.hooks.watch_before:
@@ -154,9 +152,9 @@ async def _again(
     parsed: Parsed, call_input: dict[str, Any], among: Collaborators
 ) -> tuple[Parsed, _Grants, ToolContext, bool]:
     """The call with another input, checked from the start."""
-    parsed = parse(ToolCall(parsed.call.id, parsed.call.tool, call_input), among)
-    parsed, grants, ctx = await _situated(parsed, among)
-    return parsed, grants, ctx, await _validates(parsed, ctx)
+    return await _checked(
+        parse(ToolCall(parsed.call.id, parsed.call.tool, call_input), among), among
+    )
 
 
 def covers_of(parsed: Parsed, among: Collaborators) -> Callable[[str], bool]:
@@ -169,14 +167,23 @@ def covers_of(parsed: Parsed, among: Collaborators) -> Callable[[str], bool]:
     return covers
 
 
-async def _situated(parsed: Parsed, among: Collaborators) -> tuple[Parsed, _Grants, ToolContext]:
-    """The call with what it touches, where only the session's state can tell."""
+async def _checked(
+    parsed: Parsed, among: Collaborators
+) -> tuple[Parsed, _Grants, ToolContext, bool]:
+    """The call with what it touches by the session's state, and whether validation was finished.
+
+    Validation raises if the call cannot work.
+    """
     grants, ctx = _context(parsed, among)
     found = await parsed.tool.situate(parsed.args, ctx)
-    if found is None:
-        return parsed, grants, ctx
-    parsed = situated(parsed, *found)
-    return (parsed, *_context(parsed, among))
+    if found is not None:
+        parsed = situated(parsed, *found)
+        grants, ctx = _context(parsed, among)
+    try:
+        await parsed.tool.validate(parsed.args, ctx)
+    except _Undecided:
+        return parsed, grants, ctx, False
+    return parsed, grants, ctx, True
 
 
 def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext]:
@@ -193,15 +200,6 @@ def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext
     return grants, ToolContext(call_id, offers, tool.reach, report, among.workdir.current)
 
 
-async def _validates(parsed: Parsed, ctx: ToolContext) -> bool:
-    """Whether validation could be finished; it raises if the call cannot work."""
-    try:
-        await parsed.tool.validate(parsed.args, ctx)
-    except _Undecided:
-        return False
-    return True
-
-
 async def _permitted(
     parsed: Parsed,
     ctx: ToolContext,
@@ -216,6 +214,8 @@ async def _permitted(
     if request.command is None:
         rules = decide(request, among.policy())
     else:
+        from handaxe.runtime.pipeline.commands import command_word
+
         rules = await command_word(request, parsed, ctx, among)
     decision = joined(rules, tools_word, hooks_word)
     if not isinstance(decision, Allow):

@@ -5,7 +5,6 @@ import msgspec
 from handaxe.contract.decision import Allow, Ask, Decision, RuleProposal
 from handaxe.runtime.hooks.outcome import strictest
 from handaxe.runtime.permission.decide import Policy, Request, is_binding
-from handaxe.runtime.permission.proposals import proposals_for
 from handaxe.runtime.permission.reasons import shown
 
 
@@ -42,7 +41,11 @@ def proposals_with(
     """Rules that would have allowed the call, unless no rule could."""
     if is_binding(decision) or decision.by == "tool":
         return ()
-    return decision.proposals if request.command else proposals_for(request, policy)
+    if request.command:
+        return decision.proposals
+    from handaxe.runtime.permission.proposals import proposals_for
+
+    return proposals_for(request, policy)
 
 
 def sentence_of(decision: Decision) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,9 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _serve_http(arguments)
     from handaxe.frontends.mcp_server.lines import take_standard_pipes
     from handaxe.frontends.mcp_server.stdio import serve
+    from handaxe.frontends.signals import HeardSignals
 
     source, sink = take_standard_pipes()
-    signal_number = asyncio.run(serve(_blueprint(arguments), source, sink))
+    with HeardSignals(signal.SIGTERM, signal.SIGINT) as signals:
+        signal_number = asyncio.run(serve(_blueprint(arguments), source, sink, signals))
     return DONE if signal_number is None else 128 + signal_number
 
 

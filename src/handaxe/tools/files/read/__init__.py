@@ -16,7 +16,6 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.tools.files.missing import with_near_names
 from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
@@ -65,6 +64,8 @@ class Read(Tool[ReadArgs]):
                 return await self._notebook(path, args, ctx)
             return await self._by_content(path, args, ctx)
         except NotFound as missing:
+            from handaxe.tools.files.missing import with_near_names
+
             raise await with_near_names(missing, path, ctx) from None
 
     def title(self, partial_input: dict[str, Any]) -> str:
