@@ -72,6 +72,17 @@ class ServerDefinition(msgspec.Struct, frozen=True, kw_only=True):
         plain = msgspec.json.encode(self.raw, order="deterministic", enc_hook=repr)
         return sha256(self.name.encode() + b"\0" + plain).hexdigest()
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """How it is reached, as it was written, without what may hold secrets."""
+        config = self.config
+        if isinstance(config, StdioConfig):
+            args: list[Any] = self.raw.get("args") or []
+            return {"type": "stdio", "command": self.raw.get("command"), "args": args}
+        if isinstance(config, RemoteConfig):
+            return {"type": config.kind, "url": str(self.raw.get("url")).partition("?")[0]}
+        return {"type": "sdk", "name": self.name}
+
 
 class Definitions(msgspec.Struct):
     """All that was found, highest scope first, and what is wrong with the rest."""
