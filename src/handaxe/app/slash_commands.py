@@ -53,16 +53,29 @@ async def expanded(session: Session, text: str) -> str:
     return await _text_of(session, skill, typed.arguments)
 
 
+async def command_text(session: Session, skill: SkillInfo, arguments: str) -> str:
+    """What a skill or command says with these arguments; nothing is permitted by it."""
+    return _framed(skill, arguments, await _body(session, skill, arguments))
+
+
 async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
+    body = await _body(session, skill, arguments)
+    if skill.allowed_tools:
+        session.permissions.grant_for_turn(skill.allowed_tools)
+    invoked: InvokedSkills = session.collaborators.offers[InvokedSkills]
+    invoked.enter(skill.name, body)
+    return _framed(skill, arguments, body)
+
+
+async def _body(session: Session, skill: SkillInfo, arguments: str) -> str:
     from handaxe.tools.meta.skill import Skill, skill_text
 
     offers = session.collaborators.offers
     ctx = ToolContext(session.new_call_id(), offers, Skill().reach, lambda _: None)
-    body = await skill_text(skill, arguments, ctx)
-    if skill.allowed_tools:
-        session.permissions.grant_for_turn(skill.allowed_tools)
-    invoked: InvokedSkills = offers[InvokedSkills]
-    invoked.enter(skill.name, body)
+    return await skill_text(skill, arguments, ctx)
+
+
+def _framed(skill: SkillInfo, arguments: str, body: str) -> str:
     said = f"/{skill.name} {arguments}".strip()
     where = f"\n\nBase directory for this skill: {skill.directory}" if skill.directory else ""
     return f"The user runs `{said}`. Follow this:\n\n{body.strip()}{where}"
