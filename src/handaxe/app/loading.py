@@ -7,7 +7,6 @@ from handaxe.runtime.catalog.deferral import Deferral, announcement
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.settings.model import Settings
 
-
 VARIABLE = "ENABLE_TOOL_SEARCH"
 """How the ecosystem chooses: `true`, `false`, `auto`, or `auto:N` for N percent of a context."""
 _CHARS_PER_PERCENT = 200_000 * 4 // 100

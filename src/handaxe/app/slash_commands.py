@@ -68,22 +68,44 @@ async def expanded(session: Session, text: str) -> str:
     return await _text_of(session, skill, typed.arguments)
 
 
-async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
-    from handaxe.tools.meta.skill import Skill, forked, grant, outcome_text, skill_text
+async def command_text(session: Session, skill: SkillInfo, arguments: str) -> str:
+    """What a skill or command says with these arguments; nothing is permitted by it."""
+    from handaxe.tools.meta.skill import skill_text
 
-    offers = session.collaborators.offers
-    ctx = ToolContext(session.new_call_id(), offers, Skill().reach, lambda _: None)
+    body = await skill_text(skill, arguments, _context(session))
+    return _framed(skill, arguments, body)
+
+
+async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
+    from handaxe.tools.meta.skill import forked, grant, outcome_text, skill_text
+
+    ctx = _context(session)
     body = await skill_text(skill, arguments, ctx)
     grant(skill, ctx)
-    said = f"/{skill.name} {arguments}".strip()
+    offers = session.collaborators.offers
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:
         outcome = await forked(skill, body, agents, lambda _: None)
-        return f"The user ran `{said}`. {outcome_text(skill, outcome)}"
+        return f"The user ran `{_typed(skill, arguments)}`. {outcome_text(skill, outcome)}"
     wishes: TurnWishes | None = offers.get(TurnWishes)
     if wishes is not None:
         wishes.wish(skill.model, skill.effort, skill.path)
     invoked: InvokedSkills = offers[InvokedSkills]
     invoked.enter(skill.name, body)
+    return _framed(skill, arguments, body)
+
+
+def _context(session: Session) -> ToolContext:
+    from handaxe.tools.meta.skill import Skill
+
+    offers = session.collaborators.offers
+    return ToolContext(session.new_call_id(), offers, Skill().reach, lambda _: None)
+
+
+def _framed(skill: SkillInfo, arguments: str, body: str) -> str:
     where = f"\n\nBase directory for this skill: {skill.directory}" if skill.directory else ""
-    return f"The user runs `{said}`. Follow this:\n\n{body.strip()}{where}"
+    return f"The user runs `{_typed(skill, arguments)}`. Follow this:\n\n{body.strip()}{where}"
+
+
+def _typed(skill: SkillInfo, arguments: str) -> str:
+    return f"/{skill.name} {arguments}".strip()

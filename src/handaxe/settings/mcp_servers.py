@@ -26,6 +26,7 @@ from handaxe.settings.places import (
 ServerScope = Literal["managed", "flags", "local", "project", "user"]
 """Where a definition stands, highest first: the whole entry of the highest one counts."""
 
+HEADERS_HELPER = "headersHelper"
 MAX_BYTES = 8 << 20
 _VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
 _KINDS = {"http": "http", "streamable-http": "http", "streamableHttp": "http", "sse": "sse"}
@@ -45,6 +46,8 @@ class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["http", "sse"] = "http"
     url: str
     headers: dict[str, str] = {}
+    headers_helper: str | None = None
+    """A shell command that prints more headers as JSON."""
 
 
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +74,17 @@ class ServerDefinition(msgspec.Struct, frozen=True, kw_only=True):
         """What this very definition is known by; variables count by name, not by value."""
         plain = msgspec.json.encode(self.raw, order="deterministic", enc_hook=repr)
         return sha256(self.name.encode() + b"\0" + plain).hexdigest()
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """How it is reached, as it was written, without what may hold secrets."""
+        config = self.config
+        if isinstance(config, StdioConfig):
+            args: list[Any] = self.raw.get("args") or []
+            return {"type": "stdio", "command": self.raw.get("command"), "args": args}
+        if isinstance(config, RemoteConfig):
+            return {"type": config.kind, "url": str(self.raw.get("url")).partition("?")[0]}
+        return {"type": "sdk", "name": self.name}
 
 
 class Definitions(msgspec.Struct):
@@ -232,7 +246,8 @@ class _Reader:
                 return {key: fill(item) for key, item in cast("dict[str, Any]", value).items()}
             return value
 
-        filled = {key: fill(value) for key, value in raw.items()}
+        # A shell fills in the variables of its command by itself.
+        filled = {k: v if k == HEADERS_HELPER else fill(v) for k, v in raw.items()}
         for variable in missing:
             told = f"{place} names the variable {variable}, which is not set and has no default."
             self._into.unset.append(told)
@@ -250,6 +265,7 @@ def _config(entry: dict[str, Any]) -> StdioConfig | RemoteConfig:
         return _checked(StdioConfig, {"command": entry.get("command"), **_own(entry, StdioConfig)})
     if kind in _KINDS:
         fields = {**_own(entry, RemoteConfig), "kind": _KINDS[kind], "url": entry.get("url")}
+        fields["headers_helper"] = entry.get(HEADERS_HELPER)
         config = _checked(RemoteConfig, fields)
         if not re.match(r"https?://[^/]", config.url):
             raise ValueError(f"`url` must be an http or https address, not {config.url!r}")

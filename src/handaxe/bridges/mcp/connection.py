@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from pydantic import FileUrl, ValidationError
 
+from handaxe.bridges.mcp.header_helper import HelpedAuth, printed_headers
 from handaxe.bridges.mcp.http import remote_streams
 from handaxe.bridges.mcp.listing import WireSession
 from handaxe.bridges.mcp.stdio import child_streams
@@ -108,12 +109,18 @@ class Connection:
                 async with child_streams(child, lambda: spill(name), self.end) as streams:
                     yield streams
         elif isinstance(config, RemoteConfig):
-            async with remote_streams(config, self._refused) as streams:
+            async with remote_streams(config, self._refused, self._auth(config)) as streams:
                 yield streams
         else:
             assert isinstance(config, HostConfig)
             async with config.open() as streams:
                 yield streams
+
+    def _auth(self, config: RemoteConfig) -> HelpedAuth | None:
+        helper, name, around = config.headers_helper, self._definition.name, self._around
+        if helper is None:
+            return None
+        return HelpedAuth(lambda: printed_headers(helper, name, config.url, around))
 
     @contextlib.asynccontextmanager
     async def _started(self, config: StdioConfig) -> AsyncGenerator[Child]:

@@ -104,7 +104,11 @@ class ConnectedServers(McpServers):
         shown = {name: self._status(server) for name, server in self._servers.items()}
         for name, (definition, reason) in self._disabled.items():
             shown[name] = McpServer(
-                name=name, status="disabled", error=reason, scope=definition.scope
+                name=name,
+                status="disabled",
+                error=reason,
+                config=definition.shown,
+                scope=definition.scope,
             )
         return tuple(shown[name] for name in sorted(shown))
 
@@ -330,6 +334,7 @@ class ConnectedServers(McpServers):
             status=server.status,
             error=server.error,
             server_info={"name": info.name, "version": info.version} if info else None,
+            config=server.definition.shown,
             scope=server.definition.scope,
             tools=tuple(tool.status() for tool in tools),
             instructions=without_hidden(instructions, MAX_DOC_CHARS) or None,

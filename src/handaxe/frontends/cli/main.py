@@ -70,7 +70,11 @@ def _run(argv: Sequence[str]) -> int:
     command = import_module(f"handaxe.frontends.cli.commands.{name}")
     command.configure(parser)
     _collect_garbage()
-    return command.run(parser.parse_args(argv[1:], argparse.Namespace(command=name)))
+    words, into = argv[1:], argparse.Namespace(command=name)
+    # Names among options take a second look at the line, which a server's start need not pay for.
+    is_mixed = name == "mcp" and words and not words[0].startswith("-")
+    parse = parser.parse_intermixed_args if is_mixed else parser.parse_args
+    return command.run(parse(words, into))
 
 
 def _collect_garbage() -> None:

@@ -58,7 +58,9 @@ def _beside(result: ToolResult, text: str) -> dict[str, Any] | None:
     if has_pictures or len(text) > MAX_TOLD_TWICE_CHARS:
         return None
     data = _plain(result.data)
-    whole = {"text": text, **(data if isinstance(data, dict) else {})}
+    whole: dict[str, Any] = {"text": text}
+    if isinstance(data, dict):
+        whole |= data
     if not result.ok:
         whole["code"] = result.code
     if len(whole) == 1:

@@ -102,9 +102,14 @@ def shown(client: Client, name: str, entry: dict[str, Any], file: Path) -> str:
 
 def install(client: Client, name: str, entry: dict[str, Any], file: Path) -> bool:
     """Put the entry into the client's file; whether the file had to be changed."""
+    return rewrite(file, lambda text, real: _edited(text, client, name, entry, real))
+
+
+def rewrite(file: Path, edit: Callable[[str, Path], str]) -> bool:
+    """Change a settings file of somebody else's, whole or not at all; whether it was changed."""
     real = Path(os.path.realpath(file))
     before, version = _read(real)
-    after = _edited(before, client, name, entry, real)
+    after = edit(before, real)
     if after == before:
         return False
     try:

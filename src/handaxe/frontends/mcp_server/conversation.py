@@ -1,19 +1,29 @@
 """What each method of the protocol means on a stdio connection, in every revision."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from handaxe.frontends.mcp_server.desk import Desk, Line
-from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, progress_teller
+from handaxe.frontends.mcp_server.parameters import (
+    can_show_forms,
+    check_cursor,
+    progress_teller,
+    wants_logs,
+)
 from handaxe.frontends.mcp_server.peer import Peer, Request, Result
 from handaxe.frontends.mcp_server.protocol import (
     BATCH_REVISIONS,
+    FETCHABLE,
+    FETCHING,
+    FIRST_LEVEL,
     HANDSHAKE_REVISIONS,
     INSTRUCTIONS,
     INVALID_PARAMS,
     INVALID_REQUEST,
     LOG_LEVELS,
     METHOD_NOT_FOUND,
+    REPORT_LEVEL,
     REVISION_KEY,
     SERVER_INFO,
     Params,
@@ -33,12 +43,13 @@ class Conversation:
         self._modern: Modern | None = None
         self._revision: str | None = None
         self._capabilities: Params = {}
-        self._level = LOG_LEVELS.index("warning")
+        self._level = FIRST_LEVEL
         self._methods: dict[str, Callable[[Request], Result | Awaitable[Result]]] = {
             "ping": lambda _: {},
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
             "logging/setLevel": self._set_level,
+            **dict.fromkeys(FETCHING, self._fetch),
         }
         peer.on_request = self._on_request
         peer.on_notification = self._on_notification
@@ -95,7 +106,7 @@ class Conversation:
         self._peer.takes_batches = self._revision in BATCH_REVISIONS
         return {
             "protocolVersion": self._revision,
-            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+            "capabilities": {"tools": {"listChanged": True}, "logging": {}, **FETCHABLE},
             "serverInfo": SERVER_INFO,
             "instructions": INSTRUCTIONS,
         }
@@ -121,15 +132,24 @@ class Conversation:
         check_cursor(request.params)
         return {"tools": await self._desk.tools()}
 
+    async def _fetch(self, request: Request) -> Result:
+        check_cursor(request.params)
+        return await self._desk.fetch(request.method, request.params)
+
     async def _call_tool(self, request: Request) -> Result:
-        line = AskingLine(self._peer, request, can_ask=can_show_forms(self._capabilities))
+        line = AskingLine(
+            self._peer,
+            request,
+            can_ask=can_show_forms(self._capabilities),
+            log=self._log if wants_logs(self._level) else None,
+        )
         return await self._desk.call(request.params, line, request.stop_with)
 
     def _set_level(self, request: Request) -> Result:
         level = request.params.get("level")
         if level not in LOG_LEVELS:
             raise RpcError(INVALID_PARAMS, f"`level` is none of {', '.join(LOG_LEVELS)}.")
-        self._level = LOG_LEVELS.index(level)
+        self._level = level
         return {}
 
     def _on_offer(self) -> None:
@@ -139,18 +159,35 @@ class Conversation:
             self._modern.tell_offer()
 
     def _on_warning(self, sentence: str) -> None:
-        if self._revision is not None and self._level <= LOG_LEVELS.index("warning"):
+        if self._revision is not None and _is_at_least("warning", self._level):
             told = {"level": "warning", "logger": "handaxe", "data": sentence}
             self._peer.notify("notifications/message", told)
+
+    def _log(self, tool: str, text: str) -> None:
+        told = {"level": REPORT_LEVEL, "logger": tool, "data": text}
+        self._peer.notify("notifications/message", told)
+
+
+def _is_at_least(level: str, wanted: str) -> bool:
+    return LOG_LEVELS.index(level) >= LOG_LEVELS.index(wanted)
 
 
 class AskingLine(Line):
     """The way back in revisions where the server asks by itself."""
 
-    def __init__(self, peer: Peer, request: Request, *, can_ask: bool) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        request: Request,
+        *,
+        can_ask: bool,
+        log: Callable[[str, str], None] | None,
+    ) -> None:
         self._peer = peer
         self._can_ask = can_ask
         self._progress = progress_teller(peer, request)
+        if self._progress is None and log is not None:
+            self._progress = partial(log, str(request.params.get("name")))
 
     @property
     def can_ask(self) -> bool:
@@ -159,7 +196,7 @@ class AskingLine(Line):
 
     @property
     def wants_progress(self) -> bool:
-        """Whether the client gave a token for it."""
+        """Whether the client gave a token for it, or reads the log."""
         return self._progress is not None
 
     async def ask(self, form: dict[str, Any]) -> object:

@@ -3,16 +3,19 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handaxe.app.asking import OnAsk
 from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.events import CallProgress, Event, ModeChanged, SettingsChanged
-from handaxe.contract.faults import SetupError
+from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.mcp_server.answers import answer
 from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from handaxe.frontends.mcp_server.shelf import Shelf
 
 ROOTS_WAIT_S = 5.0
 """How long a first call waits for a client that wants to say where it works."""
@@ -26,6 +29,8 @@ class Blueprint(NamedTuple):
     root: str | None = None
     """The project, where a person named it; otherwise the client's first root or the cwd."""
     add_dirs: tuple[str, ...] = ()
+    shelf: "Callable[[Session], Shelf] | None" = None
+    """What clients may fetch beside calling tools; without it the session's prompts and files."""
 
 
 class Line(ABC):
@@ -109,6 +114,17 @@ class Desk:
             del self._running[call_id]
             await self._retire(session)
         return answer(session, result)
+
+    async def fetch(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Answer one of the methods about prompts and resources."""
+        from handaxe.frontends.mcp_server.shelf import SessionShelf, answer
+
+        session = await self._ready()
+        session.follow()
+        try:
+            return await answer((self._blueprint.shelf or SessionShelf)(session), method, params)
+        except (ToolFault, SetupError) as fault:
+            raise RpcError(INVALID_PARAMS, str(fault)) from None
 
     def look(self) -> None:
         """Take in changed settings; whoever listens hears if the offer is another one."""

@@ -21,12 +21,15 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.mcp_server.desk import Blueprint, Desk, Line
 from handaxe.frontends.mcp_server.guard import LOOPBACK_NAMES, App, Guard, Receive, Scope, Send
 from handaxe.frontends.mcp_server.modern import cacheable, completed
-from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor
+from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, wants_logs
 from handaxe.frontends.mcp_server.protocol import (
+    CACHED,
     ENVELOPE_REVISIONS,
+    FETCHING,
+    FIRST_LEVEL,
     INSTRUCTIONS,
     INTERNAL_ERROR,
-    LOG_LEVELS,
+    REPORT_LEVEL,
     SERVER_INFO,
     RpcError,
 )
@@ -39,6 +42,12 @@ IDLE_S = 30 * 60
 LOOK_EVERY_S = 2.0
 MAX_BODY_BYTES = 32 << 20
 
+_FETCH_PARAMS: dict[str, Any] = {
+    "prompts/get": types.GetPromptRequestParams,
+    "resources/read": types.ReadResourceRequestParams,
+    "completion/complete": types.CompleteRequestParams,
+}
+
 Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
@@ -49,6 +58,7 @@ class Counter:
         self.desk = Desk(blueprint)
         self.used_at = time.monotonic()
         self.wants_roots = True
+        self.level = FIRST_LEVEL
 
 
 class Hall:
@@ -72,7 +82,10 @@ class Hall:
             on_call_tool=cast("Any", self._call_tool),
             on_subscriptions_listen=self._listening,
         )
-        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        for method in FETCHING:
+            kind = _FETCH_PARAMS.get(method, types.PaginatedRequestParams)
+            server.add_request_handler(method, kind, self._fetcher(method))
         server.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
@@ -124,6 +137,22 @@ class Hall:
         is_modern = ctx.protocol_version in ENVELOPE_REVISIONS
         return completed(cacheable(listed)) if is_modern else listed
 
+    def _fetcher(self, method: str) -> Any:  # noqa: ANN401 - a handler of the SDK's
+        async def fetch(ctx: Context, params: Any) -> dict[str, Any]:  # noqa: ANN401 - by method
+            given: dict[str, Any] = (
+                params.model_dump(by_alias=True, mode="json", exclude_none=True) if params else {}
+            )
+            try:
+                check_cursor(given)
+                result = await self._counter(ctx).desk.fetch(method, given)
+            except RpcError as error:
+                raise MCPError(error.code, error.message, error.data) from None
+            if ctx.protocol_version not in ENVELOPE_REVISIONS:
+                return result
+            return completed(cacheable(result) if method in CACHED else result)
+
+        return fetch
+
     async def _call_tool(
         self,
         ctx: Context,
@@ -143,7 +172,7 @@ class Hall:
         if at.wants_roots and declared is not None and declared.roots is not None:
             at.desk.expect_roots(_roots_of(ctx))
         at.wants_roots = False
-        line = SdkLine(ctx)
+        line = SdkLine(ctx, log_for=given["name"] if wants_logs(at.level) else None)
         try:
             return await at.desk.call(given, line, lambda _: None)
         finally:
@@ -157,6 +186,12 @@ class Hall:
         finally:
             await told.finish()
         return completed(line.outcome(result))
+
+    async def _set_level(
+        self, ctx: Context, params: types.SetLevelRequestParams
+    ) -> types.EmptyResult:
+        self._counter(ctx).level = params.level
+        return types.EmptyResult()
 
     async def _roots_changed(self, ctx: Context, _: types.NotificationParams) -> None:
         # Asked with the next call, whose answer is a stream the question can travel on.
@@ -177,8 +212,11 @@ class Hall:
 class SdkLine(Line):
     """The way back through the SDK, on the stream of the call itself."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, log_for: str | None = None) -> None:
         self._ctx = ctx
+        has_token = ctx.meta is not None and "progress_token" in ctx.meta
+        self._log_for = None if has_token else log_for
+        """The tool whose reports go to the log."""
         self._steps = 0
         self._told: asyncio.Queue[str | None] = asyncio.Queue()
         self._teller: asyncio.Future[None] | None = None
@@ -219,7 +257,16 @@ class SdkLine(Line):
     async def _tell(self) -> None:
         while (text := await self._told.get()) is not None:
             self._steps += 1
-            await self._ctx.session.report_progress(self._steps, message=text)
+            if self._log_for is None:
+                await self._ctx.session.report_progress(self._steps, message=text)
+            else:
+                await self._log(self._log_for, text)
+
+    async def _log(self, tool: str, text: str) -> None:
+        told = types.LoggingMessageNotificationParams(level=REPORT_LEVEL, logger=tool, data=text)
+        await self._ctx.session.send_notification(
+            types.LoggingMessageNotification(params=told), self._ctx.request_id
+        )
 
 
 class _ListChanging(Server[Any]):
@@ -234,6 +281,13 @@ class _ListChanging(Server[Any]):
         """The options with `listChanged`."""
         options = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401
+        """What is served; only the list of tools is watched for changes."""
+        found = super().get_capabilities(*args, **options)
+        return found.model_copy(
+            update={"prompts": types.PromptsCapability(), "resources": types.ResourcesCapability()}
+        )
 
 
 class _Leaving:
@@ -326,8 +380,3 @@ async def _roots_of(ctx: Context) -> list[str] | None:
 
 def _on_stream_of(ctx: Context) -> ServerMessageMetadata:
     return ServerMessageMetadata(related_request_id=ctx.request_id)
-
-
-async def _set_level(_: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-    assert params.level in LOG_LEVELS
-    return types.EmptyResult()

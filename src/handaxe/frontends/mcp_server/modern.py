@@ -8,8 +8,11 @@ from handaxe.frontends.mcp_server.desk import Desk
 from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, progress_teller
 from handaxe.frontends.mcp_server.peer import Peer, Request, Result
 from handaxe.frontends.mcp_server.protocol import (
+    CACHED,
     CAPABILITIES_KEY,
     ENVELOPE_REVISIONS,
+    FETCHABLE,
+    FETCHING,
     INSTRUCTIONS,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -52,6 +55,8 @@ class Modern:
                 return self._call_tool(request)
             case "subscriptions/listen":
                 return self._listen(request)
+            case method if method in FETCHING:
+                return self._fetch(request)
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method!r}.")
 
@@ -68,6 +73,11 @@ class Modern:
     async def _list_tools(self, request: Request) -> Result:
         check_cursor(request.params)
         return completed(cacheable({"tools": await self._desk.tools()}))
+
+    async def _fetch(self, request: Request) -> Result:
+        check_cursor(request.params)
+        result = await self._desk.fetch(request.method, request.params)
+        return completed(cacheable(result) if request.method in CACHED else result)
 
     async def _call_tool(self, request: Request) -> Result:
         line = RoundLine(
@@ -114,7 +124,7 @@ def discovery() -> Result:
     return cacheable(
         {
             "supportedVersions": list(ENVELOPE_REVISIONS),
-            "capabilities": {"tools": {"listChanged": True}},
+            "capabilities": {"tools": {"listChanged": True}, **FETCHABLE},
             "instructions": INSTRUCTIONS,
         }
     )

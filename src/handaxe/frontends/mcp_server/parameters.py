@@ -4,13 +4,18 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from handaxe.frontends.mcp_server.peer import Peer, Request
-from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
+from handaxe.frontends.mcp_server.protocol import (
+    INVALID_PARAMS,
+    LOG_LEVELS,
+    REPORT_LEVEL,
+    RpcError,
+)
 
 
 def check_cursor(params: dict[str, Any]) -> None:
     """Refuse a cursor: every list is one page, so that none was ever given out."""
     if params.get("cursor") is not None:
-        raise RpcError(INVALID_PARAMS, "The cursor is unknown: the list of tools is one page.")
+        raise RpcError(INVALID_PARAMS, "The cursor is unknown: every list is one page.")
 
 
 def can_show_forms(capabilities: object) -> bool:
@@ -22,6 +27,11 @@ def can_show_forms(capabilities: object) -> bool:
     modes = cast("dict[str, Any]", elicitation)
     # An empty object is how the first revisions with forms say it.
     return not modes or modes.get("form") is not None or "url" not in modes
+
+
+def wants_logs(level: str) -> bool:
+    """Whether a client that chose this level wants to read what calls report."""
+    return LOG_LEVELS.index(level) <= LOG_LEVELS.index(REPORT_LEVEL)
 
 
 def progress_teller(peer: Peer, request: Request) -> Callable[[str], None] | None:

@@ -16,6 +16,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
 UNSUPPORTED_REVISION = -32022
 TOO_MANY_REQUESTS = -32000
 
@@ -30,6 +31,20 @@ RESULT_SIZE_KEY = "anthropic/maxResultSizeChars"
 LOG_LEVELS = (
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",
 )  # fmt: skip
+
+FIRST_LEVEL = "warning"
+"""What a client hears that has chosen no level."""
+REPORT_LEVEL = "info"
+"""Of what calls report to clients that follow the log and not the progress."""
+
+FETCHING = (
+    "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
+    "resources/read", "completion/complete",
+)  # fmt: skip
+"""Methods about what a client may fetch beside calling tools."""
+FETCHABLE: "dict[str, Params]" = {"prompts": {}, "resources": {}, "completions": {}}
+CACHED = frozenset({*FETCHING[:1], *FETCHING[2:5]})
+"""Those whose results say how long they hold."""
 
 SERVER_INFO = {"name": "handaxe", "title": "handaxe", "version": __version__}
 INSTRUCTIONS = (

@@ -51,6 +51,37 @@ def put_json(text: str, path: Sequence[str], value: object) -> str:
     raise BadText("no place was named")
 
 
+def drop_json(text: str, path: Sequence[str]) -> str:
+    """The text without the member at the path; as it is where there is none."""
+    at = _skip(text, 0)
+    for depth, name in enumerate(path):
+        if not text.strip():
+            return text
+        found = _read_object(text, at)
+        member = found.members.get(name)
+        if member is None:
+            return text
+        if depth == len(path) - 1:
+            return _without(text, found, name)
+        at = member.start
+    raise BadText("no place was named")
+
+
+def _without(text: str, within: _Object, name: str) -> str:
+    """The text without one member, its comma, and the line it stood on."""
+    member = within.members[name]
+    start = text.rfind(json.dumps(name, ensure_ascii=False), 0, member.start)
+    if start < 0:
+        raise BadText(f"{name!r} is spelled in a way that is not understood here")
+    end = _skip(text, member.end)
+    is_last = text[end : end + 1] != ","
+    before = text[:start].rstrip()
+    if is_last:
+        return before.removesuffix(",") + text[member.end :]
+    tail = text[end + 1 :]
+    return before + tail
+
+
 def _is_written(text: str, value: object) -> bool:
     try:
         return json.loads(text) == value

@@ -1,4 +1,4 @@
-"""`handaxe mcp`: the tools of a session for other agents, on stdio or on loopback HTTP."""
+"""`handaxe mcp`: the tools of a session for other agents, and the servers that sessions use."""
 
 import argparse
 import asyncio
@@ -24,9 +24,20 @@ _MIN_TOKEN_CHARS = 16
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "action", nargs="?", choices=["install"], help="write the entry for a client's settings"
+        "action",
+        nargs="?",
+        default="serve",
+        choices=["serve", "install", "list", "get", "add", "add-json", "remove"],
+        help="serve the tools (default); write the entry for a client's settings; or list, show, "
+        "add and remove the servers that sessions here use",
     )
-    parser.add_argument("client", nargs="?", metavar="CLIENT", help="the client to install for")
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="ARGUMENT",
+        help="install CLIENT; get NAME; add NAME COMMAND|URL [ARGS]; add-json NAME JSON; "
+        "remove NAME; options of a COMMAND follow after --",
+    )
     parser.add_argument(
         "--http", type=int, metavar="PORT", help="streamable HTTP on loopback; 0 is any free port"
     )
@@ -37,14 +48,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--write", action="store_true", help="install: change the client's file")
     parser.add_argument("--name", default="handaxe", help="install: the entry's name")
+    _add_server_options(parser)
     add_session_options(parser)
     parser.set_defaults(root=None)
+
+
+def _add_server_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("servers that sessions use")
+    group.add_argument("--json", action="store_true", help="list, get: as JSON")
+    group.add_argument(
+        "--check", action="store_true", help="list, get: connect, and say how it went"
+    )
+    group.add_argument(
+        "-s",
+        "--scope",
+        choices=["local", "project", "user"],
+        help="add, remove: for you in this project (default), for everybody in it, for you",
+    )
+    group.add_argument(
+        "-t",
+        "--transport",
+        choices=["stdio", "http", "sse"],
+        help="add: how the server is reached (default: by what is given)",
+    )
+    group.add_argument(
+        "-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="add: a variable"
+    )
+    group.add_argument(
+        "-H", "--header", action="append", default=[], metavar="'NAME: VALUE'", help="add: a header"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client goes, or install."""
     if arguments.action == "install":
         return _install(arguments)
+    if arguments.action != "serve":
+        return _manage(arguments)
+    if arguments.words:
+        raise SetupError(f"The server takes no arguments, such as {arguments.words[0]!r}.")
     if arguments.http is not None:
         return _serve_http(arguments)
     from handaxe.frontends.mcp_server.lines import take_standard_pipes
@@ -55,6 +97,18 @@ def run(arguments: argparse.Namespace) -> int:
     with HeardSignals(signal.SIGTERM, signal.SIGINT) as signals:
         signal_number = asyncio.run(serve(_blueprint(arguments), source, sink, signals))
     return DONE if signal_number is None else 128 + signal_number
+
+
+def _manage(arguments: argparse.Namespace) -> int:
+    from handaxe.frontends.cli import mcp_servers
+
+    return {
+        "list": mcp_servers.list_servers,
+        "get": mcp_servers.get_server,
+        "add": mcp_servers.add_server,
+        "add-json": mcp_servers.add_server,
+        "remove": mcp_servers.remove_server,
+    }[arguments.action](arguments)
 
 
 def _serve_http(arguments: argparse.Namespace) -> int:
@@ -112,7 +166,9 @@ def _blueprint(arguments: argparse.Namespace) -> Blueprint:
 def _install(arguments: argparse.Namespace) -> int:
     from handaxe.frontends.mcp_server.clients import entry_for, find_client, install, shown
 
-    client = find_client(arguments.client)
+    if len(arguments.words) > 1:
+        raise SetupError(f"One client at a time, without {arguments.words[1]!r}.")
+    client = find_client(next(iter(arguments.words), None))
     project = Path(os.path.abspath(arguments.root or "."))
     root = project if arguments.root is not None or not client.knows_projects else None
     program = _program(is_shared=client.is_shared)

@@ -1,0 +1,83 @@
+"""Headers that a program of the user's prints, such as a token that does not live long.
+
+The program is run when a connection is made, and once more when the server refuses what it gave.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import httpx2
+import msgspec
+
+from handaxe.bridges.mcp.surrounding import Surrounding
+from handaxe.contract.ports.processes import ChildProgram
+
+LIMIT_S = 10.0
+MAX_BYTES = 64 << 10
+REFUSALS = frozenset({401, 403})
+AGAIN = "handaxe.again"
+"""Marks a request that is sent with new headers after a refusal."""
+
+
+class NoHeaders(Exception):
+    """The program gave none; why, without what it printed."""
+
+
+async def printed_headers(
+    command: str, server: str, url: str, around: Surrounding
+) -> dict[str, str]:
+    """What the program prints: one JSON object of texts."""
+    program = ChildProgram(
+        argv=("/bin/sh", "-c", command),
+        cwd=around.cwd,
+        env={
+            **around.env,
+            "CLAUDE_CODE_MCP_SERVER_NAME": server,
+            "CLAUDE_CODE_MCP_SERVER_URL": url,
+        },
+        log_path=around.log_path(server),
+    )
+    child = await around.processes.start(program)
+    printed = b""
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            while (piece := await child.read()) and len(printed) <= MAX_BYTES:
+                printed += piece
+    except TimeoutError:
+        raise NoHeaders(f"its headersHelper took longer than {LIMIT_S:g} s") from None
+    finally:
+        await child.stop()
+    if child.exit_code:
+        raise NoHeaders(f"its headersHelper ended with exit code {child.exit_code}")
+    try:
+        return msgspec.json.decode(printed, type=dict[str, str])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise NoHeaders("its headersHelper did not print a JSON object of texts") from None
+
+
+class HelpedAuth(httpx2.Auth):
+    """Puts the headers on every request, and asks for new ones when they are refused."""
+
+    def __init__(self, ask: Callable[[], Awaitable[dict[str, str]]]) -> None:
+        self._ask = ask
+        self._headers: dict[str, str] | None = None
+        self._asking = asyncio.Lock()
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """The request with headers, and once more with newer ones."""
+        used = await self._newer_than(None)
+        request.headers.update(used)
+        response = yield request
+        if response.status_code in REFUSALS:
+            request.headers.update(await self._newer_than(used))
+            request.extensions[AGAIN] = True
+            yield request
+
+    async def _newer_than(self, refused: dict[str, str] | None) -> dict[str, str]:
+        """Headers; requests that are refused side by side ask for new ones only once."""
+        async with self._asking:
+            if self._headers is None or self._headers is refused:
+                self._headers = await self._ask()
+            return self._headers

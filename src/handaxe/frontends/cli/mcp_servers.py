@@ -1,0 +1,213 @@
+"""`handaxe mcp list`, `get`, `add`, `remove`: the MCP servers that sessions here use."""
+
+import argparse
+import asyncio
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.app.session import Session
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.mcp_servers import McpServer
+from handaxe.frontends.cli.exits import DONE, FAILED
+from handaxe.frontends.cli.opening import open_session, plain
+from handaxe.frontends.mcp_server.clients import rewrite
+from handaxe.frontends.mcp_server.splices import BadText, drop_json, put_json
+from handaxe.settings.mcp_servers import read_definitions
+from handaxe.settings.places import PROJECT_SERVERS, shared_servers_file
+from handaxe.text.near_names import nearest
+
+SCOPES = ("local", "project", "user")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def list_servers(arguments: argparse.Namespace) -> int:
+    """Every server that is set up, and whether it may start."""
+    rows = _rows(arguments)
+    if arguments.json:
+        print(msgspec.json.encode(rows).decode())
+    elif not rows:
+        print("No MCP servers are set up. `handaxe mcp add NAME COMMAND` adds one.")
+    for row in () if arguments.json else rows:
+        print(plain(f"{row.name}: {_reached_at(row)} ({row.scope}) - {_state(row, arguments)}"))
+    return _code(rows)
+
+
+def get_server(arguments: argparse.Namespace) -> int:
+    """All about one server."""
+    (name,) = _words(arguments, "get NAME", 1)
+    rows = _rows(arguments, name)
+    row = next((row for row in rows if row.name == name), None)
+    if row is None:
+        near = nearest(name, [row.name for row in rows])
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise SetupError(f"There is no MCP server {name!r}.{hint}")
+    if arguments.json:
+        print(msgspec.json.encode(row).decode())
+        return _code([row])
+    lines = [
+        f"{row.name}:",
+        f"  scope      {row.scope}",
+        f"  transport  {(row.config or {}).get('type')}",
+        f"  reached    {_reached_at(row)}",
+        f"  status     {_state(row, arguments)}",
+        *(f"  tool       {tool.name}" for tool in row.tools),
+    ]
+    print("\n".join(plain(line) for line in lines))
+    return _code([row])
+
+
+def add_server(arguments: argparse.Namespace) -> int:
+    """Write a server's definition into the file of its scope."""
+    if arguments.action == "add-json":
+        name, text = _words(arguments, "add-json NAME JSON", 2)
+        entry = _read_json(text)
+    else:
+        name, *words = _words(arguments, "add NAME COMMAND|URL [ARGS]", 2, is_open=True)
+        entry = _entry(arguments, words)
+    if not _NAME.fullmatch(name):
+        raise SetupError(f"A server's name is made of letters, digits, - and _, not {name!r}.")
+    # A wrong entry is told now, not when the next session starts.
+    read_definitions(".", given=[{name: entry}], is_strict=True)
+    file, path = _place(arguments)
+    _change(file, lambda text: put_json(text, (*path, name), entry))
+    print(f"{file}: {name} is there ({arguments.scope or 'local'})")
+    return DONE
+
+
+def remove_server(arguments: argparse.Namespace) -> int:
+    """Take a server's definition out of the file of its scope, or of the only one that has it."""
+    (name,) = _words(arguments, "remove NAME", 1)
+    changed: list[Path] = []
+    wanted = (arguments.scope,) if arguments.scope else SCOPES
+    having = [scope for scope in wanted if _has(_place(arguments, scope), name)]
+    if len(having) > 1:
+        raise SetupError(f"{name!r} stands in {', '.join(having)}. Choose one with --scope.")
+    for scope in having:
+        file, path = _place(arguments, scope)
+        _change(file, lambda text, path=path: drop_json(text, (*path, name)))
+        changed.append(file)
+    if not changed:
+        where = f" in the scope {arguments.scope}" if arguments.scope else ""
+        raise SetupError(f"There is no MCP server {name!r}{where} that could be removed.")
+    print(f"{changed[0]}: {name} is gone")
+    return DONE
+
+
+def _rows(arguments: argparse.Namespace, only: str | None = None) -> Sequence[McpServer]:
+    arguments.root = arguments.root or "."
+    session = open_session(arguments)
+    if session.mcp is None:
+        return ()
+    if not arguments.check:
+        return session.mcp.status()
+    return asyncio.run(_checked(session, only))
+
+
+async def _checked(session: Session, only: str | None) -> Sequence[McpServer]:
+    async with session:
+        session.follow()
+        assert session.mcp is not None
+        known = {row.name for row in session.mcp.status()}
+        if only is None or only in known:
+            await session.mcp.settled(only)
+        return session.mcp.status()
+
+
+def _state(row: McpServer, arguments: argparse.Namespace) -> str:
+    if row.status == "disabled":
+        return f"does not start: {row.error}"
+    if not arguments.check:
+        return "may start"
+    why = f": {row.error}" if row.error else ""
+    tools = f", {len(row.tools)} tools" if row.status == "connected" else ""
+    return f"{row.status}{tools}{why}"
+
+
+def _reached_at(row: McpServer) -> str:
+    config = row.config or {}
+    if "url" in config:
+        return config["url"]
+    return " ".join(map(str, [config.get("command", "?"), *config.get("args", ())]))
+
+
+def _code(rows: Sequence[McpServer]) -> int:
+    return FAILED if any(row.status in {"failed", "needs-auth"} for row in rows) else DONE
+
+
+def _words(
+    arguments: argparse.Namespace, usage: str, count: int, *, is_open: bool = False
+) -> list[str]:
+    words: list[str] = arguments.words
+    if len(words) < count or (len(words) > count and not is_open):
+        raise SetupError(f"Write: handaxe mcp {usage}")
+    return words
+
+
+def _entry(arguments: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
+    """The definition that the words and options describe."""
+    is_address = re.match(r"https?://", words[0]) is not None
+    kind = arguments.transport or ("http" if is_address else "stdio")
+    if kind != "stdio":
+        if len(words) > 1:
+            raise SetupError(f"A server at an address takes no arguments, such as {words[1]!r}.")
+        headers = _pairs(arguments.header, ":", "--header")
+        entry: dict[str, Any] = {"type": kind, "url": words[0]}
+        return {**entry, "headers": headers} if headers else entry
+    env = _pairs(arguments.env, "=", "--env")
+    entry = {"type": "stdio", "command": words[0], "args": list(words[1:])}
+    return {**entry, "env": env} if env else entry
+
+
+def _pairs(given: Sequence[str], between: str, option: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, found, value = text.partition(between)
+        if not found or not name.strip():
+            raise SetupError(f"{option} wants NAME{between}VALUE, not {text!r}.")
+        pairs[name.strip()] = value.strip() if between == ":" else value
+    return pairs
+
+
+def _read_json(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise SetupError(f"The definition is not a JSON object: {error}") from None
+
+
+def _place(arguments: argparse.Namespace, scope: str | None = None) -> tuple[Path, tuple[str, ...]]:
+    """The file of a scope, and where servers stand in it."""
+    root = os.path.realpath(arguments.root or ".")
+    scope = scope or arguments.scope or "local"
+    if scope == "project":
+        return Path(root) / PROJECT_SERVERS, ("mcpServers",)
+    shared = Path(shared_servers_file())
+    if scope == "user":
+        return shared, ("mcpServers",)
+    return shared, ("projects", root, "mcpServers")
+
+
+def _has(place: tuple[Path, tuple[str, ...]], name: str) -> bool:
+    file, path = place
+    try:
+        value: Any = msgspec.json.decode(file.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return False
+    for key in (*path, name):
+        value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+    return value is not None
+
+
+def _change(file: Path, edit: Callable[[str], str]) -> None:
+    def edited(text: str, _: Path) -> str:
+        try:
+            return edit(text)
+        except BadText as bad:
+            raise SetupError(f"{file} could not be changed ({bad}). Change it by hand.") from None
+
+    rewrite(file, edited)
