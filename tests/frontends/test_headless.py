@@ -219,11 +219,60 @@ def test_a_run_that_is_not_to_be_kept_leaves_nothing(project, script):
 
 
 def test_flags_that_change_nothing_say_so(project, script):
-    words = ["-p", "hi", "--model", script({"text": "Hi."}), "--effort", "high"]
-    words += ["--fallback-model", "x"]
+    words = ["-p", "hi", "--model", script({"text": "Hi."}), "--task-budget", "3"]
     out = run(*words, cwd=project)
     assert out.stdout == b"Hi.\n"
-    assert b"--effort has no effect" in out.stderr
+    assert b"--task-budget has no effect" in out.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["--effort", "hihg"], "Did you mean high?"),
+        (["--agent", "Explorer"], "Did you mean 'Explore'?"),
+        (["--max-turn", "3"], "Did you mean --max-turns?"),
+        (["--worktree", "../x"], "is no name for a worktree"),
+        (["--worktree", "x"], "There can be no worktree here"),
+    ],
+)
+def test_a_wrong_word_names_the_right_one(project, script, words, near):
+    out = run("-p", "hi", "--model", script({"text": "Hi."}), *words, cwd=project)
+    assert out.returncode == 2
+    assert near in out.stderr.decode()
+    assert b"Traceback" not in out.stderr
+
+
+def test_a_type_of_agent_leads(project, script):
+    agents = {"lead": {"description": "d", "prompt": "Lead.", "initialPrompt": "Begin."}}
+    words = ["--agents", json.dumps(agents), "--agent", "lead", "--effort", "low"]
+    out = run("-p", "go", "--model", script({"text": "{{first.text}}"}), *words, cwd=project)
+    assert out.stdout == b"Begin.\n\ngo\n"
+
+
+def test_the_next_model_answers_where_the_first_has_no_room(project, script, tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text(json.dumps({"text": "Here."}) + "\n")
+    first = script({"fail": "overloaded"})
+    words = ["--fallback-model", f"scripted:{other}", "--output-format", "stream-json"]
+    out = run("-p", "go", "--model", first, "--verbose", *words, cwd=project)
+    messages = [json.loads(line) for line in out.stdout.splitlines()]
+    assert messages[-1]["result"] == "Here."
+    retry = next(m for m in messages if m.get("subtype") == "api_retry")
+    assert "answers instead" in retry["error"]
+
+
+def test_a_run_in_a_worktree(project, script):
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run([*git, *words], cwd=project, check=True)
+    words = ["-p", "go", "--permission-mode", "acceptEdits", "--worktree=w"]
+    out = run(*words, "--model", script(WRITE, {"text": "Done."}), cwd=project)
+    assert out.returncode == 0, out.stderr
+    assert not (project / "a.txt").exists()
+    assert (project / ".claude/worktrees/w/a.txt").read_text() == "hi\n"
+    assert b"on branch worktree-w" in out.stderr
+    out = run("-p", "go", "--worktree=v", "--model", script({"text": "Hi."}), cwd=project)
+    assert (out.stderr, (project / ".claude/worktrees/v").exists()) == (b"", False)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

@@ -49,6 +49,7 @@ class Agent:
         open_model: OpenModel | None = None,
         system_prompt: str | None = None,
         append_system_prompt: str = "",
+        append_subagent_system_prompt: str = "",
         style: str = "",
         output_style: str | None = None,
         agent: str | None = None,
@@ -105,6 +106,7 @@ class Agent:
             PromptOptions(
                 replace=as_main(kind, system_prompt),
                 append=append_system_prompt,
+                append_for_agents=append_subagent_system_prompt,
                 style=style or self.output_style.text,
                 style_is_whole=not style and self.output_style.is_whole,
                 memory=memory,

@@ -26,9 +26,20 @@ class PromptOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     replace: str | None = None
     append: str = ""
+    append_for_agents: str = ""
+    """What sub-agents are told at the end of theirs."""
     style: str = ""
     style_is_whole: bool = False
     memory: bool = True
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What sub-agents share of the main agent's prompt."""
+
+    environment: Environment
+    memory: tuple[MemoryText, ...] = ()
+    files: MemoryFiles | None = None
+    append: str = ""
 
 
 class AgentPrompts:
@@ -83,10 +94,10 @@ class AgentPrompts:
             **({"parent_file_path": text.importer} if text.importer else {}),
         )
 
-    def surroundings(self) -> tuple[Environment, tuple[MemoryText, ...], MemoryFiles | None]:
+    def surroundings(self) -> Around:
         """What a sub-agent is told as well, and what it may hear later."""
         environment = self._environment or environment_of(self._session, self.model)
-        return environment, self._memory, self._files
+        return Around(environment, self._memory, self._files, self._options.append_for_agents)
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""

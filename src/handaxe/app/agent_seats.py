@@ -15,10 +15,11 @@ from handaxe.agent.family import Seat
 from handaxe.agent.memory_files import MemoryFiles
 from handaxe.agent.nearby_memory import NearbyMemory
 from handaxe.agent.pool import pool_of
-from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
+from handaxe.agent.prompt import PromptParts, system_prompt
 from handaxe.agent.spawn import SpawnedAgents
 from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_equipment import Equipment
+from handaxe.app.agent_prompts import Around
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.loading import Announcer, deferral_of
@@ -58,7 +59,7 @@ _ISOLATED = (
     "This is a worktree of your own: it holds what was committed when you started, and nothing "
     "that the main checkout has not committed. Work below the working directory only."
 )
-Surround = Callable[[], tuple[Environment, tuple[MemoryText, ...], MemoryFiles | None]]
+Surround = Callable[[], Around]
 
 
 class AgentSeats:
@@ -75,7 +76,8 @@ class AgentSeats:
         place = _Place(self._session, self._directory / state.agent_id, state, kind, agents)
         place.workplace.specs = ToolSpecs(sent_tools(place.workplace.among), self._specs)
         agents.among = place.workplace.among
-        environment, memory, files = self._surround()
+        around = self._surround()
+        environment, memory, files = around.environment, around.memory, around.files
         environment = msgspec.structs.replace(environment, directory=place.workdir.current)
         if state.worktree_path:
             git = f"Branch: {state.worktree_branch}\n{_ISOLATED}"
@@ -95,6 +97,7 @@ class AgentSeats:
                     kinds=agents.kinds() if agents.may_start else (),
                     notes=own_notes,
                     replace=kind.prompt or None,
+                    append=around.append,
                 )
             )
 

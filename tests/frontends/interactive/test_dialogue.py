@@ -195,6 +195,11 @@ def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
         ("/permissions default", "Mode: default"),
         ("/skills", "looks closely"),
         ("/tasks", "Nothing was started"),
+        ("/agents", "general-purpose"),
+        ("/hooks", "No settings file names a hook."),
+        ("/mcp", "There are no MCP servers here."),
+        ("/styles", "Explanatory"),
+        ("/hepl", "Did you mean /help"),
         ("/cost", "tokens in"),
         ("/undo", "undo"),
         ("/revew", "Did you mean /review"),
@@ -273,3 +278,64 @@ def test_termination_is_clean(terminal, script):
     me.wait_for("word")
     me.process.send_signal(signal.SIGTERM)
     assert me.end() == 143
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_cannot_show_a_sign_shows_something(terminal, script, encoding):
+    me = terminal(
+        "--model", script({"text": "Snow \u2603 man."}), PYTHONIOENCODING=encoding, TERM="dumb"
+    )
+    me.wait_for("\n> ")
+    me.type("hello\n")
+    me.wait_for("man.")
+    me.wait_for("\n> ")
+    me.type("\x04")
+    assert me.end() == 0
+    assert "Traceback" not in me.shown
+
+
+def test_a_window_can_change_its_size(terminal, script):
+    words = " ".join(f"word{number}" for number in range(60))
+    me = terminal("--model", script({"text": "One."}, {"text": words}), "hello")
+    me.wait_for("One.")
+    me.wait_for("›")
+    fcntl.ioctl(me.main, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+    os.killpg(me.process.pid, signal.SIGWINCH)
+    me.type("more\r")
+    me.wait_for("word59")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+
+
+def test_a_skill_that_forks_can_be_stopped(terminal, script, project):
+    skill = project / ".claude/skills/slow/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\ncontext: fork\n---\nWait.\n")
+    wait = {"text": "word\n\n" * 300, "delay_ms": 50}
+    me = terminal("--model", script(wait, {"text": "Here again."}))
+    me.wait_for("›")
+    me.type("/slow\r")
+    deadline = time.monotonic() + 30
+    home = os.environ["HANDAXE_HOME"]
+    while not any(name == "states.jsonl" for _, _, files in os.walk(home) for name in files):
+        assert time.monotonic() < deadline, me.shown
+        me._read(0.05)
+    me.type("\x03")
+    me.wait_for("Stopping")
+    me.wait_for("›")
+    me.type("go\r")
+    me.wait_for("Here again.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+
+
+def test_without_a_terminal_the_way_out_is_named(script, project):
+    done = subprocess.run(
+        [sys.executable, "-m", "handaxe", "--model", script({"text": "One."})],
+        input=b"first\n", capture_output=True, cwd=project, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert b"handaxe -p PROMPT" in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -4,9 +4,11 @@ import argparse
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from handaxe.agent.kinds import EFFORTS
 from handaxe.app.agent_api import Agent
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage
@@ -18,9 +20,11 @@ from handaxe.frontends.stream_json.serve import Brought
 from handaxe.models.choose import open_model
 from handaxe.storage.home import data_home, new_session_id
 from handaxe.storage.sessions import conversations, fork_session, has_session
+from handaxe.text.near_names import nearest
 
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
+    from handaxe.frontends.cli.own_checkout import OwnCheckout
 
 NO_SDK_SERVERS = "Servers in a client's own process need --input-format stream-json."
 WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
@@ -53,8 +57,13 @@ class AgentOpener:
             arguments.permission_mode = "bypassPermissions"
         if arguments.tools == "default":
             arguments.tools = None
-        self._home = self._data_home()
-        arguments.session_id = self._session_id()
+        self._checkout = _checkout(arguments)
+        try:
+            self._home = self._data_home()
+            arguments.session_id = self._session_id()
+        except BaseException:
+            self.clean_up()
+            raise
         self._default_model: str | None = arguments.model
         self.wait_for_agents_s = _seconds(os.environ.get(WAIT_VARIABLE, ""))
         """How long the end of a run waits for agents in the background."""
@@ -75,7 +84,7 @@ class AgentOpener:
         )
         self._default_model = arguments.model or session.settings.model
         return Agent(
-            self.model(None),
+            arguments.model and self.model(arguments.model),
             session,
             open_model=self.model,
             system_prompt=self._system,
@@ -86,12 +95,21 @@ class AgentOpener:
             output_schema=self._output_schema,
             thinking_tokens=arguments.max_thinking_tokens or None,
             agents={**self._agents, **brought.agents},
+            agent=arguments.agent,
+            effort=_effort(arguments.effort),
+            append_subagent_system_prompt=arguments.append_subagent_system_prompt or "",
             wait_for_agents_s=self.wait_for_agents_s,
         )
 
     def model(self, name: str | None) -> Model:
         """The model of this name, or the one that was chosen at the start."""
-        return open_model(name or self._default_model)
+        first = open_model(name or self._default_model)
+        others = (self._arguments.fallback_model or "").replace(",", " ").split()
+        if not others:
+            return first
+        from handaxe.models.fallback import FallbackModel
+
+        return FallbackModel(first, [partial(open_model, other) for other in others])
 
     def check(self, session_id: str) -> None:
         """Raise unless there is a conversation of this id."""
@@ -100,6 +118,8 @@ class AgentOpener:
 
     def clean_up(self) -> None:
         """Leave nothing behind of a run that is not to be kept."""
+        if self._checkout is not None:
+            self._checkout.close()
         if self._temporary is not None:
             import shutil
 
@@ -168,6 +188,25 @@ def cost_of(model: str, usage: Usage) -> float | None:
     from handaxe.models.prices import cost_usd
 
     return cost_usd(model, usage)
+
+
+def _checkout(arguments: argparse.Namespace) -> "OwnCheckout | None":
+    """A worktree for this run, if one is wanted; the run's root from now on."""
+    if arguments.worktree is None:
+        return None
+    from handaxe.frontends.cli.own_checkout import OwnCheckout
+
+    made = OwnCheckout(os.path.realpath(arguments.root), arguments.worktree)
+    arguments.root = made.path
+    return made
+
+
+def _effort(given: str | None) -> str | None:
+    if given is None or given in EFFORTS:
+        return given
+    near = nearest(given, EFFORTS)
+    hint = f" Did you mean {near}?" if near else ""
+    raise SetupError(f"--effort has to be one of {', '.join(EFFORTS)}, not {given!r}.{hint}")
 
 
 def _seconds(given_ms: str) -> float:

@@ -8,14 +8,13 @@ from handaxe.frontends.cli.opening import add_session_options
 from handaxe.text.near_names import nearest
 
 _WITHOUT_EFFECT = (
-    "--fallback-model", "--effort", "--betas", "--task-budget", "--thinking", "--thinking-display",
-    "--plugin-dir", "--resume-session-at", "--resume-drops-turn", "--name", "--debug-file",
-    "--agent",
+    "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",
+    "--resume-session-at", "--resume-drops-turn", "--name", "--debug-file",
 )  # fmt: skip
 _FLAGS_WITHOUT_EFFECT = (
     "--session-mirror", "--prompt-suggestions", "--allow-dangerously-skip-permissions",
 )  # fmt: skip
-_SILENT = {"fallback_model", "allow_dangerously_skip_permissions", "thinking"}
+_SILENT = {"allow_dangerously_skip_permissions", "thinking"}
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -25,11 +24,17 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         "-p", "--print", action="store_true", help="answer once without a terminal, then stop"
     )
     parser.add_argument("--model", metavar="NAME", help="who answers, such as openai/NAME")
+    parser.add_argument("--fallback-model", metavar="NAMES",
+                        help="who answers instead, where the model has no room")  # fmt: skip
+    parser.add_argument("--effort", metavar="LEVEL", help="how hard to try: low, medium, high")
     parser.add_argument("--max-turns", type=int, metavar="N", help="most rounds of tool calls")
     parser.add_argument("--max-budget-usd", type=float, metavar="USD", help="most money to spend")
     parser.add_argument("--max-thinking-tokens", type=int, metavar="N", help="room for thoughts")
     parser.add_argument("--json-schema", metavar="JSON", help="the final answer has to fit this")
-    parser.add_argument("--agents", metavar="JSON", help="types of sub-agents for this run")
+    parser.add_argument("--agent", metavar="TYPE", help="which type of agent leads the session")
+    parser.add_argument("--agents", metavar="JSON", help="types of agents for this run")
+    parser.add_argument("-w", "--worktree", nargs="?", const="", metavar="NAME",
+                        help="work in a git worktree of the project")  # fmt: skip
     _add_prompts(parser)
     _add_formats(parser)
     _add_sessions(parser)
@@ -55,6 +60,8 @@ def _add_prompts(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--system-prompt-file", metavar="FILE", help="the same from a file")
     group.add_argument("--append-system-prompt", metavar="TEXT", help="after ours")
     group.add_argument("--append-system-prompt-file", metavar="FILE", help="the same from a file")
+    group.add_argument("--append-subagent-system-prompt", metavar="TEXT",
+                       help="after the prompts of sub-agents")  # fmt: skip
 
 
 def _add_formats(parser: argparse.ArgumentParser) -> None:

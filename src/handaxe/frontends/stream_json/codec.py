@@ -1,5 +1,6 @@
 """What an agent does, as the messages of the stream."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
@@ -80,6 +81,7 @@ class Codec:
         self._answered: set[str] = set()
         self._answers = 0
         self._inputs: dict[str, Any] = {}
+        self._since: dict[str, float] = {}
         self.context_tokens = 0
         """How long the conversation was when the model last answered."""
         self.open_calls: dict[str, str] = {}
@@ -112,12 +114,29 @@ class Codec:
             case _:
                 pass
 
+    def signs_of_life(self, least_s: float) -> Iterator[Json]:
+        """That calls are still running, for those that run so long; agents tell of themselves."""
+        now = time.monotonic()
+        for call_id, tool in self.open_calls.items():
+            lasted_s = now - self._since.get(call_id, now)
+            if tool != "Agent" and lasted_s >= least_s / 2:
+                yield self._progress(call_id, tool, elapsed_time_seconds=round(lasted_s, 1))
+
+    def _progress(self, call_id: str, tool: str, **fields: object) -> Json:
+        return self._wrapped(
+            "tool_progress",
+            tool_use_id=call_id,
+            tool_name=tool,
+            parent_tool_use_id=None,
+            **fields,
+        )
+
     def _of(self, event: AgentEvent) -> Iterator[Json]:
         match event:
             case RunStarted():
                 self._model, self._answers = event.model, 0
                 self._untold, self._held, self._answered = [], [], set()
-                self._inputs = {}
+                self._inputs, self._since = {}, {}
                 yield self._system("init", **self._facts(event))
             case AssistantSaid():
                 # Pieces that went out before have named the answer already.
@@ -125,6 +144,7 @@ class Codec:
                 self._untold += event.content
             case ToolCalled():
                 self.open_calls[event.call.id] = event.call.tool
+                self._since[event.call.id] = time.monotonic()
                 self._inputs[event.call.id] = event.call.input
                 yield from self._tell_blocks(Usage(), None)
             case ToolAnswered():
@@ -169,11 +189,11 @@ class Codec:
                 if self._shown.hook_events:
                     yield from self._hook(event)
             case CallProgress():
-                yield self._wrapped(
-                    "tool_progress",
-                    tool_use_id=event.call_id,
-                    tool_name=event.tool,
-                    parent_tool_use_id=None,
+                lasted_s = time.monotonic() - self._since.get(event.call_id, time.monotonic())
+                yield self._progress(
+                    event.call_id,
+                    event.tool,
+                    elapsed_time_seconds=round(lasted_s, 1),
                     text=event.text,
                 )
             case _:

@@ -28,6 +28,7 @@ from handaxe.frontends.stream_json.codec import Codec, Shown
 from handaxe.frontends.stream_json.control import Controls, hooks_from
 from handaxe.frontends.stream_json.endings import Lookups
 from handaxe.frontends.stream_json.facts import Servers, init_facts
+from handaxe.frontends.stream_json.heartbeat import HEARTBEAT_S, beat
 from handaxe.frontends.stream_json.permission import StreamAsker
 from handaxe.frontends.stream_json.shapes import Json
 from handaxe.frontends.stream_json.user_input import BadMessage, Blocks, joined, prompt_of
@@ -54,6 +55,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the client answers permission questions."""
     servers: Servers = Servers()
     lookups: Lookups = Lookups()
+    heartbeat_s: float = HEARTBEAT_S
+    """How often calls that take long are told to be alive."""
 
 
 class Waiting(msgspec.Struct):
@@ -238,6 +241,14 @@ class Conversation:
         except (SetupError, ToolFault) as error:
             self._fail(str(error))
             return
+        beating = asyncio.ensure_future(beat(self._codec, self._write, self._serving.heartbeat_s))
+        try:
+            await self._run(agent, prompt, waiting)
+        finally:
+            beating.cancel()
+
+    async def _run(self, agent: Agent, prompt: Prompt, waiting: Waiting) -> None:
+        assert self._codec is not None
         async with aclosing(agent.run(prompt)) as events:
             async for event in events:
                 if self._wants_interrupt and isinstance(event, RunStarted):

@@ -15,6 +15,8 @@ ANSWER_TIMEOUT_S = 600.0
 """How long a server may think before the first byte; a slow machine reads a long prompt slowly."""
 IDLE_TIMEOUT_S = 180.0
 """How long a stream that has begun may pause."""
+IDLE_VARIABLE = "CLAUDE_STREAM_IDLE_TIMEOUT_MS"
+"""Sets another limit for that."""
 
 
 class WireFailed(Exception):
@@ -83,14 +85,17 @@ def open_wire(url: str, env: Mapping[str, str], http: Any = None) -> Wire:  # no
     from handaxe.models.wire.proxies import proxy_for
 
     answer_timeout_s = _milliseconds(env.get("API_TIMEOUT_MS")) or ANSWER_TIMEOUT_S
+    idle_timeout_s = _milliseconds(env.get(IDLE_VARIABLE)) or IDLE_TIMEOUT_S
     proxy = None if http is not None else proxy_for(url, env)
     if http is not None or proxy:
         from handaxe.models.wire.client import ClientWire
 
-        return ClientWire(http, proxy=proxy, answer_timeout_s=answer_timeout_s)
+        return ClientWire(
+            http, proxy=proxy, answer_timeout_s=answer_timeout_s, idle_timeout_s=idle_timeout_s
+        )
     from handaxe.models.wire.direct import DirectWire
 
-    return DirectWire(env, answer_timeout_s=answer_timeout_s)
+    return DirectWire(env, answer_timeout_s=answer_timeout_s, idle_timeout_s=idle_timeout_s)
 
 
 def _milliseconds(text: str | None) -> float | None:

@@ -26,7 +26,9 @@ class ClientWire(Wire):
         *,
         proxy: str | None = None,
         answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
+        self._idle_timeout_s = idle_timeout_s
         self._given = client
         self._own: AsyncClient | None = None
         self._proxy = proxy
@@ -50,7 +52,7 @@ class ClientWire(Wire):
             raise WireFailed("timed_out", sentence) from error
         except httpx2.HTTPError as error:
             raise WireFailed("unreachable", f"The request to {url} failed: {error}.") from error
-        return _ClientAnswer(response)
+        return _ClientAnswer(response, self._idle_timeout_s)
 
     def _opened(self) -> "AsyncClient":
         if self._own is None:
@@ -71,7 +73,8 @@ class ClientWire(Wire):
 
 
 class _ClientAnswer(Answer):
-    def __init__(self, response: "Response") -> None:
+    def __init__(self, response: "Response", idle_timeout_s: float) -> None:
+        self._idle_timeout_s = idle_timeout_s
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response = response
@@ -84,13 +87,13 @@ class _ClientAnswer(Answer):
         pieces = self._response.aiter_bytes()
         try:
             while True:
-                async with asyncio.timeout(IDLE_TIMEOUT_S):
+                async with asyncio.timeout(self._idle_timeout_s):
                     piece = await anext(pieces, None)
                 if piece is None:
                     break
                 yield piece
         except (TimeoutError, httpx2.TimeoutException) as error:
-            sentence = f"The stream paused for more than {IDLE_TIMEOUT_S:g} s."
+            sentence = f"The stream paused for more than {self._idle_timeout_s:g} s."
             raise WireFailed("timed_out", sentence) from error
         except httpx2.HTTPError as error:
             raise WireFailed("broken_stream", f"The answer broke off ({error}).") from error

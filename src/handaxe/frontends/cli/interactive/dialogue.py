@@ -72,6 +72,7 @@ class Dialogue:
         self.tool_tokens: dict[str, int] = {}
         self.is_terminated = False
         self._keys = Keys(self._stop_turn)
+        self._expanding: asyncio.Future[str] | None = None
         self._interrupted_at = -_TWICE_S
         self._is_leaving = False
         self.agent = self._open()
@@ -149,7 +150,8 @@ class Dialogue:
 
     def _prompt(self) -> str:
         mode = self.agent.session.permissions.mode
-        return f"{mode} › " if mode != "default" else "› "
+        sign = _sign()
+        return f"{mode} {sign} " if mode != "default" else f"{sign} "
 
     def _command_names(self) -> list[str]:
         return [*COMMANDS, *(skill.name for skill in commands_of(self.agent.session))]
@@ -173,8 +175,10 @@ class Dialogue:
     async def _do(self, text: str) -> None:
         if await obey(text, self):
             return
-        prompt = await expanded(self.agent.session, text)
         with self._keys.watched(), _on_interrupt(self._ctrl_c):
+            prompt = await self._expanded(text)
+            if prompt is None:
+                return
             async with aclosing(self.agent.run(prompt)) as events:
                 async for event in events:
                     self.screen.show(event, self.agent.session)
@@ -184,13 +188,19 @@ class Dialogue:
                     elif isinstance(event, RunFinished):
                         self._count(event)
 
+    async def _expanded(self, text: str) -> str | None:
+        """What a line stands for; None if that was stopped before it was known."""
+        self._expanding = asyncio.ensure_future(expanded(self.agent.session, text))
+        await asyncio.wait((self._expanding,))
+        return None if self._expanding.cancelled() else self._expanding.result()
+
     def _count(self, final: RunFinished) -> None:
         self.usage = self.usage.plus(final.usage)
         known = self.cost_usd is not None and final.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (final.cost_usd or 0.0) if known else None
 
     def _stop_turn(self) -> None:
-        if self.agent.interrupt():
+        if self.agent.interrupt() or (self._expanding is not None and self._expanding.cancel()):
             self.screen.say("Stopping...", "muted")
 
     def _ctrl_c(self) -> None:
@@ -212,6 +222,15 @@ class Dialogue:
     async def _ask_question(self, questions: tuple[Question, ...]) -> Answers | None:
         self.screen.show_nothing_more()
         return await ask_in_menu(questions, self.read_answer)
+
+
+def _sign() -> str:
+    """What stands before the cursor, as far as the terminal can show it."""
+    try:
+        "›".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ">"
+    return "›"
 
 
 class _on_interrupt:  # noqa: N801 - used like a function

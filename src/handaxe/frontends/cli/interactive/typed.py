@@ -11,7 +11,14 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage
 from handaxe.frontends.cli.agent_opening import AgentOpener
 from handaxe.frontends.cli.interactive.screen import Screen
+from handaxe.frontends.cli.interactive.set_up import (
+    agents_table,
+    hooks_table,
+    servers_table,
+    styles_table,
+)
 from handaxe.storage.sessions import conversations
+from handaxe.text.near_names import nearest
 
 Command = Callable[["Talking", str], Awaitable[None]]
 _MAX_SESSIONS = 15
@@ -43,9 +50,14 @@ class Left(Exception):
 async def obey(text: str, dialogue: Talking) -> bool:
     """Do what a line says if it is a command of ours; whether it was."""
     typed = typed_command(text)
-    if typed is None or typed.name not in COMMANDS:
+    if typed is None:
         return False
     own = {skill.name for skill in commands_of(dialogue.agent.session)}
+    if typed.name not in COMMANDS:
+        near = None if typed.name in own else nearest(typed.name, [*COMMANDS, *sorted(own)])
+        if near is not None:
+            raise SetupError(f"There is no command /{typed.name}. Did you mean /{near}?")
+        return False
     if typed.name in own and typed.name not in {"help", "exit", "undo"}:
         # A project's own command of that name is what its people mean.
         return False
@@ -170,6 +182,17 @@ async def _tasks(dialogue: Talking, _: str) -> None:
     dialogue.screen.table(Table(("task", "state", "what it does"), tuple(rows)))
 
 
+def _listing(table_of: Callable[[Agent], Table], nothing: str) -> Command:
+    async def show(dialogue: Talking, _: str) -> None:
+        table = table_of(dialogue.agent)
+        if table.rows:
+            dialogue.screen.table(table)
+        else:
+            dialogue.screen.say(nothing)
+
+    return show
+
+
 async def _exit(dialogue: Talking, _: str) -> None:  # noqa: ARG001 - nothing to look at
     raise Left
 
@@ -185,6 +208,22 @@ COMMANDS: dict[str, tuple[str, Command]] = {
     "compact": ("make the conversation shorter, with your wishes for the summary", _compact),
     "cost": ("tokens and money so far", _cost),
     "skills": ("skills and commands of the project and yours", _skills),
+    "agents": (
+        "types of agents that can be started",
+        _listing(agents_table, "There are no agents here."),
+    ),
+    "hooks": (
+        "what runs at which event",
+        _listing(hooks_table, "No settings file names a hook."),
+    ),
+    "mcp": (
+        "MCP servers and how they stand",
+        _listing(servers_table, "There are no MCP servers here."),
+    ),
+    "styles": (
+        "output styles; the setting `outputStyle` chooses",
+        _listing(styles_table, "There are no styles."),
+    ),
     "tasks": ("agents and background commands of this session", _tasks),
     "exit": ("leave", _exit),
     "quit": ("leave", _exit),

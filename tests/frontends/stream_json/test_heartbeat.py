@@ -1,0 +1,44 @@
+"""Calls that take long give signs of life."""
+
+import asyncio
+
+import pytest
+
+from handaxe.agent.events import RunStarted, ToolAnswered, ToolCalled
+from handaxe.contract.call import ToolCall
+from handaxe.contract.result import ToolResult
+from handaxe.frontends.stream_json.codec import Codec, Shown
+from handaxe.frontends.stream_json.endings import Lookups
+from handaxe.frontends.stream_json.heartbeat import beat
+
+
+@pytest.fixture
+def codec() -> Codec:
+    made = Codec("s", lambda _: {}, Shown(), Lookups())
+    list(made.messages(RunStarted("s", "m", ())))
+    return made
+
+
+@pytest.mark.proves("AR-6")
+async def test_open_calls_are_told_again_and_again_until_they_end(codec: Codec):
+    list(codec.messages(ToolCalled(ToolCall("c1", "Bash", {}))))
+    list(codec.messages(ToolCalled(ToolCall("c2", "Agent", {}))))
+    told: list[dict] = []
+    beats = asyncio.Event()
+
+    def write(message: dict) -> None:
+        told.append(message)
+        if len(told) == 3:
+            beats.set()
+
+    beating = asyncio.ensure_future(beat(codec, write, 0.01))
+    await asyncio.wait_for(beats.wait(), 30)
+    list(codec.messages(ToolAnswered(ToolResult("x", id="c1", tool="Bash"))))
+    beating.cancel()
+    assert {(message["type"], message["tool_use_id"]) for message in told} == {
+        ("tool_progress", "c1")
+    }
+    assert told[0]["tool_name"] == "Bash"
+    assert told[0]["parent_tool_use_id"] is None
+    assert told[-1]["elapsed_time_seconds"] >= told[0]["elapsed_time_seconds"] >= 0
+    assert list(codec.signs_of_life(0)) == []
