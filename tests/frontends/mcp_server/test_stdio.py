@@ -285,7 +285,7 @@ async def test_a_batch_is_refused_where_the_revision_has_none(connect, batch):
         (b'{"jsonrpc": "2.0", "id": 6, "method": 7}', -32600, 6),
         (b'{"jsonrpc": "2.0", "id": 6, "method": "ping", "params": [1]}', -32602, 6),
         (b'{"jsonrpc": "2.0", "id": 6, "method": "nope"}', -32601, 6),
-        (b'{"jsonrpc": "2.0", "id": 6, "method": "resources/list"}', -32601, 6),
+        (b'{"jsonrpc": "2.0", "id": 6, "method": "resources/subscribe"}', -32601, 6),
         (b'{"jsonrpc": "2.0", "id": 6, "method": "initialize"}', -32602, 6),
         (b'{"jsonrpc": "2.0", "id": 6, "method": "tools/list", "params": {"cursor": "x"}}', -32602, 6),
         (b'{"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {}}', -32602, 6),

@@ -70,8 +70,11 @@ class TextPage:
         if self._column > 1:
             self._notices.append(f"Lines are shown from column {self._column:,} on.")
             return self._cut_lines(lines)
-        lengths = list(map(len, lines))
-        if self._window.is_cut or sum(lengths) > MAX_CHARS or max(lengths, default=0) > LINE_CHARS:
+        longest = max(map(len, lines), default=0)
+        if self._window.is_cut or longest > LINE_CHARS:
+            return self._cut_lines(lines)
+        # Most windows could not be too long even if every line were as long as the longest.
+        if longest * len(lines) > MAX_CHARS and sum(map(len, lines)) > MAX_CHARS:
             return self._cut_lines(lines)
         return lines
 
