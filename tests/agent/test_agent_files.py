@@ -264,8 +264,8 @@ async def test_a_server_of_the_agents_own_is_there_for_it_alone(project: Path):
         model = Player(
             calls(task()), calls(("m1", "mcp__own__greet", {"name": "Ann"})), says("a"), says("b")
         )
-        agent = Agent(model, session)
-        await agent.ask("Go.")
+        async with Agent(model, session) as agent:
+            await agent.ask("Go.")
         assert tools_of(model.requests[1]) == {"Read", "mcp__own__greet"}
         assert "hello Ann" in model.requests[2].messages[-1].content[0].content[0].text
         assert not any(name.startswith("mcp__") for name in tools_of(model.requests[3]))

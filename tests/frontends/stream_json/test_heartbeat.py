@@ -19,7 +19,6 @@ def codec() -> Codec:
     return made
 
 
-@pytest.mark.proves("AR-6")
 async def test_open_calls_are_told_again_and_again_until_they_end(codec: Codec):
     list(codec.messages(ToolCalled(ToolCall("c1", "Bash", {}))))
     list(codec.messages(ToolCalled(ToolCall("c2", "Agent", {}))))
