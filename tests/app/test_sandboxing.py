@@ -293,3 +293,33 @@ async def test_a_trial_cannot_read_what_the_sandbox_hides(project, tmp_path, mon
         assert "SECRET" not in result.text
         assert result.data["changedFiles"] == [f"{project}/made"]
         assert not (project / "made").exists()
+
+
+@pytest.mark.skipif(find_means().name != "bubblewrap", reason="only bubblewrap has views")
+async def test_a_command_that_was_proved_to_look_only_gets_nothing_to_write_to(project):
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    (project / "a.txt").write_text("a\n")
+    async with Session(project, settings={"sandbox": {"enabled": True}}) as session:
+        confiner = confiner_for(session.surroundings)
+
+        def tried(command: str, judged: str) -> subprocess.CompletedProcess[bytes]:
+            confined = confiner.confine(
+                ["bash", "-c", command], cwd=str(project), env={"PATH": "/usr/bin"}, command=judged
+            )
+            try:
+                return subprocess.run(
+                    confined.argv,
+                    env=confined.env,
+                    pass_fds=confined.pass_fds,
+                    cwd=project,
+                    capture_output=True,
+                    check=False,
+                )
+            finally:
+                confined.close()
+
+        assert tried("cat a.txt; echo x > $TMPDIR/t", "cat a.txt").stdout == b"a\n"
+        assert b"Read-only" in tried("echo x > new", "cat a.txt").stderr
+        assert tried("git status --short", "git status --short").stdout == b"?? a.txt\n"
+        assert tried("echo x > new", "echo x > new").returncode == 0
+        assert sorted(path.name for path in project.iterdir()) == [".git", "a.txt", "new"]

@@ -51,6 +51,8 @@ class _Here(NamedTuple):
     """What exists of the places a policy names, looked at for every command."""
 
     writable: tuple[str, ...]
+    readable: tuple[str, ...]
+    """Roots that are only read this time."""
     allowed: tuple[str, ...]
     denied_files: tuple[str, ...]
     denied_directories: tuple[str, ...]
@@ -64,13 +66,15 @@ def arguments(
     cwd: str,
     seccomp_fd: int,
     visible: Sequence[str] = (),
+    is_reading: bool = False,
 ) -> list[str]:
-    """The options between the program's name and the command.
+    """The options between the program's name and the command; roots are read-only if it only reads.
 
     `masks` stand at missing places, `visible` what has to be seen although it
     lies where commands have a view of their own.
     """
-    given = _options(policy, protection, tuple(masks), tuple(visible), _look(policy))
+    here = _look(policy, is_reading=is_reading)
+    given = _options(policy, protection, tuple(masks), tuple(visible), here)
     return [*given, "--seccomp", str(seccomp_fd), "--chdir", cwd, "--"]
 
 
@@ -99,9 +103,9 @@ def _options(
     return tuple(given)
 
 
-def _look(policy: SandboxPolicy) -> _Here:
+def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
     if not policy.confines_files:
-        return _Here((), (), (), ())
+        return _Here((), (), (), (), ())
     files: list[str] = []
     directories: list[str] = []
     for path in policy.deny_read:
@@ -111,8 +115,10 @@ def _look(policy: SandboxPolicy) -> _Here:
                 is_directory = stat.S_ISDIR(os.stat(real).st_mode)
                 (directories if is_directory else files).append(real)
     allowed = [os.path.realpath(path) for path in policy.allow_read]
+    roots = tuple(path for path in policy.roots if os.path.lexists(path))
     return _Here(
-        tuple(path for path in (*policy.roots, policy.temp_directory) if os.path.lexists(path)),
+        (policy.temp_directory,) if is_reading else (*roots, policy.temp_directory),
+        roots if is_reading else (),
         tuple(path for path in (*allowed, *_resolver(policy)) if os.path.lexists(path)),
         tuple(files),
         tuple(directories),
@@ -156,8 +162,10 @@ def _shown(
 ) -> Iterator[_Step]:
     for path in dict.fromkeys(here.writable):
         yield _Step(0, path, ("--bind", path, path))
+    for path in here.readable:
+        yield _Step(0, path, ("--ro-bind", path, path))
     for path in here.allowed:
-        inside = any(is_below(path, root) for root in policy.roots)
+        inside = any(is_below(path, place) for place in here.writable)
         yield _Step(1, path, ("--bind" if inside else "--ro-bind", path, path))
     for path in protection.anchored:
         yield _Step(2, path, ("--bind", path, path))

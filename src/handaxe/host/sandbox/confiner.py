@@ -18,6 +18,7 @@ from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
 from handaxe.host.sandbox.protection import Hides, Protection, ProtectionFinder
 from handaxe.host.sandbox.proxy import Door, FilteringProxy
+from handaxe.shell.reach import reach_of
 
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
 
@@ -127,6 +128,9 @@ class LocalConfiner(Confiner):
         if means.name == "landlock":
             confined = self._by_landlock(policy, found, argv, env)
         else:
+            if command is not None and reach_of(command).looks_only:
+                # Nothing to write to, so nothing that has to be kept from being written.
+                found = None
             confined = self._by_bubblewrap(
                 policy, found, means.program or "bwrap", [*argv], env, cwd
             )
@@ -154,7 +158,7 @@ class LocalConfiner(Confiner):
     def _by_bubblewrap(
         self,
         policy: SandboxPolicy,
-        protection: Protection,
+        found: Protection | None,
         program: str,
         argv: list[str],
         env: dict[str, str],
@@ -170,6 +174,7 @@ class LocalConfiner(Confiner):
             local = may_be_private("localhost", policy.allowed_domains)
             env = {**env, **proxy_environment(reaches_local=local)}
         filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
+        protection = found or Protection()
         guard = Guard(protection.watched, policy.aside_directory)
         masks = placeholders.hold(protection.missing, self._ledger)
         options = bubblewrap.arguments(
@@ -179,6 +184,7 @@ class LocalConfiner(Confiner):
             cwd=cwd,
             seccomp_fd=filter_fd,
             visible=(sys.prefix, sys.base_prefix) if door else (),
+            is_reading=found is None,
         )
         return Confined(
             [program, *options, *argv],

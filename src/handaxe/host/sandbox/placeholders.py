@@ -96,9 +96,7 @@ class _Store:
         if not self._idle:
             self._idle.append(self._new_name())
             Path(self._idle[-1]).mkdir(0o755)
-        unused = self._idle[-1]
-        # Somebody who was in it may have put something there when it was gone already.
-        is_moved = not os.listdir(unused) and _move(unused, path)
+        is_moved = _move(self._idle[-1], path)
         if is_moved:
             self._idle.pop()
         return is_moved
@@ -122,7 +120,7 @@ class _Store:
             if not os.listdir(unused):
                 self._idle.append(unused)
                 return True
-        # It is the user's now.
+        # It is the user's now, or was never ours.
         with suppress(OSError):
             _move(unused, path)
         return True
@@ -169,7 +167,7 @@ def _move(source: str, target: str) -> bool:
         FileExistsError: something is there.
     """
     rename = _renaming()
-    if rename is None or not stat.S_ISDIR(os.lstat(source).st_mode):
+    if rename is None:
         return False
     import ctypes
 
