@@ -36,3 +36,25 @@ def test_no_directory_above_a_match_is_left_out(text, path):
 )
 def test_directories_that_cannot_hold_a_match_are_left_out(text, directory, expected):
     assert GlobPattern(text).leads_through(directory) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "everywhere", "by_ending"),
+    [
+        ("**/*.py", True, True),
+        ("**", True, True),
+        ("src/**", True, True),
+        ("src/**/*.{ts,tsx}", True, True),
+        ("/abs/**/*", True, True),
+        ("**/a*.py", True, False),
+        ("**/x/*.py", True, False),
+        ("**/name", True, False),
+        ("src/*.py", False, False),
+        ("{src,lib}/**/*.py", False, False),
+        ("*.py", False, False),
+    ],
+)
+def test_shortcuts_are_taken_only_where_they_hold(pattern, everywhere, by_ending):
+    glob = GlobPattern(pattern)
+
+    assert (glob.goes_everywhere, glob.endings_decide) == (everywhere, by_ending)

@@ -152,6 +152,33 @@ async def test_a_directory_that_vanishes_is_passed_by(search, tmp_path, monkeypa
     assert sorted(names(by_text, tmp_path)) == ["a/x.py", "z.py"]
 
 
+@both_engines
+async def test_a_directory_is_the_same_in_pieces(search, tmp_path, monkeypatch):
+    files = {f"{n}.py": "hay\n" for n in range(9)} | {f"{n}.log": "needle\n" for n in range(6)}
+    plant(tmp_path, {**files, ".gitignore": "*.log\n", ".git/x.py": "hay\n", "sub/x.py": "hay\n"})
+    whole = names(await glob(search, tmp_path, "**/*.py"), tmp_path)
+
+    monkeypatch.setattr("handaxe.host.search.walk.PIECE", 4)
+    by_name = await glob(search, tmp_path, "**/*.py")
+    by_text = await grep(search, tmp_path, "needle")
+
+    assert names(by_name, tmp_path) == whole
+    assert len(whole) == 10
+    assert by_text.skipped.ignored == 6
+    assert [(look.reason, look.files) for look in by_text.elsewhere] == [("ignored", 6)]
+
+
+async def test_a_large_directory_at_the_deadline_is_one_to_go_on_with(tmp_path, monkeypatch):
+    monkeypatch.setattr("handaxe.host.search.walk.PIECE", 4)
+    plant(tmp_path, {f"{n}.py": "" for n in range(9)})
+    looks = iter([False, True, True])
+    monkeypatch.setattr("handaxe.host.search.watch.Watch.is_over", lambda _: next(looks))
+
+    found = await glob(RIPGREP, tmp_path, "*.py")
+
+    assert (len(found.paths), found.unvisited) == (4, [str(tmp_path)])
+
+
 class TestLargeTrees:
     """Ripgrep alone: a tree too large to be walked before each search."""
 

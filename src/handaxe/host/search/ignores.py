@@ -36,7 +36,7 @@ class Ignores:
         self._layers = layers
         """The nearest directory first."""
         self._names: set[str] = set()
-        self._endings: set[str] = set()
+        self._endings: tuple[str, ...] = ()
         self._others: re.Pattern[str] | None = None
         self._unbounded: list[tuple[str, IgnorePattern]] = []
         others: list[str] = []
@@ -60,17 +60,13 @@ class Ignores:
             for base, pattern in self._unbounded
         ):
             return {name for name in names if self.verdict(directory + name, is_dir=is_dir)}
-        wanted, endings, others = self._names, self._endings, self._others
-        return {
-            name
-            for name in names
-            if (
-                name in wanted
-                or name[name.rfind(".") :] in endings
-                or (others is not None and others.match(name) is not None)
-            )
-            and self.verdict(directory + name, is_dir=is_dir)
-        }
+        names = list(names)
+        suspects = self._names.intersection(names)
+        if endings := self._endings:
+            suspects.update([name for name in names if name.endswith(endings)])
+        if self._others is not None:
+            suspects.update(filter(self._others.match, names))
+        return {name for name in suspects if self.verdict(directory + name, is_dir=is_dir)}
 
     def verdict(self, path: str, *, is_dir: bool) -> bool:
         """Whether this very entry is ignored; the directories above it are not asked."""
@@ -93,7 +89,7 @@ class Ignores:
             elif last.literal is not None:
                 self._names.add(last.literal)
             elif "." in last.suffix:
-                self._endings.add(last.suffix[last.suffix.rfind(".") :])
+                self._endings += (last.suffix,)
             else:
                 yield last.source
 

@@ -5,18 +5,21 @@ Directories that cannot be read, or vanish meanwhile, are counted and passed by.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from operator import attrgetter
 
 from handaxe.contract.ports.search import Hides
 from handaxe.host.search import ignores as ignore_files
 from handaxe.host.search.arguments import VCS_NAMES
-from handaxe.host.search.ignores import Ignores
+from handaxe.host.search.ignores import NAMES, Ignores
 from handaxe.host.search.watch import Watch
 
 Visit = tuple[str, list[os.DirEntry[str]], Ignores | None]
 """A directory by its relative path with a slash, its entries, and who may ignore some of them."""
 
+PIECE = 5_000
+"""So many entries of a directory are looked at at a time, so that none is too large."""
 _NEVER = frozenset(VCS_NAMES)
 _SPECIAL = _NEVER.union(ignore_files.NAMES)
 _name = attrgetter("name")
@@ -63,7 +66,7 @@ class Walk:
         self.is_complete = True
 
     def __iter__(self) -> Iterator[Visit]:
-        """Every directory in turn; its ignored files are among its entries."""
+        """Every directory in turn, a very large one in pieces; ignored files are among these."""
         take = self._waiting.popleft if self._by_level else self._waiting.pop
         while self._waiting:
             if self._watch.is_over():
@@ -72,19 +75,43 @@ class Walk:
             directory, ignores = take()
             try:
                 with os.scandir(self._opened + directory) as listing:
-                    entries = list(listing)
+                    entries = list(islice(listing, PIECE))
+                    if len(entries) == PIECE:
+                        yield from self._in_pieces(directory, entries, listing, ignores)
+                        continue
             except OSError:
                 self.unreadable += 1
                 continue
             if not _SPECIAL.isdisjoint(map(_name, entries)):
+                ignores = self._below(directory, map(_name, entries), ignores)
                 entries = [entry for entry in entries if entry.name not in _NEVER]
-                if ignores is not None:
-                    names = map(_name, entries)
-                    ignores = ignores.below(ignore_files.layer_of(self._base + directory, names))
-            directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-            if directories:
-                self._go_on(directory, directories, ignores)
+            self._go_on(directory, entries, ignores)
             yield directory, entries, ignores
+
+    def _in_pieces(
+        self,
+        directory: str,
+        entries: list[os.DirEntry[str]],
+        rest: Iterator[os.DirEntry[str]],
+        ignores: Ignores | None,
+    ) -> Iterator[Visit]:
+        inside = self._below(directory, NAMES, ignores)
+        while entries:
+            entries = [entry for entry in entries if entry.name not in _NEVER]
+            self._go_on(directory, entries, inside)
+            yield directory, entries, inside
+            if self._watch.is_over():
+                self._waiting.append((directory, ignores))
+                return
+            entries = list(islice(rest, PIECE))
+
+    def _below(
+        self, directory: str, names: Iterable[str], ignores: Ignores | None
+    ) -> Ignores | None:
+        """The ignore files that hold inside a directory with these names."""
+        if ignores is None:
+            return None
+        return ignores.below(ignore_files.layer_of(self._base + directory, names))
 
     def ignored_names(self, visit: Visit) -> set[str]:
         """Names in a directory that are ignored if they are files."""
@@ -103,8 +130,13 @@ class Walk:
         waiting = self._waiting if self._by_level else reversed(self._waiting)
         return [(self._base + directory).rstrip("/") for directory, _ in waiting]
 
-    def _go_on(self, directory: str, names: list[str], ignores: Ignores | None) -> None:
+    def _go_on(
+        self, directory: str, entries: list[os.DirEntry[str]], ignores: Ignores | None
+    ) -> None:
         """Queue the directories inside, so that the first by name comes next."""
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        if not names:
+            return
         left_out: set[str] = set()
         if ignores is not None and not ignores.is_silent:
             left_out = ignores.left_out(self._base + directory, names, is_dir=True)
