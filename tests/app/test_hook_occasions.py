@@ -331,3 +331,14 @@ def test_outside_a_loop_nothing_is_told_and_nothing_breaks(project: Path, tmp_pa
     session.follow()
     asyncio.run(session.close())
     assert ear.heard == []
+
+
+async def test_the_start_names_the_model_and_the_end_its_reason(project: Path):
+    start, end = Ear(), Ear()
+    hooks = {"SessionStart": [start], "SessionEnd": [{"matcher": "clear", "hooks": [end]}]}
+    session = Session(project, hooks=hooks)
+    async with Agent(scripted({"text": "Hi."}, name="toy"), session) as agent:
+        await agent.ask("Hi.")
+    await session.close("clear")
+    assert (start.heard[0]["source"], start.heard[0]["model"]) == ("startup", agent.model.name)
+    assert end.heard[0]["reason"] == "clear"

@@ -40,7 +40,7 @@ async def test_a_deny_rule_written_while_the_session_runs_holds_for_the_next_cal
             assert (await session.call("Read", file_path=readme)).ok
             write(file, permissions(deny=["Read(/README)"]))
             denied = await session.call("Read", file_path=readme)
-            assert (denied.code, denied.decision.source) == ("permission.denied", "settings.json:1")
+            assert (denied.code, denied.decision.source) == ("permission.denied", f"{file}:1")
             file.unlink()
 
 

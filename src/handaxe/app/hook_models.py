@@ -43,6 +43,11 @@ class SessionHookModels(HookModels):
         self._open = open_model
         self._opened: dict[str, Model] = {}
 
+    @property
+    def name(self) -> str:
+        """The model of the agent at work."""
+        return self._open(None).name
+
     async def answer(self, question: HookQuestion) -> str:
         """The last words of the answer."""
         model = self._model(question.model)

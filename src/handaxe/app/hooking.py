@@ -113,6 +113,8 @@ class SessionHooks:
     async def _tell_start(self, among: Collaborators, source: str) -> None:
         if self.hooks.watches("SessionStart"):
             event = {**session_event(among, "SessionStart"), "source": source}
+            if self.hooks.models is not None:
+                event["model"] = self.hooks.models.name
             outcome = await self.hooks.fire(event)
             self.hooks.late += outcome.messages
 

@@ -116,6 +116,8 @@ def test_an_event_that_is_too_long_is_cut_in_its_middle():
 class Answering(HookModels):
     """Says the same to everybody, or waits for ever, or fails."""
 
+    name = "answering"
+
     def __init__(self, said):
         self.said = said
         self.asked = []

@@ -284,7 +284,7 @@ def test_the_current_policy_follows_state_and_directories():
     assert current().book is first.book
     state.add_rules([RuleText("Edit(/lib/**)", "deny", "project", "/repo/.x/settings.json", 7)])
     refused = decide(request_for("Write", "/repo/lib/a"), current())
-    assert (refused.verdict, refused.source) == ("deny", "settings.json:7")
+    assert (refused.verdict, refused.source) == ("deny", "/repo/.x/settings.json:7")
     workdir.roots = ("/repo", "/more")
     assert decide(request_for("Read", "/more/a"), current()).verdict == "allow"
 

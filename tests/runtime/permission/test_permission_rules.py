@@ -125,8 +125,7 @@ def test_any_text_can_be_read_as_a_rule(text, behaviour):
 
 def test_a_rule_tells_where_it_was_written():
     assert parse_rule("Bash", source="flags").origin == "flags"
-    assert parse_rule("Bash", source="user", source_file="/h/.x/settings.json").origin == (
-        "settings.json"
-    )
+    file = "/h/.x/settings.json"
+    assert parse_rule("Bash", source="user", source_file=file).origin == file
     rule = parse_rule("Bash", source="user", source_file="/h/.x/settings.json", source_line=12)
-    assert rule.origin == "settings.json:12"
+    assert rule.origin == f"{file}:12"

@@ -21,6 +21,11 @@ class HookQuestion(msgspec.Struct, frozen=True, kw_only=True):
 class HookModels(ABC):
     """Somebody who can have a hook's question answered."""
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The model that answers where a hook names none."""
+
     @abstractmethod
     async def answer(self, question: HookQuestion) -> str:
         """The last words of the answer; cancelling stops whoever works on it.

@@ -44,11 +44,11 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def origin(self) -> str:
-        """Where a person finds the rule: `settings.json:12`, or the layer's name."""
-        if self.source_file is None:
+        """Where a person finds the rule: its file and line, or the layer's name."""
+        file, line = self.source_file, self.source_line
+        if file is None:
             return self.source
-        name = self.source_file.rpartition("/")[2]
-        return name if self.source_line is None else f"{name}:{self.source_line}"
+        return file if line is None else f"{file}:{line}"
 
     @property
     def is_whole_tool(self) -> bool:
