@@ -8,7 +8,6 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
 from handaxe.contract import file_faults as faults
@@ -64,8 +63,8 @@ class LocalFiles(Files):
 
     def judged_by(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
-        judged = copy(self)
-        judged._judge = judge
+        judged = LocalFiles(journal=self._journal, own_links=self._own_links, judge=judge)
+        judged._before_change = self._before_change
         # Only a call has an end at which somebody waits.
         judged._late_names = []
         return judged
