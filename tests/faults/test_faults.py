@@ -11,7 +11,6 @@ import kill_points
 import many_writers
 import one_change
 import pytest
-import session_calls
 import swapped_links
 import tracing
 
@@ -56,27 +55,6 @@ def test_the_order_check_notices_every_missing_sync():
         swapped = [*good]
         swapped[early : early + 2] = reversed(swapped[early : early + 2])
         assert call_order.problems(swapped)
-
-
-@needs_strace
-@pytest.mark.parametrize("call", session_calls.CALLS)
-def test_a_call_syncs_its_undo_record_before_and_its_name_after_the_change(
-    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    place = Path(os.path.realpath(tmp_path))
-    (place / "project").mkdir()
-    monkeypatch.setenv("HANDAXE_HOME", str(place / "home"))
-
-    steps = session_calls.trace(call, place)
-
-    assert session_calls.problems(steps, place) == []
-    syncs = [step for step in steps if step.name in {"fsync", "fdatasync"}]
-    needed = ["journal.jsonl", *(["/pins>"] if call == "edit large" else [])]
-    for missing in needed:
-        rest = [step for step in steps if step not in syncs or missing not in step.text]
-        assert session_calls.problems(rest, place)
-    last = [step for step in syncs if "events.jsonl" not in step.text][-1]
-    assert session_calls.problems([step for step in steps if step is not last], place)
 
 
 @needs_strace

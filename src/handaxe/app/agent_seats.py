@@ -277,10 +277,6 @@ class _Named(Checkpoints):
         """The call is about to change something."""
         await self._record.before(f"{self._agent_id}.{call_id}", tool, effects)
 
-    async def settled(self) -> None:
-        """What was written down is durable."""
-        await self._record.settled()
-
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call is over; what there is to say about it."""
         return await self._record.after(f"{self._agent_id}.{call_id}")

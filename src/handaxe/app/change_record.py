@@ -51,9 +51,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         self._root = root
         self._ledger = ledger
         self._is_used = False
-        self.files = LocalFiles(
-            journal=self._in_place, own_links=self._own_links, before_change=self._before_change
-        )
+        self.files = LocalFiles(journal=self._in_place, own_links=self._own_links)
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
@@ -63,11 +61,6 @@ class ChangeRecord(Checkpoints, ChangeHistory):
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
         return await self._checkpoints.after(call_id)
-
-    async def settled(self) -> None:
-        """Return when what `before` wrote down is on the device."""
-        if self._is_used:
-            await self._checkpoints.settled()
 
     def touched(self, wanted: Wanted) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
@@ -143,7 +136,6 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             self._store,
             known=self._known,
             replacing=REPLACING,
-            waiting=REPLACING - {"Undo"},
             roots=self._roots,
             tree=self._tree if self._options().shell_max_files else None,
         )
@@ -162,10 +154,6 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         from handaxe.storage.undo.in_place import SharedContentGuard
 
         return SharedContentGuard(self._home, self._store)(intent)
-
-    def _before_change(self) -> None:
-        if self._is_used:
-            self._checkpoints.wait_until_durable()
 
     def _own_links(self, dev: int, ino: int) -> int:
         return self._store.own_links(dev, ino)

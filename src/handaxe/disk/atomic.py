@@ -24,7 +24,6 @@ from handaxe.disk.faults import (
     explained,
     in_plain_words,
 )
-from handaxe.disk.order import AT_ONCE, Order
 from handaxe.disk.overwrite import Intent, Journal
 from handaxe.disk.places import open_regular, split
 from handaxe.disk.replacement import OwnLinks, Replacement, no_links
@@ -42,7 +41,6 @@ __all__ = [
     "Locked",
     "NeedsJournal",
     "NotRegular",
-    "Order",
     "OwnLinks",
     "TooLarge",
     "Version",
@@ -66,7 +64,6 @@ def replace(
     make_parents: bool = False,
     journal: Journal | None = None,
     own_links: OwnLinks = no_links,
-    order: Order = AT_ONCE,
 ) -> Version:
     """Put new content at a real path, durably, all of it or nothing; gives the new version.
 
@@ -78,7 +75,6 @@ def replace(
         make_parents: Create missing directories, and remove them again if the write fails.
         journal: Makes writing in place safe, for files that cannot be replaced.
         own_links: Tells second names that keep the old content for us from the user's own.
-        order: What has to be durable before anything changes, and who waits for the end.
 
     Raises:
         Changed: the file is not what was expected.
@@ -91,10 +87,8 @@ def replace(
     content = Content(pieces)
     for attempts_left in (2, 1, 0):
         try:
-            with locked_directory(
-                parent, make=make_parents, before_change=order.before_change
-            ) as directory:
-                change = Replacement(directory, name, content, expect, mode, own_links, order)
+            with locked_directory(parent, make=make_parents) as directory:
+                change = Replacement(directory, name, content, expect, mode, own_links)
                 return change.run(os.fsdecode(path), journal)
         except WriteFailed as failure:
             # Another writer may have failed and taken the directories away that it had made.

@@ -10,7 +10,6 @@ import msgspec
 from handaxe.disk import locks
 from handaxe.disk.durability import close, sync_directory
 from handaxe.disk.faults import WriteFailed, explained
-from handaxe.disk.order import BeforeChange, nothing
 from handaxe.disk.places import DIRECTORY, open_directory, refuse_special
 
 _Made = list[tuple[int, str]]
@@ -31,16 +30,14 @@ class Directory(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def locked_directory(
-    path: str, *, make: bool = False, before_change: BeforeChange = nothing
-) -> Generator[Directory]:
+def locked_directory(path: str, *, make: bool = False) -> Generator[Directory]:
     """Hold the directory at a resolved path; with `make` create it, durably, if need be.
 
     What was created is removed again if the work inside fails.
     """
     made: _Made = []
     with explained("open the directory"):
-        directory = _open(path, made, before_change if make else None)
+        directory = _open(path, made, make=make)
     try:
         if directory.can_sync:
             with explained("lock the directory"):
@@ -51,21 +48,18 @@ def locked_directory(
             _remove(made)
         raise
     finally:
-        # Not left to the closing: a sync on its way may hold a second descriptor.
-        locks.release(directory.fd)
         close(directory.fd)
         _forget(made)
 
 
-def _open(path: str, made: _Made, before_making: BeforeChange | None) -> Directory:
+def _open(path: str, made: _Made, *, make: bool) -> Directory:
     try:
         return Directory(open_directory(path), can_sync=True)
     except PermissionError:
         return Directory(open_directory(path, only_to_look=True), can_sync=False)
     except FileNotFoundError:
-        if before_making is None:
+        if not make:
             raise
-    before_making()
     try:
         return Directory(_make_all(path, made), can_sync=True)
     except BaseException:

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 # macOS: fsync alone leaves the bytes in the drive's cache.
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
@@ -41,13 +41,8 @@ def close(fd: int) -> None:
 
 def sync_directory(fd: int) -> None:
     """Make the names in an open directory durable."""
-    finish_directory_sync(lambda: os.fsync(fd))
-
-
-def finish_directory_sync(sync: Callable[[], None]) -> None:
-    """Sync a directory by calling `sync`."""
     try:
-        sync()
+        os.fsync(fd)
     except OSError as error:
         # Some file systems write names through and refuse the call.
         if error.errno not in _NO_DIRECTORY_SYNC:

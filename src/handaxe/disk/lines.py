@@ -4,13 +4,11 @@ A record is one line, `{"seq":N,"crc":"xxxxxxxx","event":PAYLOAD}`, whole only w
 Several processes may append to one log. A half record never stays in the middle of it.
 """
 
-import contextlib
 import errno
 import os
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,9 +19,6 @@ from handaxe.disk.line_format import Record, format_line, parse_line
 from handaxe.disk.line_scan import Damage, Scan, scan
 from handaxe.disk.line_tail import keep_aside, last_whole, line_at
 from handaxe.disk.places import open_regular
-
-if TYPE_CHECKING:
-    from handaxe.disk.early_sync import EarlySync
 
 __all__ = ["Cut", "Damage", "LineLog", "LogFailed", "LogFull", "Record", "Scan", "scan"]
 
@@ -53,14 +48,6 @@ class Cut(msgspec.Struct, frozen=True):
     kept_at: str
 
 
-class _Begun(msgspec.Struct, frozen=True):
-    """A sync on its way, with its descriptor and how many records it is for."""
-
-    sync: "EarlySync"
-    fd: int
-    appended: int
-
-
 class LineLog:
     """One log file, opened on the first append, safe to share between threads."""
 
@@ -69,9 +56,6 @@ class LineLog:
         """Torn tails cut off by this log so far."""
         self._path = os.fsdecode(path)
         self._mutex = threading.Lock()
-        self._syncing = threading.Lock()
-        self._appended = self._synced = 0
-        self._begun: _Begun | None = None
         self._fd = -1
         self._end = 0
         self._next_seq = 1
@@ -107,21 +91,9 @@ class LineLog:
                 self._write(fd, b"".join(lines), start)
                 self._end = start + sum(map(len, lines))
                 self._next_seq += len(lines)
-                self._appended += len(lines)
             finally:
                 locks.release(fd)
         return [*accumulate(map(len, lines[:-1]), initial=start)]
-
-    def begin_sync(self) -> None:
-        """Let the disk begin with what `sync` will wait for, where that is possible."""
-        # Whoever waits for the disk already would only be waited for in turn.
-        if self._syncing.acquire(blocking=False):
-            try:
-                with contextlib.suppress(LogFailed):
-                    self._await_begun()
-                    self._begin()
-            finally:
-                self._syncing.release()
 
     def sync(self) -> None:
         """Make every record appended so far durable.
@@ -129,17 +101,27 @@ class LineLog:
         Raises:
             LogFailed: it did not work; that is final for this log object.
         """
-        # One at a time: the kernel tells a failure once, and of two at once only one would hear.
-        with self._syncing:
-            self._await_begun()
-            appended, fd = self._unsynced()
-            if fd >= 0:
-                with self._final(fd):
-                    sync_content(fd)
-                self._synced = appended
+        with self._mutex:
+            if self._failure is not None:
+                raise self._failure
+            if self._fd < 0:
+                return
+            try:
+                # A descriptor of its own: whoever appends meanwhile need not wait for the disk.
+                fd = os.dup(self._fd)
+            except OSError as error:
+                raise _failed("sync the log", error) from error
+        try:
+            sync_content(fd)
             if self._is_new:
-                with self._final(-1):
-                    self._sync_name()
+                self._sync_name()
+        except OSError as error:
+            reason = f"could not sync the log: {in_plain_words(error)}"
+            # The kernel may have dropped the pages; a second sync would lie.
+            self._failure = LogFailed(reason, error.errno)
+            raise self._failure from error
+        finally:
+            close(fd)
 
     def read_at(self, offset: int) -> bytes:
         """The payload of the record that an append put at `offset`.
@@ -159,59 +141,10 @@ class LineLog:
 
     def close(self) -> None:
         """Give the descriptor back; a later append opens the log again."""
-        with self._syncing, contextlib.suppress(LogFailed):
-            self._await_begun()
         with self._mutex:
             if self._fd >= 0:
                 close(self._fd)
                 self._fd = -1
-
-    def _unsynced(self) -> tuple[int, int]:
-        """How many records there are, and a descriptor to sync them with; -1 if all are synced."""
-        with self._mutex:
-            if self._failure is not None:
-                raise self._failure
-            if self._fd < 0 or self._synced == self._appended:
-                return self._appended, -1
-            try:
-                # A descriptor of its own: whoever appends meanwhile need not wait for the disk.
-                return self._appended, os.dup(self._fd)
-            except OSError as error:
-                raise _failed("sync the log", error) from error
-
-    def _begin(self) -> None:
-        appended, fd = self._unsynced()
-        if fd < 0:
-            return
-        # Whoever only writes a log need not load it.
-        from handaxe.disk.early_sync import begin_sync
-
-        sync = begin_sync(fd, content_only=True)
-        if sync is None:
-            close(fd)
-        else:
-            self._begun = _Begun(sync, fd, appended)
-
-    def _await_begun(self) -> None:
-        begun, self._begun = self._begun, None
-        if begun is not None:
-            with self._final(begun.fd):
-                begun.sync.wait()
-            self._synced = begun.appended
-
-    @contextlib.contextmanager
-    def _final(self, fd: int) -> Generator[None]:
-        """Remember a failed sync, and close its descriptor."""
-        try:
-            yield
-        except OSError as error:
-            reason = f"could not sync the log: {in_plain_words(error)}"
-            # The kernel may have dropped the pages; a second sync would lie.
-            self._failure = LogFailed(reason, error.errno)
-            raise self._failure from error
-        finally:
-            if fd >= 0:
-                close(fd)
 
     def _open(self) -> int:
         if self._failure is not None:

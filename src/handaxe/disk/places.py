@@ -95,28 +95,6 @@ def is_at(fd: int, path: str) -> bool:
     return seen in (path, f"{path} (deleted)") or _is_found_by_walking(fd, path)
 
 
-def is_real(path: str) -> bool:
-    """Whether surely no part of a normal absolute path is a link; its last may be missing."""
-    parent = path.rpartition("/")[0] or "/"
-    try:
-        fd = os.open(parent, _LOOK | os.O_DIRECTORY)
-    except OSError:
-        return False
-    try:
-        if os.readlink(f"/proc/self/fd/{fd}") != parent:
-            return False
-    except OSError:
-        return False
-    finally:
-        close(fd)
-    try:
-        return not stat.S_ISLNK(os.lstat(path).st_mode)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-
-
 def refuse_special(path: str, info: os.stat_result) -> None:
     """Raise unless the status is that of a regular file."""
     kind = stat.S_IFMT(info.st_mode)

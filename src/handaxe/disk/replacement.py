@@ -27,7 +27,6 @@ from handaxe.disk.faults import (
     explained,
     in_plain_words,
 )
-from handaxe.disk.order import AT_ONCE, Order
 from handaxe.disk.overwrite import Intent, Journal, overwrite
 from handaxe.disk.places import open_regular
 from handaxe.disk.temporary import Temporary, remove_twins
@@ -56,7 +55,6 @@ class Replacement(msgspec.Struct):
     expect: Version | Absent | None
     mode: int | None
     own_links: OwnLinks = no_links
-    order: Order = AT_ONCE
 
     def run(self, path: str, journal: Journal | None) -> Version:
         """Replace the file, or write it in place where that is the only way."""
@@ -66,7 +64,7 @@ class Replacement(msgspec.Struct):
             current.check_presence(self.expect)
             try:
                 self._refuse_unreplaceable(current)
-                return self._swap(path, current)
+                return self._swap(current)
             except _InPlaceOnly as only:
                 return self._overwrite(path, str(only), journal, current)
 
@@ -82,7 +80,7 @@ class Replacement(msgspec.Struct):
             if info.st_nlink - self.own_links(info.st_dev, info.st_ino) > 1:
                 raise _InPlaceOnly("it has other hard links")
 
-    def _swap(self, path: str, current: Current) -> Version:
+    def _swap(self, current: Current) -> Version:
         is_big = max(self.content.size_bytes, current.size_bytes) > _BIG_BYTES
         compared = _Beside(lambda: self._compare(current), in_thread=is_big)
         try:
@@ -99,8 +97,7 @@ class Replacement(msgspec.Struct):
             digest = compared.result()
             self._move(temporary, current)
             with explained("sync the directory after replacing the file", applied=True):
-                if not self.order.begin_sync(path, self.directory.fd):
-                    self.directory.sync()
+                self.directory.sync()
             return self._verify(temporary.fd, digest)
 
     def _compare(self, current: Current) -> str:
@@ -142,7 +139,6 @@ class Replacement(msgspec.Struct):
         attributes.give(temporary.fd, wanted)
 
     def _move(self, temporary: Temporary, current: Current) -> None:
-        self.order.before_change()
         try:
             if not current.exists and self.expect is not None:
                 renames.rename_new(self.directory.fd, temporary.name, self.name)
@@ -198,7 +194,6 @@ class Replacement(msgspec.Struct):
                 # Another name of the same file may be written under another directory's lock.
                 locks.hold(fd)
                 intent = self._intent(path, fd, info)
-                self.order.before_change()
                 overwrite(fd, self.content, intent, journal, mode=self.mode)
             with explained("look at the file after writing it", applied=True):
                 return version_of(os.fstat(fd), intent.new_digest, self.content.size_bytes)

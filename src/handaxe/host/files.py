@@ -24,7 +24,7 @@ from handaxe.contract.ports.files import (
 )
 from handaxe.contract.subjects import Access
 from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
-from handaxe.disk.places import is_real, open_regular_at
+from handaxe.disk.places import open_regular_at
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import Format, NotText, decode, sniff
@@ -32,7 +32,6 @@ from handaxe.text.windows import split_lines, window_of
 
 if TYPE_CHECKING:
     from handaxe.disk.atomic import Journal, OwnLinks
-    from handaxe.disk.order import BeforeChange, LateName
 
 SMALL_BYTES = 1 << 20
 MAX_LINKS = 40
@@ -52,22 +51,15 @@ class LocalFiles(Files):
         *,
         journal: "Journal | None" = None,
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
-        before_change: "BeforeChange" = lambda: None,
         judge: Judge = _anything,
     ) -> None:
         self._journal = journal
         self._own_links = own_links
-        self._before_change = before_change
-        self._late_names: list[LateName] | None = None
         self._judge = judge
 
     def judged_by(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
-        judged = LocalFiles(journal=self._journal, own_links=self._own_links, judge=judge)
-        judged._before_change = self._before_change
-        # Only a call has an end at which somebody waits.
-        judged._late_names = []
-        return judged
+        return LocalFiles(journal=self._journal, own_links=self._own_links, judge=judge)
 
     def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
@@ -153,12 +145,7 @@ class LocalFiles(Files):
         return await asyncio.to_thread(_large_window, fd, info, real, offset, limit)
 
     async def replace(
-        self,
-        path: str,
-        pieces: Sequence[bytes | memoryview],
-        *,
-        expect: FileVersion | None,
-        settle_later: bool = False,
+        self, path: str, pieces: Sequence[bytes | memoryview], *, expect: FileVersion | None
     ) -> FileVersion:
         """Write a file whole or not at all; `expect` is the version it replaces, None for new."""
         # Whoever only reads needs nothing that writes.
@@ -167,8 +154,6 @@ class LocalFiles(Files):
         real = self._arrive(path, "write")
         expected = ABSENT if expect is None else _expected(expect)
         size = sum(len(piece) for piece in pieces)
-        is_late = settle_later and size <= SMALL_BYTES
-        order = atomic.Order(self._before_change, self._late_names if is_late else None)
 
         def write() -> Version:
             return atomic.replace(
@@ -178,7 +163,6 @@ class LocalFiles(Files):
                 make_parents=expect is None,
                 journal=self._journal,
                 own_links=self._own_links,
-                order=order,
             )
 
         try:
@@ -194,24 +178,9 @@ class LocalFiles(Files):
         except OSError as error:
             raise _told(path, error) from error
 
-    async def settled(self) -> None:
-        """Return when everything written so far is durable; a fault if that failed."""
-        failed: tuple[str, WriteFailed] | None = None
-        while self._late_names:
-            late = self._late_names.pop(0)
-            try:
-                late.wait()
-            except WriteFailed as failure:
-                failed = late.path, failure
-        if failed is not None:
-            path, failure = failed
-            raise faults.WriteFailed(path, failure.reason, applied=True) from failure
-
     def _arrive(self, path: str, access: Access) -> str:
         """The real path, judged."""
         self._judge(path, access)
-        if is_real(path):
-            return path
         real = os.path.realpath(path)
         if real != path:
             self._judge(real, access)

@@ -45,13 +45,11 @@ class DiskCheckpoints(Checkpoints):
         *,
         known: Known = nothing_known,
         replacing: Collection[str] = (),
-        waiting: Collection[str] = (),
         roots: Callable[[], Sequence[str]] = tuple,
         tree: "Callable[[], TreeRecord] | None" = None,
     ) -> None:
         """`replacing` names the tools that change files by a rename and in no other way.
 
-        `waiting` names those of them that call `wait_until_durable` before they change anything.
         `tree` makes what compares whole roots, for calls that could change anything in them.
         """
         self._journal = journal
@@ -60,7 +58,6 @@ class DiskCheckpoints(Checkpoints):
         self._replacing = frozenset(replacing)
         # Undo puts back attributes as well, which only a look at the file itself tells.
         self._comparing = self._replacing - {"Undo"}
-        self._waiting = frozenset(waiting)
         self._roots = roots
         self._tree = tree
         self._tracked: TreeRecord | None = None
@@ -93,19 +90,6 @@ class DiskCheckpoints(Checkpoints):
             raise NotRecorded(in_plain_words(error)) from error
         except DiskFault as fault:
             raise NotRecorded(str(fault)) from fault
-
-    def wait_until_durable(self) -> None:
-        """Return when all that `before` wrote down is on the device; raising stops the change."""
-        try:
-            self._journal.sync()
-        except OSError as error:
-            raise NotRecorded(in_plain_words(error)) from error
-        except DiskFault as fault:
-            raise NotRecorded(str(fault)) from fault
-
-    async def settled(self) -> None:
-        """Return when all that `before` wrote down is on the device."""
-        self.wait_until_durable()
 
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
@@ -165,10 +149,7 @@ class DiskCheckpoints(Checkpoints):
             paths_only = tool in self._replacing
             record = Before(call_id, tool, time.time(), with_names, left_out, paths_only)
             bundle.seal()
-            is_waited_for = tool in self._waiting
-            self._journal.append(record, durable=not is_waited_for)
-            if is_waited_for:
-                self._journal.begin_sync()
+            self._journal.append(record, durable=True)
         except BaseException:
             bundle.discard()
             for state in states:

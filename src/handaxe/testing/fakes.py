@@ -48,9 +48,6 @@ class RecordingCheckpoints(Checkpoints):
         """The call is about to change something."""
         self._story.append("checkpoint before")
 
-    async def settled(self) -> None:
-        """What was written down is durable."""
-
     async def after(self, call_id: str) -> tuple[str, ...]:  # noqa: ARG002
         """The call is over."""
         self._story.append("checkpoint after")

@@ -10,17 +10,7 @@ class Checkpoints(ABC):
 
     @abstractmethod
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
-        """Write down what the call may change, so that it is durable before it changes.
-
-        Raising stops the call.
-        """
-
-    @abstractmethod
-    async def settled(self) -> None:
-        """Return when what was written down is durable, before others than the tool change files.
-
-        Whoever makes it durable in `before` has nothing to do here.
-        """
+        """Make durable what the call may change; raising stops the call."""
 
     @abstractmethod
     async def after(self, call_id: str) -> tuple[str, ...]:

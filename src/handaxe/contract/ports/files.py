@@ -113,19 +113,6 @@ class Files(ABC):
 
     @abstractmethod
     async def replace(
-        self,
-        path: str,
-        pieces: Sequence[bytes | memoryview],
-        *,
-        expect: FileVersion | None,
-        settle_later: bool = False,
+        self, path: str, pieces: Sequence[bytes | memoryview], *, expect: FileVersion | None
     ) -> FileVersion:
-        """Write a file whole or not at all; `expect` is the version it replaces, None for new.
-
-        It is durable on return; with `settle_later` only after `settled`, which whoever runs a
-        call awaits before the result is told.
-        """
-
-    @abstractmethod
-    async def settled(self) -> None:
-        """Return when everything written so far is durable; a fault if that failed."""
+        """Write a file whole or not at all; `expect` is the version it replaces, None for new."""

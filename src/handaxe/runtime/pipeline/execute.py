@@ -22,7 +22,7 @@ from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import Refused, prepare
-from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run, settled
+from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
@@ -239,11 +239,6 @@ class Pipeline:
                 result = await settle(result, prepared, self._among, took_ms=took_ms)
             finally:
                 told = await remember_outcome(prepared, self._among)
-                unsettled = await settled(prepared)
-            if unsettled is not None:
-                result = msgspec.structs.replace(
-                    ToolResult.from_fault(unsettled), decision=decision
-                )
             return msgspec.structs.replace(result, notes=(*result.notes, *told)) if told else result
         except Refused as refused:
             result = ToolResult.from_fault(refused.fault)

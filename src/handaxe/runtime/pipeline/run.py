@@ -4,7 +4,6 @@ import asyncio
 import logging
 
 from handaxe.contract.faults import InternalError, TimedOut, ToolFault
-from handaxe.contract.ports.files import Files
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.prepare import Prepared
@@ -30,17 +29,6 @@ async def remember_outcome(prepared: Prepared, among: Collaborators) -> tuple[st
     if among.checkpoints is None or prepared.parsed.effects.is_internal:
         return ()
     return await among.checkpoints.after(prepared.parsed.call.id)
-
-
-async def settled(prepared: Prepared) -> ToolFault | None:
-    """Wait until what the call wrote is durable; the fault if that failed."""
-    if Files not in prepared.parsed.tool.reach:
-        return None
-    try:
-        await prepared.ctx[Files].settled()
-    except ToolFault as fault:
-        return fault
-    return None
 
 
 def failed_by_bug(tool: str, error: Exception) -> ToolResult:

@@ -53,9 +53,6 @@ async def _hear_hooks(
     parsed = prepared.parsed
     name = "PostToolUse" if result.ok else "PostToolUseFailure"
     if among.hooks.watches(name):
-        if among.checkpoints is not None:
-            # A tool that failed had no need to wait, but a hook may change files all the same.
-            await among.checkpoints.settled()
         event = hook_event(parsed, among, name)
         event["tool_response"] = result.to_json()
         event["duration_ms"] = took_ms

@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import mmap
 import os
-import threading
 from collections import Counter
 from collections.abc import Collection, Generator
 from pathlib import Path
@@ -46,8 +45,6 @@ class ContentStore:
         self._blobs = blobs_directory(home)
         self._pins = pins_directory(home)
         self._pinned: Counter[tuple[int, int]] = Counter()
-        self._pins_made = self._pins_synced = 0
-        self._syncing = threading.Lock()
         self._mapped: tuple[str, mmap.mmap] | None = None
 
     def new_bundle(self) -> Bundle:
@@ -55,7 +52,7 @@ class ContentStore:
         return Bundle(self._blobs)
 
     def pin(self, path: str, info: os.stat_result) -> str:
-        """Keep a file by a second name, durable after `sync_pins`; empty where that is refused."""
+        """Keep a file by a second name, durably; empty where the system refuses that."""
         name = f"{info.st_dev:x}-{info.st_ino:x}-{self._owner}-{os.urandom(6).hex()}"
         pin = self._pins / name
         try:
@@ -68,16 +65,8 @@ class ContentStore:
             pin.unlink()
             return ""
         self._pinned[info.st_dev, info.st_ino] += 1
-        self._pins_made += 1
+        sync_names(self._pins)
         return _PIN + name
-
-    def sync_pins(self) -> None:
-        """Make every pin made so far durable."""
-        with self._syncing:
-            made = self._pins_made
-            if self._pins_synced != made:
-                sync_names(self._pins)
-                self._pins_synced = made
 
     def copy(self, source_fd: int, size_bytes: int, digest: str = "") -> tuple[str, str]:
         """Keep a copy, durably; where it is, and the digest of what was copied."""

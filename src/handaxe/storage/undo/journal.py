@@ -88,17 +88,7 @@ class UndoJournal:
         """Write one record; with `durable` it is on the device when this returns."""
         self._log.append(encode(record))
         if durable:
-            self.sync()
-
-    def begin_sync(self) -> None:
-        """Let the disk begin with what `sync` will wait for."""
-        self._log.begin_sync()
-
-    def sync(self) -> None:
-        """Return when every record so far is on the device, and every pin that they name."""
-        self._log.sync()
-        # After the records: on many file systems their sync has taken the names along.
-        self._store.sync_pins()
+            self._log.sync()
 
     def close(self) -> None:
         """Make everything durable and let go of the file."""
@@ -183,10 +173,9 @@ class UndoJournal:
             return
         if info.st_size > PART_BYTES and self._close_part():
             self._begin()
-            return
-        if self._inode not in (0, info.st_ino):
+        elif self._inode not in (0, info.st_ino):
             self._log.close()
-        self._inode = info.st_ino
+        self._inode = os.stat(self._path).st_ino
 
     def _begin(self) -> None:
         self._log.close()

@@ -106,7 +106,7 @@ async def _replace(path: str, loaded: Loaded, args: EditArgs, ctx: ToolContext) 
         raise
     hunks = patch_of(content, plan)
     pieces = list(plan.pieces(content))
-    version = await ctx[Files].replace(path, pieces, expect=loaded.version, settle_later=True)
+    version = await ctx[Files].replace(path, pieces, expect=loaded.version)
     small = len(content) <= KEPT_BYTES
     ctx[ReadLedger].edited(
         version, line_changes(hunks), content=b"".join(pieces) if small else None
@@ -203,7 +203,7 @@ async def _fill(path: str, args: EditArgs, ctx: ToolContext) -> ToolResult:
             raise AlreadyThere(path)
         expect, mark = loaded.version, loaded.data
     content = _behind_mark(path, args.new_string, mark)
-    version = await ctx[Files].replace(path, [content], expect=expect, settle_later=True)
+    version = await ctx[Files].replace(path, [content], expect=expect)
     ctx[ReadLedger].saw(version, content=content)
     verb = "created" if expect is None else "updated"
     return ToolResult(

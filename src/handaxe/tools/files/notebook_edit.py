@@ -77,7 +77,7 @@ class NotebookEdit(Tool[NotebookEditArgs]):
         else:
             notebook, change = await asyncio.to_thread(_plan, path, loaded.data, args)
         pieces = change.pieces(loaded.data)
-        version = await ctx[Files].replace(path, pieces, expect=loaded.version, settle_later=True)
+        version = await ctx[Files].replace(path, pieces, expect=loaded.version)
         content = b"".join(pieces)
         ctx[ReadLedger].edited(version, _line_changes(loaded.data, change), content=content)
         return _done(path, args, loaded, notebook, change, content)

@@ -69,7 +69,7 @@ class Write(Tool[WriteArgs]):
         before = await ctx[Files].load(path)
         refuse_changed(path, before.data, before.version, seen, ctx)
         data = _encoded(path, args.content, before.data)
-        version = await ctx[Files].replace(path, [data], expect=before.version, settle_later=True)
+        version = await ctx[Files].replace(path, [data], expect=before.version)
         ctx[ReadLedger].saw(version, content=data)
         return _updated(path, args, before, hunks_between(before.data, data))
 
@@ -86,7 +86,7 @@ class Write(Tool[WriteArgs]):
 
     async def _create(self, path: str, args: WriteArgs, ctx: ToolContext) -> ToolResult:
         content = args.content.encode()
-        version = await ctx[Files].replace(path, [content], expect=None, settle_later=True)
+        version = await ctx[Files].replace(path, [content], expect=None)
         ctx[ReadLedger].saw(version, content=content)
         data: dict[str, Any] = {
             "type": "create",
