@@ -117,7 +117,7 @@ async def test_a_gateway_may_compress_unasked(vendor: Vendor, pack, size: int):
 
 @pytest.mark.parametrize(
     ("encoding", "body"),
-    [("br", b"\x0b\x02\x80"), ("zstd", b"x"), ("gzip", b"data: {}\n\n"), ("gzip", gzip.compress(b": x\n\n" * 99)[:-12])],
+    [("br", b"\x0b\x02\x80"), ("zstd", b"x"), ("gzip", b"data: {}\n\n"), ("gzip", gzip.compress(b": x\n\n" * 99, mtime=0)[:-12])],
 )  # fmt: skip
 async def test_what_cannot_be_unpacked_is_a_failure(vendor: Vendor, encoding: str, body: bytes):
     reply = Reply(headers={"content-encoding": encoding}, pieces=(body,))
@@ -273,7 +273,7 @@ async def test_turns_share_a_connection_even_without_a_pause_between_them(vendor
     replies = [
         Reply(pieces=(body,)),
         Reply(pieces=(body, b": the end comes later\n\n"), pause_s=0.01),
-        Reply(headers={"content-encoding": "gzip"}, pieces=(gzip.compress(body),)),
+        Reply(headers={"content-encoding": "gzip"}, pieces=(gzip.compress(body, mtime=0),)),
         Reply(pieces=(body,)),
     ]
     async with model_server(*replies) as server:
