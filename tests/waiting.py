@@ -13,20 +13,20 @@ _LOOK_EVERY_S = 0.01
 T = TypeVar("T")
 
 
-async def until(condition: Callable[[], T]) -> T:
+async def until(condition: Callable[[], T], every_s: float = _LOOK_EVERY_S) -> T:
     """What the condition says as soon as it says something true, while the loop goes on."""
     async with asyncio.timeout(HANG_S):
         while not (found := condition()):
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(every_s)
     return found
 
 
-def blocked_until(condition: Callable[[], T]) -> T:
-    """The same for a test without an event loop."""
+def blocked_until(condition: Callable[[], T], state: Callable[[], str] = str) -> T:
+    """The same for a test without an event loop; a failure shows the state."""
     ends_at = time.monotonic() + HANG_S
     while not (found := condition()):
         if time.monotonic() > ends_at:
-            raise TimeoutError(f"waited {HANG_S} s in vain")
+            raise TimeoutError(f"waited {HANG_S} s in vain: {state()}")
         time.sleep(_LOOK_EVERY_S)
     return found
 

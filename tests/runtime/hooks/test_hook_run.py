@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from tests.waiting import until
 
 from handaxe.contract.decision import Allow, Ask, Deny
 from handaxe.contract.ports.hook_programs import NoAnswer
@@ -11,7 +12,6 @@ from handaxe.host.hook_programs import LocalHookPrograms
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
 from handaxe.runtime.hooks.programs import HookPolicy
 from handaxe.runtime.hooks.run import Hooks
-from tests.waiting import until
 
 
 def about(event="PreToolUse", **more):
