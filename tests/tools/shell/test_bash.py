@@ -269,16 +269,7 @@ async def test_a_command_that_waits_for_input_is_handed_back(free, monkeypatch):
     from handaxe.tools.shell.bash import running
 
     monkeypatch.setattr(running, "WAITING_S", 0.3)
-    asked = "printf 'Password: '; read -t 60 < <(sleep 60)"
-    call = asyncio.create_task(bash(free, asked))
-    shell = free.catalog.find("Bash") and free._collaborators.offers
-    from handaxe.contract.ports.shell import Shell
-
-    await asyncio.sleep(0.2)
-    plain = shell[Shell]._shell
-    if hasattr(plain, "started"):
-        plain.started[0].asks = "Password:"
-    result = await call
+    result = await bash(free, "printf 'Password: '; read -t 600 < <(sleep 600)")
     assert result.ok
     assert "seems to be waiting for input: 'Password:'" in result.text
     assert len(free.jobs.running()) == 1
