@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 from tests.models.talk import events_of
-from tests.waiting import blocked_until, is_alive
+from tests.waiting import HANG_S, blocked_until, is_alive
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.faults import SetupError
@@ -61,7 +61,7 @@ def served():
     yield child.stdout.readline().strip()
     child.stdin.close()
     # The end of its input is the end of it.
-    assert child.wait(10) == 0
+    assert child.wait(HANG_S) == 0
     child.stdout.close()
 
 
@@ -149,7 +149,7 @@ def test_the_server_ends_when_its_host_is_killed():
     assert host.stdout is not None
     child = int(host.stdout.readline())
     host.send_signal(signal.SIGKILL)
-    host.wait(10)
+    host.wait(HANG_S)
     host.stdout.close()
     blocked_until(lambda: not is_alive(child))
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 from handaxe.contract.decision import Allow, Ask, Deny
 from handaxe.contract.ports.hook_programs import NoAnswer
@@ -107,11 +107,11 @@ async def test_identical_programs_run_once_and_background_ones_each_time(tmp_pat
 
 @pytest.mark.proves("HK-2")
 @pytest.mark.parametrize(
-    "line", ["exit 1", "exit 127", "kill -9 $$", "echo '{'", "sleep 30", "/no/such/program"]
+    "line", ["exit 1", "exit 127", "kill -9 $$", "echo '{'", "sleep 600", "/no/such/program"]
 )
 async def test_a_failing_program_blocks_only_if_it_is_closed(line):
     for on_failure, blocks in ((None, False), ("open", False), ("closed", True)):
-        entry = shell(line, timeout=0.2)
+        entry = shell(line, timeout=0.2 if line == "sleep 600" else HANG_S)
         if on_failure:
             entry["on_failure"] = on_failure
         async with Bench({"PreToolUse": [{"hooks": [entry]}]}) as bench:
@@ -119,7 +119,7 @@ async def test_a_failing_program_blocks_only_if_it_is_closed(line):
         assert (outcome.blocked is not None) is blocks
         assert bool(outcome.notes) is not blocks
         assert outcome.decision is None
-        assert bench.outcomes == ["timed_out" if line == "sleep 30" else "failed"]
+        assert bench.outcomes == ["timed_out" if line == "sleep 600" else "failed"]
 
 
 @pytest.mark.proves("HK-2")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from probes import Step, Wait
+from tests.waiting import until
 
 from handaxe import Effects, ToolCall, tool
 from handaxe.contract.events import CallFinished, CallStarted
@@ -111,7 +112,7 @@ async def test_cancelling_answers_every_call_once():
     stream.add(ToolCall("b", "Wait", {}))
     stream.add(ToolCall("c", "Wait", {}))
     waiting = asyncio.ensure_future(stream.results())
-    await asyncio.sleep(0.01)
+    await until(lambda: any(isinstance(event, CallFinished) for event in bench.events))
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 from handaxe import Session
 from handaxe.contract.display import Diff, DiffHunk
@@ -125,7 +125,7 @@ async def test_run_in_background_answers_at_once_and_the_end_is_told_once(free):
     assert result.text.startswith(
         f"Command running in background with ID: {job_id}. Output is being written to: "
     )
-    assert await free.jobs.news(10)
+    assert await free.jobs.news(HANG_S)
     (notice,) = free.jobs.take_notices()
     assert notice == (
         "<task-notification>\n"

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from tests.waiting import HANG_S
 
 from handaxe import Session
 
@@ -37,11 +38,11 @@ async def test_task_output_gives_what_is_new(free, project):
     job_id = await begin(
         free, "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two; sleep 60"
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while "one" not in (await free.call("TaskOutput", task_id=job_id, block=False)).text:
             await asyncio.sleep(0.02)
     (project / "go").touch()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while "two" not in (
             text := (await free.call("TaskOutput", task_id=job_id, block=False)).text
         ):
