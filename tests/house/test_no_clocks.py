@@ -1,10 +1,11 @@
 """No test asserts how long something took: a busy machine would decide whether it passes."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.counted_work import grows_in_proportion
 
 TESTS = Path(__file__).parents[1]
 MODULES = sorted(TESTS.rglob("*.py"))
@@ -188,3 +189,14 @@ def test_timed_assertions_are_found(source: str):
 )
 def test_the_time_of_day_and_measures_that_nothing_depends_on_are_no_timed_assertions(source: str):
     assert timed_assertions(source) == []
+
+
+def test_counted_work_tells_a_square_from_a_line():
+    def line(size: int) -> Callable[[], object]:
+        return lambda: [abs(number) for number in range(size)]
+
+    def square(size: int) -> Callable[[], object]:
+        return lambda: [abs(a + b) for a in range(size) for b in range(size)]
+
+    assert grows_in_proportion(line, 50)
+    assert not grows_in_proportion(square, 50)
