@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,12 +14,17 @@ _LOOK_EVERY_S = 0.01
 T = TypeVar("T")
 
 
-async def until(condition: Callable[[], T], every_s: float = _LOOK_EVERY_S) -> T:
+async def until(
+    condition: Callable[[], T] | Callable[[], Awaitable[T]], every_s: float = _LOOK_EVERY_S
+) -> T:
     """What the condition says as soon as it says something true, while the loop goes on."""
     async with asyncio.timeout(HANG_S):
-        while not (found := condition()):
+        while True:
+            said = condition()
+            found = await said if isawaitable(said) else said
+            if found:
+                return found
             await asyncio.sleep(every_s)
-    return found
 
 
 def blocked_until(condition: Callable[[], T], state: Callable[[], str] = str) -> T:

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from tests.waiting import HANG_S, is_alive, number_in, until
+from tests.waiting import is_alive, number_in, until
 
 from handaxe import Allow, Deny, Session, SetupError, ToolCall
 from handaxe.contract.events import CallAsked, HookRan, SessionClosed, SessionStarted
@@ -407,12 +407,11 @@ async def test_late_words_come_with_a_later_result(project):
     hooks = {"PostToolUse": [{"matcher": "Read", "hooks": [shell(answer, **{"async": True})]}]}
     async with Session(project, hooks=hooks) as session:
         assert (await session.call("Read", file_path="a.txt")).messages == ()
-        messages = ()
-        async with asyncio.timeout(HANG_S):
-            while not messages:
-                await asyncio.sleep(0.01)
-                messages = (await session.call("Glob", pattern="*")).messages
-    assert messages == ("by the way",)
+
+        async def added():
+            return (await session.call("Glob", pattern="*")).messages
+
+        assert await until(added) == ("by the way",)
 
 
 @pytest.mark.proves("HK-1")

@@ -315,11 +315,11 @@ async def test_roots_are_given_and_told_again_when_they_change(bench, tmp_path):
         assert json.loads((await session.call("mcp__a__roots")).text) == [f"file://{bench.root}"]
         session.workdir.roots = (*session.workdir.roots, str(more))
         session._companions.follow()
-        for _ in range(100):
-            roots = json.loads((await session.call("mcp__a__roots")).text)
-            if len(roots) == 2:
-                break
-        assert roots[1].endswith("/more%20dir")
+
+        async def second_root():
+            return json.loads((await session.call("mcp__a__roots")).text)[1:]
+
+        assert (await until(second_root))[0].endswith("/more%20dir")
 
 
 async def test_a_server_gets_a_clean_environment_and_the_project_as_its_directory(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.waiting import HANG_S, blocked_until, until
+from tests.waiting import blocked_until, until
 
 from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny
@@ -157,10 +157,12 @@ async def test_a_server_over_http_that_was_restarted_is_found_again(tmp_path):
             down = await session.call("mcp__a__echo", text="x")
             assert down.code == "mcp.not_connected"
             server.start()
-            async with asyncio.timeout(HANG_S):
-                while not (found := await session.call("mcp__a__echo", text="two")).ok:
-                    await asyncio.sleep(0.05)
-            assert found.text == "two"
+
+            async def answer():
+                said = await session.call("mcp__a__echo", text="two")
+                return said.text if said.ok else None
+
+            assert await until(answer) == "two"
             server.kill()
             server.start()
             assert (await session.call("mcp__a__echo", text="three")).text == "three"
