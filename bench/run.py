@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -270,6 +271,70 @@ async def cold_start(root: Path) -> None:
         report(f"cold start: {shown[name]}", found[name], found["floor"], goal)
 
 
+async def settings_files(root: Path) -> None:
+    from handaxe.app.configuration import Configuration
+
+    def opened() -> Configuration:
+        return Configuration(str(root), home=Path(os.environ["HANDAXE_HOME"]))
+
+    kept = opened()
+    found = await interleaved(
+        {
+            "open": sync(opened),
+            "refresh": sync(kept.refresh),
+            "floor": sync(lambda: os.stat(root)),
+        },
+        3000,
+    )
+    report("settings: open a project without files", found["open"], found["floor"], "<= 200 µs")
+    report("settings: notice that nothing changed", found["refresh"], found["floor"], "<= 5 µs")
+
+
+async def nearest_help(root: Path) -> None:
+    from handaxe.text.nearest import nearest
+
+    lines = [LINE.format(n) for n in range(16_000)]
+    text = "".join(lines)
+    for count in (1, 5, 200):
+        lost = "".join(lines[9_000 : 9_000 + count]).replace("value", "valve")
+        found = await interleaved(
+            {
+                "ours": sync(lambda lost=lost: nearest(text, lost)),
+                "floor": sync(lambda: text.splitlines(keepends=True)),
+            },
+            20,
+        )
+        report(
+            f"nearest place in a megabyte, {count} lines", found["ours"], found["floor"], "25 ms"
+        )
+
+
+async def cancel(root: Path) -> None:
+    """From the word to the result, of what does not end by itself and is deaf to a polite signal."""
+    deaf = "trap '' TERM; touch on; sleep 600; sleep 600"
+    hooks = {"PreToolUse": [{"matcher": "Read", "hooks": [{"type": "command", "command": deaf}]}]}
+    async with Session(root, allow=["Bash"], hooks=hooks) as session:
+        calls = {
+            "a command": ("Bash", {"command": deaf}),
+            "a hook": ("Read", {"file_path": "tiny.txt"}),
+        }
+        for name, (tool, given) in calls.items():
+            took_s = sorted([await cancelled_after_s(session, tool, given) for _ in range(9)])
+            print(f"{f'cancel {name}':44} {took_s[4] * 1000:7.1f} ms{'':22} {'<= 200 ms':>18}")
+
+
+async def cancelled_after_s(session: Session, tool: str, given: dict[str, str]) -> float:
+    on = Path(session.workdir.current) / "on"
+    on.unlink(missing_ok=True)
+    running = asyncio.ensure_future(session.call(tool, given))
+    while not on.exists():
+        await asyncio.sleep(0.001)
+    began = time.perf_counter()
+    session.cancel()
+    await running
+    return time.perf_counter() - began
+
+
 async def idle_sessions(root: Path) -> None:
     import handaxe.tools.files.edit
     import handaxe.tools.files.read
@@ -296,6 +361,9 @@ LINES = [
     edit_100mb,
     edit_memory,
     cold_start,
+    settings_files,
+    nearest_help,
+    cancel,
     idle_sessions,
 ]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pairing import complaints
 from players import Player, call, calls, ended, says
+from tests.waiting import until
 
 from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
 from handaxe.agent.events import FromAgent, ToolAnswered
@@ -175,8 +176,7 @@ async def test_a_mode_that_narrows_meanwhile_narrows_agents(session: Session, pr
     )
     agent = Agent(model, session)
     running = asyncio.ensure_future(agent.ask("Go."))
-    while len(model.requests) < 2:
-        await asyncio.sleep(0)
+    await until(lambda: len(model.requests) == 2)
     session.set_mode("plan")
     gate.set()
     await running
@@ -387,8 +387,7 @@ async def test_an_agent_that_a_person_stopped_is_not_woken_by_a_message(session:
     agent = Agent(model, session)
     request = AgentRequest(description="x", prompt="y", name="bob", in_background=True)
     await agent.agents.start(request, lambda _: None)
-    while not model.requests:
-        await asyncio.sleep(0)
+    await until(lambda: model.requests)
     assert (await agent.agents.stop("bob")).status == "killed"
     with pytest.raises(AgentStoppedByUser):
         await agent.agents.send("bob", "Wake up.")

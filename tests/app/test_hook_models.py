@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.models.serving import Reply, model_server
+from tests.waiting import until
 
 from handaxe import Agent, Session
 from handaxe.contract.events import HookRan
@@ -253,8 +254,7 @@ async def test_an_interrupted_run_lets_go_of_the_hooks_model(project: Path, open
         hooks = {"Stop": verdict(kind, model="openai/judge")}
         async with at_work(project, scripted(said("Done.")), hooks) as agent:
             running = asyncio.ensure_future(agent.ask("Go."))
-            while not server.asked:
-                await asyncio.sleep(0.01)
+            await until(lambda: server.asked)
             agent.interrupt()
             final = await running
         await asyncio.wait_for(server.gone.wait(), 30)

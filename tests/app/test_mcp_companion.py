@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from handaxe.app.configuration import Configuration
 from handaxe.app.mcp_approval import blocking_reason
@@ -96,9 +97,7 @@ async def test_somebody_who_is_there_is_asked_once_per_server(project, tmp_path,
         return Allow(remember=remember)
 
     async with Session(project, home=tmp_path / "home", on_ask=on_ask) as session:
-        async with asyncio.timeout(10):
-            while states(session)["a"] != "connected":
-                await asyncio.sleep(0.01)
+        await until(lambda: states(session)["a"] == "connected")
         assert session.warnings == ()
     (question,) = asked
     assert question.input == SERVER
@@ -116,7 +115,7 @@ async def test_a_no_keeps_the_server_from_starting(project):
         return Deny("not that one")
 
     async with Session(project, on_ask=on_ask) as session:
-        await asyncio.wait_for(asked.wait(), 10)
+        await asked.wait()
         await asyncio.sleep(0.05)
         assert states(session) == {"a": "disabled"}
 

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from handaxe import Session
 from handaxe.contract.call import ToolCall
@@ -38,12 +39,13 @@ async def test_of_a_long_look_at_least_the_start_is_in_the_log_and_the_rest_foll
     (project / "long.txt").write_text("a line\n" * LONG_CHARS)
     async with Session(project, home=home) as session:
         results = [await look(session, "long.txt"), await look(session, "long.txt")]
-        kinds = [type(event) for event in events_of(home, session)]
-        assert kinds.count(CallStarted) == 2
-        assert kinds.count(CallFinished) == 1
-        while kinds.count(CallFinished) < 2:
-            await asyncio.sleep(0)
-            kinds = [type(event) for event in events_of(home, session)]
+
+        def written(kind):
+            return sum(isinstance(event, kind) for event in events_of(home, session))
+
+        assert written(CallStarted) == 2
+        assert written(CallFinished) == 1
+        await until(lambda: written(CallFinished) == 2)
         events = events_of(home, session)
     order = [event.call_id for event in events if isinstance(event, CallStarted | CallFinished)]
     first, second = (result.id for result in results)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from crowd import count_up
+from tests.waiting import HANG_S
 
 from handaxe.disk import locks
 from handaxe.disk.atomic import ABSENT, Changed, read_regular, replace
@@ -32,7 +33,7 @@ def test_a_waiter_gets_the_lock_soon_after_it_is_free(place: Path):
             waiting = pool.submit(locks.hold, second)
             time.sleep(0.05)
             locks.release(first)
-            assert waiting.result(1)
+            assert waiting.result(HANG_S)
     finally:
         os.close(first)
         os.close(second)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.waiting import HANG_S
 
 import handaxe
 
@@ -201,7 +202,7 @@ def test_results_are_flushed_line_by_line(project):
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["id"] == str(number)
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(HANG_S) == 0
     process.stdout.close()
 
 
@@ -224,7 +225,7 @@ def test_signals_end_a_waiting_run_with_their_code(project, number, code):
     process.stdin.flush()
     process.stdout.readline()
     os.kill(process.pid, number)
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == code
     assert b"Traceback" not in err
 

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from tests.waiting import HANG_S
 
 from handaxe import Allow, Deny, PermissionRequest
 from handaxe.contract.decision import RuleProposal
@@ -43,7 +44,7 @@ def talk(words, answers, cwd):
         elif process.poll() is not None:
             break
     os.close(main)
-    return shown, process.wait(10)
+    return shown, process.wait(HANG_S)
 
 
 def test_a_yes_lets_the_call_run_and_the_diff_was_shown(project):

@@ -3,14 +3,15 @@
 import asyncio
 import io
 import sys
-import time
+import threading
 
 import pytest
 from PIL import Image
+from tests.waiting import HANG_S, until
 
 from handaxe.contract.media_faults import BadImage, NotInstalled
 from handaxe.contract.ports.media import ImageLimits
-from handaxe.host.media import pictures
+from handaxe.host.media import child_process, local, pictures
 from handaxe.host.media.jpeg import encode_jpeg
 from handaxe.host.media.local import LocalMedia
 from handaxe.text.magic import image_kind, is_pdf
@@ -52,14 +53,32 @@ async def test_many_pictures_at_once_all_come_out():
     assert {(picture.width, picture.height) for picture in found} == {(1568, 37)}
 
 
-async def test_the_loop_goes_on_while_a_picture_is_scaled():
-    media, data = LocalMedia(), png((3000, 3000))
-    scaling = asyncio.create_task(media.fit_image(data, ImageLimits(1568, 100_000)))
-    longest, last = 0.0, time.perf_counter()
-    while not scaling.done():
-        await asyncio.sleep(0.001)
-        longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
-    assert longest < 0.5
+async def test_the_loop_goes_on_while_a_large_picture_is_scaled(tmp_path, monkeypatch):
+    on, go = tmp_path / "on", tmp_path / "go"
+    # The child works only after the loop has noticed it and lets it.
+    wait = f"open({str(on)!r}, 'w')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    start = f"import os, time\n{wait}\n{child_process._START}"
+    monkeypatch.setattr(child_process, "_START", start)
+    monkeypatch.setattr(child_process, "LIMIT_S", HANG_S)
+    asked = LocalMedia().fit_image(png((3000, 3000)), ImageLimits(1568, 100_000))
+    scaling = asyncio.create_task(asked)
+    await until(on.exists)
+    go.touch()
+    assert (await scaling).width == 1568
+
+
+async def test_the_loop_goes_on_while_a_small_picture_is_scaled(monkeypatch):
+    go, fit = threading.Event(), local._fit_small
+
+    def wait_and_fit(*asked):
+        assert go.wait(HANG_S)
+        return fit(*asked)
+
+    monkeypatch.setattr(local, "_fit_small", wait_and_fit)
+    scaling = asyncio.create_task(LocalMedia().fit_image(png((40, 20)), ImageLimits(10, 10_000)))
+    await asyncio.sleep(0.01)
+    go.set()
+    assert (await scaling).width == 10
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])

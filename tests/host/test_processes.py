@@ -3,10 +3,10 @@
 import asyncio
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import HANG_S, is_alive, until
 
 from handaxe.contract.ports.processes import CannotStart, Child, ChildProgram
 from handaxe.host import processes
@@ -64,7 +64,9 @@ async def test_a_program_that_is_not_there_cannot_be_started(tmp_path):
 
 async def test_output_that_nobody_reads_waits_within_bounds(tmp_path):
     child = await _start(tmp_path, "import sys\nwhile True: sys.stdout.write('x' * 65536)")
-    await asyncio.sleep(0.3)
+    await until(lambda: child._talk._waiting_bytes > 1 << 20)
+    # Whatever it writes from now on stays with it.
+    await asyncio.sleep(0.1)
     assert child._talk._waiting_bytes < 3 << 20
     await child.stop()
 
@@ -95,11 +97,8 @@ time.sleep(600)
     mark = os.urandom(8).hex()
     child = await _start(tmp_path, script, TEST_MARK=mark)
     assert await child.read() == b"ready\n"
-    while len(_bearers(mark)) < 3:
-        await asyncio.sleep(0.01)
-    began = time.monotonic()
+    await until(lambda: len(_bearers(mark)) == 3)
     await child.stop()
-    assert time.monotonic() - began < 5
     assert _bearers(mark) == []
 
 
@@ -113,19 +112,13 @@ print(left.pid, flush=True)
     left = int(await child.read())
     assert await child.read() == b""
     await child.stop()
-    for _ in range(100):
-        if not Path(f"/proc/{left}").exists() or "Z" in Path(f"/proc/{left}/stat").read_text():
-            break
-        await asyncio.sleep(0.01)
-    else:
-        pytest.fail("the grandchild lives")
+    await until(lambda: not is_alive(left))
 
 
 async def test_writing_to_an_ended_child_fails_at_once(tmp_path):
     child = await _start(tmp_path, "pass")
     assert await child.read() == b""
-    while child.exit_code is None:
-        await asyncio.sleep(0.001)
+    await until(lambda: child.exit_code is not None)
     with pytest.raises(BrokenPipeError):
         await child.write(b"x")
     await child.stop()
@@ -139,7 +132,7 @@ async def test_a_deaf_child_does_not_hold_up_its_own_end(tmp_path, monkeypatch):
     await asyncio.sleep(0.05)
     assert not writing.done()
     await child.stop()
-    await asyncio.wait([writing], timeout=1)
+    await asyncio.wait([writing], timeout=HANG_S)
     assert writing.done()
 
 

@@ -6,6 +6,7 @@ import json
 import pytest
 from tests.models.serving import Reply, error, model_server, named, sliced
 from tests.models.talk import HELLO, LONG, READ, events_of, heard_until_failure
+from tests.waiting import HANG_S
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import (
@@ -300,7 +301,7 @@ async def test_a_stream_that_stops_without_ending_times_out():
         )
         with pytest.raises(ModelFailed) as caught:
             await events_of(model)
-        await asyncio.wait_for(server.gone.wait(), 5)
+        await asyncio.wait_for(server.gone.wait(), HANG_S)
     assert caught.value.failure == "timed_out"
 
 
@@ -310,7 +311,7 @@ async def test_closing_the_stream_leaves_the_server_at_once():
         stream = model.stream(HELLO)
         assert await anext(stream) == TextDelta("Hel")
         await stream.aclose()
-        await asyncio.wait_for(server.gone.wait(), 5)
+        await asyncio.wait_for(server.gone.wait(), HANG_S)
         await model.close()
 
 

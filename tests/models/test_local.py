@@ -1,16 +1,14 @@
 """A real, very small model: streaming, interruption, a held answer, usage, errors."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from tests.models.talk import events_of
+from tests.waiting import HANG_S, blocked_until, is_alive
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.faults import SetupError
@@ -63,7 +61,7 @@ def served():
     yield child.stdout.readline().strip()
     child.stdin.close()
     # The end of its input is the end of it.
-    assert child.wait(10) == 0
+    assert child.wait(HANG_S) == 0
     child.stdout.close()
 
 
@@ -151,20 +149,9 @@ def test_the_server_ends_when_its_host_is_killed():
     assert host.stdout is not None
     child = int(host.stdout.readline())
     host.send_signal(signal.SIGKILL)
-    host.wait(10)
+    host.wait(HANG_S)
     host.stdout.close()
-    deadline = time.monotonic() + 20
-    while is_running(child) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not is_running(child)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (ProcessLookupError, FileNotFoundError):
-        return False
+    blocked_until(lambda: not is_alive(child))
 
 
 def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch):

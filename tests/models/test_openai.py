@@ -6,6 +6,7 @@ import json
 import pytest
 from tests.models.serving import Reply, error, model_server, plain, sliced
 from tests.models.talk import HELLO, LONG, READ, events_of
+from tests.waiting import HANG_S
 
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.model import (
@@ -326,7 +327,7 @@ async def test_closing_the_stream_leaves_the_server_at_once():
         stream = model.stream(HELLO)
         assert await anext(stream) == TextDelta("x")
         await stream.aclose()
-        await asyncio.wait_for(server.gone.wait(), 5)
+        await asyncio.wait_for(server.gone.wait(), HANG_S)
         await model.close()
 
 

@@ -9,6 +9,7 @@ from tests.models.serving import Reply, error, model_server, named, plain, slice
 from tests.models.talk import HELLO, LONG, READ, events_of
 from tests.models.test_anthropic import ANSWER, START, STOP, block, call, ended, text
 from tests.models.test_openai import ODD_STREAMS, USAGE, calls, chunk, part
+from tests.waiting import HANG_S
 
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, Retrying
 from handaxe.models.anthropic import API_VERSION, AnthropicModel
@@ -192,4 +193,4 @@ async def test_closing_the_stream_of_their_client_leaves_the_server(vendor: str)
         stream = theirs(vendor, client).stream(HELLO)
         await anext(stream)
         await stream.aclose()
-        await asyncio.wait_for(server.gone.wait(), 5)
+        await asyncio.wait_for(server.gone.wait(), HANG_S)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.models.serving import Reply, model_server
+from tests.waiting import HANG_S
 
 from handaxe.contract.faults import SetupError
 from handaxe.models.wire import WireFailed, open_wire
@@ -117,7 +118,7 @@ async def test_a_server_that_never_answers_times_out():
     wire = DirectWire({}, answer_timeout_s=0.1)
     with pytest.raises(WireFailed) as caught:
         await body_of(wire, url)
-    await asyncio.wait_for(left.wait(), 5)
+    await asyncio.wait_for(left.wait(), HANG_S)
     await asyncio.sleep(0.01)
     listening.close()
     assert caught.value.how == "timed_out"

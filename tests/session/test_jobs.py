@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from tests.waiting import HANG_S
 
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobStarted, JobsTold
@@ -55,7 +56,7 @@ async def test_work_has_one_start_and_one_end_and_is_told_once():
     work.end()
     await settled()
     await jobs.was_told("nobody")
-    assert await jobs.news(1)
+    assert await jobs.news(HANG_S)
     (told,) = jobs.take_notices()
     assert "<status>completed</status>" in told
     assert 'Agent "work" completed (exit code 0)' in told
@@ -111,7 +112,7 @@ async def test_an_end_that_could_not_be_seen_to_is_told_all_the_same():
     jobs, work = Jobs(at_end=at_end), Work()
     jobs.add(work)
     work.end()
-    assert await jobs.news(1)
+    assert await jobs.news(HANG_S)
     assert "<status>completed</status>" in jobs.take_notices()[0]
 
 
@@ -159,7 +160,7 @@ async def test_work_that_a_dead_process_left_is_closed_when_the_session_opens_ag
         "Bash", command="sleep 60", description="long", run_in_background=True
     )
     second = await session.call("Bash", command="true", description="short", run_in_background=True)
-    assert await session.jobs.news(10)
+    assert await session.jobs.news(HANG_S)
     session.flush()
     # As after SIGKILL: nobody closes the session, nobody was told.
     async with Session(project, session_id="again") as resumed:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.waiting import HANG_S
 
 from handaxe import Session
 from handaxe.text.schema import input_schema
@@ -76,7 +77,7 @@ def test_no_input_is_too_strange(tool):
                 ) as session:
                     await session.call("Read", file_path="a.txt")
                     for call_input in inputs:
-                        async with asyncio.timeout(20):
+                        async with asyncio.timeout(HANG_S):
                             if tool == "Sleep":
                                 # It waits as long as it is told; here nobody wants to.
                                 asyncio.get_running_loop().call_later(0.05, session.cancel)

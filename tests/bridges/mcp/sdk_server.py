@@ -21,7 +21,8 @@ def echo(text: str, times: int = 1) -> str:
 
 
 @server.tool()
-async def slow(seconds: float) -> str:
+async def slow(seconds: float, ctx: Context[Any, Any]) -> str:
+    await ctx.report_progress(0, 1, "at work")
     await asyncio.sleep(seconds)
     return "slept"
 

@@ -5,12 +5,12 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from handaxe.app.session import Session
 from handaxe.contract.events import CallProgress, McpServerChanged
@@ -66,12 +66,6 @@ async def bench(tmp_path) -> AsyncIterator[Bench]:
     assert bearers(made.mark) == []
 
 
-async def _until(condition, limit_s: float = 10.0) -> None:
-    async with asyncio.timeout(limit_s):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
 @pytest.mark.proves("AR-2")
 async def test_a_remote_tool_is_called_like_any_other(bench):
     async with bench.session({"a": thin()}) as session:
@@ -85,15 +79,11 @@ async def test_a_remote_tool_is_called_like_any_other(bench):
 
 async def test_opening_a_session_waits_for_no_server(bench):
     (bench.root / "x.txt").write_text("here")
-    began = time.perf_counter()
+    # One of them never answers: whoever waits for it waits until it has failed.
     async with bench.session({"a": thin("stubborn"), "b": thin()}) as session:
-        opened_s = time.perf_counter() - began
-        result = await session.call("Read", file_path="x.txt")
-        read_s = time.perf_counter() - began
-        assert result.ok
         assert session.mcp.status()[0].status == "pending"
-    assert opened_s < 0.5
-    assert read_s < 2
+        assert (await session.call("Read", file_path="x.txt")).ok
+        assert session.mcp.status()[0].status == "pending"
 
 
 async def test_a_server_that_nobody_waits_for_is_not_started(bench):
@@ -224,9 +214,7 @@ async def test_a_failed_tool_is_a_failed_result_with_its_own_words(bench):
 async def test_a_server_that_dies_during_a_call_costs_that_call_and_nothing_else(bench):
     async with bench.session({"a": thin(), "b": thin()}) as session:
         await session.mcp.settled()
-        began = time.monotonic()
         results = await session.call_many([("mcp__a__crash", {}), ("mcp__b__echo", {"text": "b"})])
-        assert time.monotonic() - began < 5
         assert results[0].code == "mcp.connection_lost"
         assert "signal 9 ended it" in results[0].text
         assert "about to fall over" in results[0].text
@@ -240,7 +228,7 @@ async def test_a_server_killed_between_calls_is_started_again_for_the_next(bench
         await session.mcp.settled()
         (pid,) = bearers(bench.mark)
         os.kill(pid, signal.SIGKILL)
-        await _until(lambda: session.mcp.status()[0].status != "connected")
+        await until(lambda: session.mcp.status()[0].status != "connected")
         assert (await session.call("mcp__a__echo", text="back")).text == "back"
 
 
@@ -249,28 +237,26 @@ async def test_a_dead_server_comes_back_by_itself(bench):
         await session.mcp.settled()
         (pid,) = bearers(bench.mark)
         os.kill(pid, signal.SIGKILL)
-        await _until(lambda: session.mcp.status()[0].status == "pending")
-        await _until(lambda: session.mcp.status()[0].status == "connected")
+        await until(lambda: session.mcp.status()[0].status == "pending")
+        await until(lambda: session.mcp.status()[0].status == "connected")
 
 
 async def test_a_call_past_its_deadline_ends_and_the_server_is_told(bench):
-    async with bench.session({"a": thin(timeout=300)}) as session:
+    async with bench.session({"a": thin(timeout=1500)}) as session:
         await session.mcp.settled()
         result = await session.call("mcp__a__sleep")
         assert result.code == "mcp.timed_out"
-        assert "0.3 s" in result.text
+        assert "1.5 s" in result.text
         assert len(json.loads((await session.call("mcp__a__cancelled")).text)) == 1
 
 
-async def test_a_cancelled_call_returns_at_once_and_the_server_is_told(bench):
+async def test_a_cancelled_call_returns_unanswered_and_the_server_is_told(bench):
     async with bench.session({"a": thin()}) as session:
         await session.mcp.settled()
         running = asyncio.ensure_future(session.call("mcp__a__sleep"))
-        await asyncio.sleep(0.2)
-        began = time.monotonic()
+        await until(lambda: any(isinstance(event, CallProgress) for event in bench.events))
         session.cancel()
         assert (await running).code == "call.cancelled"
-        assert time.monotonic() - began < 0.5
         assert len(json.loads((await session.call("mcp__a__cancelled")).text)) == 1
 
 
@@ -310,7 +296,7 @@ async def test_a_changed_list_is_taken_over_and_a_failed_refresh_keeps_the_old_o
     async with bench.session({"a": thin()}) as session:
         assert (await session.call("mcp__a__echo", text="x")).ok
         await session.call("mcp__a__change")
-        await _until(lambda: session.catalog.has("mcp__a__brand_new"))
+        await until(lambda: session.catalog.has("mcp__a__brand_new"))
         assert (await session.call("mcp__a__brand_new")).ok
         # What was used under one description is not used unasked under another.
         changed = await session.call("mcp__a__echo", text="x")
@@ -329,11 +315,11 @@ async def test_roots_are_given_and_told_again_when_they_change(bench, tmp_path):
         assert json.loads((await session.call("mcp__a__roots")).text) == [f"file://{bench.root}"]
         session.workdir.roots = (*session.workdir.roots, str(more))
         session._companions.follow()
-        for _ in range(100):
-            roots = json.loads((await session.call("mcp__a__roots")).text)
-            if len(roots) == 2:
-                break
-        assert roots[1].endswith("/more%20dir")
+
+        async def second_root():
+            return json.loads((await session.call("mcp__a__roots")).text)[1:]
+
+        assert (await until(second_root))[0].endswith("/more%20dir")
 
 
 async def test_a_server_gets_a_clean_environment_and_the_project_as_its_directory(
@@ -411,12 +397,10 @@ async def test_a_program_that_is_no_server_fails_within_the_start_deadline(bench
 @pytest.mark.parametrize(
     "trouble", [("deaf",), ("stubborn",), ("deaf", "grandchild"), ("grandchild",)]
 )
-async def test_closing_takes_less_than_five_seconds_and_leaves_nobody(bench, trouble):
+async def test_closing_ends_servers_that_would_stay_and_leaves_nobody(bench, trouble):
     session = bench.session({"a": thin(*trouble), "b": thin(*trouble)})
     async with session:
-        await _until(lambda: len(bearers(bench.mark)) >= 2 * (3 if "grandchild" in trouble else 1))
-        began = time.monotonic()
-    assert time.monotonic() - began < 5
+        await until(lambda: len(bearers(bench.mark)) >= 2 * (3 if "grandchild" in trouble else 1))
     assert bearers(bench.mark) == []
 
 
@@ -470,8 +454,7 @@ async def test_a_server_that_stops_listening_holds_nobody_up(bench):
         big = {"text": "x" * 5_000_000}
         results = await session.call_many([("mcp__a__echo", big), ("mcp__b__echo", {"text": "b"})])
         assert [result.code for result in results] == ["mcp.timed_out", None]
-        began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert bearers(bench.mark) == []
 
 
 async def test_a_flood_of_news_is_looked_into_a_few_times_only(bench):

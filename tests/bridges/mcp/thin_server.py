@@ -100,6 +100,12 @@ def listed():
     return TOOLS
 
 
+def progress(params, number):
+    told = {"progress": number, "total": 3, "message": "working"}
+    told["progressToken"] = params["_meta"]["progressToken"]
+    send({"method": "notifications/progress", "params": told})
+
+
 def call(request_id, params):
     name, args = params["name"], params.get("arguments") or {}
     if name == "crash":
@@ -107,6 +113,7 @@ def call(request_id, params):
         sys.stderr.flush()
         os.kill(os.getpid(), signal.SIGKILL)
     elif name == "sleep":
+        progress(params, 0)
         return None
     elif name == "huge":
         sys.stdout.write(
@@ -127,17 +134,7 @@ def call(request_id, params):
         return text(json.dumps(STATE["roots"]))
     elif name == "progress":
         for n in range(3):
-            send(
-                {
-                    "method": "notifications/progress",
-                    "params": {
-                        "progressToken": params["_meta"]["progressToken"],
-                        "progress": n,
-                        "total": 3,
-                        "message": "working",
-                    },
-                }
-            )
+            progress(params, n)
             time.sleep(0.15)
         return text("done")
     elif name == "cancelled":

@@ -11,9 +11,10 @@ import struct
 import subprocess
 import sys
 import termios
-import time
+from pathlib import Path
 
 import pytest
+from tests.waiting import blocked_until
 
 WRITE = {"text": "I write it.\n\n",
          "call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}  # fmt: skip
@@ -42,11 +43,15 @@ class Terminal:
 
     def wait_for(self, text: str) -> str:
         """Read until the text appears after what was waited for before."""
-        deadline = time.monotonic() + 30
-        while text not in self.shown[self._seen :]:
-            assert time.monotonic() < deadline, self.shown
+
+        def has_come() -> bool:
+            if text in self.shown[self._seen :]:
+                return True
             if not self._read(0.2) and self.process.poll() is not None:
                 raise AssertionError(f"it ended: {self.shown}")
+            return text in self.shown[self._seen :]
+
+        blocked_until(has_come, lambda: self.shown)
         self._seen = self.shown.index(text, self._seen) + len(text)
         return self.shown
 
@@ -55,10 +60,7 @@ class Terminal:
 
     def end(self) -> int:
         """Read to the end; the exit code."""
-        deadline = time.monotonic() + 30
-        while self.process.poll() is None:
-            assert time.monotonic() < deadline, self.shown
-            self._read(0.1)
+        blocked_until(lambda: not self._read(0.1) and self.process.poll() is not None)
         while self._read(0.05):
             pass
         return self.process.wait()
@@ -316,11 +318,13 @@ def test_a_skill_that_forks_can_be_stopped(terminal, script, project):
     me = terminal("--model", script(wait, {"text": "Here again."}))
     me.wait_for("›")
     me.type("/slow\r")
-    deadline = time.monotonic() + 30
-    home = os.environ["HANDAXE_HOME"]
-    while not any(name == "states.jsonl" for _, _, files in os.walk(home) for name in files):
-        assert time.monotonic() < deadline, me.shown
+    home = Path(os.environ["HANDAXE_HOME"])
+
+    def is_at_work() -> bool:
         me._read(0.05)
+        return any(home.rglob("states.jsonl"))
+
+    blocked_until(is_at_work, lambda: me.shown)
     me.type("\x03")
     me.wait_for("Stopping")
     me.wait_for("›")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import HANG_S
+
 from handaxe import Effects, Session, ToolContext, tool
 from handaxe.app.asking import OnAsk
 from handaxe.frontends.mcp_server.desk import Blueprint
@@ -54,7 +56,7 @@ class RawClient:
 
     async def ask(self, method: str, **params: Any) -> Any:
         """The whole answer to a request."""
-        return await asyncio.wait_for(self.start(method, **params)[1], 20)
+        return await asyncio.wait_for(self.start(method, **params)[1], HANG_S)
 
     async def call(self, name: str, **arguments: Any) -> Any:
         """A tool's result."""
@@ -71,7 +73,7 @@ class RawClient:
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Wait until what came from the server is enough."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not is_so():
                 self._changed.clear()
                 await self._changed.wait()
@@ -81,7 +83,7 @@ class RawClient:
         if self._to_server >= 0:
             os.close(self._to_server)
             self._to_server = -1
-        ended = await asyncio.wait_for(self.server, 20)
+        ended = await asyncio.wait_for(self.server, HANG_S)
         await self._reading
         return ended
 

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -14,6 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from tests.frontends.mcp_server.raw_client import blueprint_of, stopped
+from tests.waiting import HANG_S, blocked_until, until
 
 from handaxe.frontends.mcp_server.http import Hall, application, bind, serve
 
@@ -146,12 +146,10 @@ async def test_cancelling_over_http_stops_the_tool(project, mode):
 
     async with served(project) as address, client_of(address, mode=mode) as client:
         call = asyncio.ensure_future(client.call_tool("wait_long", {}, progress_callback=note))
-        await asyncio.wait_for(began.wait(), 20)
+        await asyncio.wait_for(began.wait(), HANG_S)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        async with asyncio.timeout(20):
-            while not stopped:
-                await asyncio.sleep(0.01)
+        await until(lambda: stopped)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -243,7 +241,7 @@ def test_the_command_serves_http_until_it_is_ended(project, given):
         first = server.stderr.readline()
         if given == "short":
             assert "plain characters" in first
-            assert server.wait(20) == 2
+            assert server.wait(HANG_S) == 2
             return
         address = first.partition(" on ")[2].strip()
         token = given or server.stderr.readline().rpartition(" ")[2].strip()
@@ -258,21 +256,23 @@ def test_the_command_serves_http_until_it_is_ended(project, given):
             },
         }
         accept = {"accept": "application/json, text/event-stream"}
-        with httpx2.Client(timeout=20) as web:
+        with httpx2.Client(timeout=HANG_S) as web:
             assert post(web, address, body, accept).status_code == 401
             good = {**accept, "authorization": f"Bearer {token}"}
             answer = post(web, address, body, good)
             assert answer.status_code == 200
             assert "handaxe" in answer.text
         server.terminate()
-        assert server.wait(20) == 143
+        assert server.wait(HANG_S) == 143
 
 
 def post(web, address, body, headers):
     """A request, as soon as the server listens."""
-    for _ in range(200):
+
+    def answer():
         try:
             return web.post(address, json=body, headers=headers)
         except httpx2.ConnectError:
-            time.sleep(0.05)
-    raise AssertionError("nobody listens")
+            return None
+
+    return blocked_until(answer)

@@ -12,6 +12,7 @@ import time
 import msgspec
 import pytest
 from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, stopped
+from tests.waiting import HANG_S
 
 from handaxe import Effects, Session, tool
 from handaxe.frontends.mcp_server.lines import MAX_LINE_BYTES, LineSplitter
@@ -322,7 +323,7 @@ async def test_an_id_that_is_still_running_cannot_be_used_again(connect):
     await client.open()
     number, answer = client.start("tools/call", name="wait_long", arguments={})
     client.send({"jsonrpc": "2.0", "id": number, "method": "ping"})
-    assert code_of(await asyncio.wait_for(answer, 20)) == -32600
+    assert code_of(await asyncio.wait_for(answer, HANG_S)) == -32600
 
 
 async def test_lone_surrogates_in_a_call_are_told_and_not_a_crash(connect):
@@ -711,7 +712,7 @@ def test_a_signal_ends_the_server(project, number, code):
         server.stdin.flush()
         assert json.loads(server.stdout.readline())["id"] == 0
         server.send_signal(number)
-        assert server.wait(10) == code
+        assert server.wait(HANG_S) == code
 
 
 @pytest.mark.parametrize(
@@ -823,6 +824,6 @@ def test_a_client_that_does_not_read_gets_everything_when_it_does(project):
         time.sleep(1)
         answers = [json.loads(server.stdout.readline()) for _ in range(151)]
         server.stdin.close()
-        assert server.wait(20) == 0
+        assert server.wait(HANG_S) == 0
     assert {answer["id"] for answer in answers} == set(range(151))
     assert not any(answer["result"].get("isError") for answer in answers)

@@ -7,6 +7,7 @@ import subprocess
 import threading
 
 import pytest
+from tests.waiting import HANG_S
 
 PYTHON = "/usr/bin/python3"
 
@@ -275,7 +276,7 @@ def test_commands_side_by_side_share_masks_and_leave_nothing(field, means):
 
     def work() -> None:
         process, confined = field.start("mkdir .vscode 2>/dev/null; echo x > .vscode/tasks.json")
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANG_S)
         codes.append(process.returncode)
         confined.close()
 
@@ -298,7 +299,7 @@ def test_the_end_of_the_starter_is_the_end_of_the_command(field):
     assert process.stdout is not None
     assert process.stdout.readline() == b"started\n"
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=HANG_S)
     confined.close()
     left = subprocess.run(["pgrep", "-f", "^handaxe-left-behind"], capture_output=True, check=False)
     assert left.stdout == b""

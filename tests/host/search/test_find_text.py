@@ -4,6 +4,7 @@ import os
 
 import pytest
 from search_tree import ENGINES, counts, engine, grep, lines, names, plant
+from tests.waiting import HANG_S
 
 from handaxe.contract.ports.search import BadQuery
 
@@ -317,7 +318,7 @@ async def test_special_files_do_not_block(search, tmp_path):
     plant(tmp_path, {"a.txt": "foo\n"})
     os.mkfifo(tmp_path / "fifo")
 
-    assert names(await grep(search, tmp_path, "foo", timeout_s=5), tmp_path) == ["a.txt"]
+    assert names(await grep(search, tmp_path, "foo", timeout_s=HANG_S), tmp_path) == ["a.txt"]
 
 
 async def test_names_that_are_no_utf8_or_hold_line_breaks(search, tmp_path):

@@ -3,11 +3,11 @@
 import asyncio
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 from search_tree import grep, lines, names, plant
+from tests.waiting import until
 
 from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search import program
@@ -112,9 +112,7 @@ async def test_a_cancelled_search_ends_at_once_and_leaves_no_process(root, tmp_p
     monkeypatch.setattr(program, "_own_directories", lambda: (str(tmp_path / "bin"),))
     before = children()
     task = asyncio.create_task(grep(LocalSearch(), root, "foo"))
-    async with asyncio.timeout(10):
-        while not pid_file.exists():
-            await asyncio.sleep(0.01)
+    await until(pid_file.exists)
 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -127,7 +125,7 @@ async def test_a_cancelled_search_ends_at_once_and_leaves_no_process(root, tmp_p
 def test_a_search_that_takes_too_long_gives_what_it_found(root, tmp_path):
     rg = stand_in(tmp_path, "printf './a.txt\\0'; exec sleep 600")
 
-    found = answer(rg, root, timeout_s=0.3)
+    found = answer(rg, root, timeout_s=2)
 
     assert names(found, root) == ["a.txt"]
     assert not found.is_complete
@@ -150,11 +148,10 @@ def test_what_could_not_be_read_is_counted_however_much_it_is(root, tmp_path):
 def test_a_flood_is_stopped_when_the_page_is_full(root, tmp_path):
     rg = stand_in(tmp_path, "printf './a.txt\\0'; exec yes '1:foo'")
 
-    began = time.monotonic()
+    # The stand-in never ends by itself.
     found = answer(rg, root, mode="content", limit=10)
 
     assert (found.shown_lines, found.has_more, found.total_lines) == (10, True, None)
-    assert time.monotonic() - began < 60
 
 
 def test_many_searches_leave_no_descriptor_and_no_child(root):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.waiting import HANG_S, until
 
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.shell_faults import (
@@ -157,7 +158,7 @@ async def test_the_environment_does_not_carry_over(bench):
 )
 async def test_nothing_waits_for_somebody_to_type(bench, text):
     running = await bench.start(text)
-    assert await running.wait(5)
+    assert await running.wait(HANG_S)
 
 
 async def test_a_command_longer_than_an_argument_runs_too(bench):
@@ -223,9 +224,8 @@ async def test_a_command_let_go_is_announced_once_and_leaves_its_output_in_a_fil
     running.let_go()
     running.let_go()
     assert running.state.status == "running"
-    assert await running.wait(10)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    assert await running.wait(HANG_S)
+    await until(lambda: bench.ended)
     assert bench.ended == [running]
     state = running.state
     assert (state.status, state.exit_code, state.kind) == ("failed", 4, "shell")
@@ -272,9 +272,7 @@ async def test_a_wait_with_a_limit_says_that_time_was_up(bench):
 async def test_a_program_that_asks_on_a_terminal_of_its_own_is_noticed(bench):
     ask = "import pty; pty.spawn(['bash', '-c', 'echo hello; read -p \"Overwrite the file? [y/N] \" x'])"
     running = await bench.start('exec 0< <(sleep 600); python3 -c "$ASK"', env={"ASK": ask})
-    async with asyncio.timeout(20):
-        while (line := running.state.waiting_for_input) is None:
-            await asyncio.sleep(0.05)
+    line = await until(lambda: running.state.waiting_for_input)
     assert line == "Overwrite the file? [y/N]"
     await running.stop()
     assert running.state.waiting_for_input is None

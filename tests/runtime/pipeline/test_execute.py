@@ -5,6 +5,7 @@ from typing import Annotated
 
 import pytest
 from probes import Polite, Step, Stubborn, Wait
+from tests import waiting
 
 from handaxe import Allow, Deny, Effects, Tool, ToolArgs, ToolCall, ToolContext, ToolResult
 from handaxe.contract.events import CallAsked, CallDecided, CallFinished, CallProgress, CallStarted
@@ -258,9 +259,8 @@ async def test_a_repeated_call_that_still_runs_is_waited_for():
 
 
 async def until(condition):
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0)
+    # What these tests look at lasts a few turns of the loop only.
+    await waiting.until(condition, every_s=0)
 
 
 @pytest.mark.proves("EX-4")

@@ -5,7 +5,6 @@ import contextlib
 import io
 import random
 import struct
-import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageFile
 
 from handaxe import Session
 from handaxe.contract.media_faults import BadImage, ImageTooLarge
 from handaxe.contract.ports.media import ImageLimits
+from handaxe.host.media import local
 from handaxe.host.media.local import LocalMedia
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
@@ -76,9 +76,7 @@ async def test_a_small_picture_is_shown_as_it_is_whatever_its_name(session, proj
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_a_large_picture_is_scaled_down_and_that_is_said(session, project: Path, kind: str):
     (project / "large").write_bytes(encoded(two_halves((4000, 3000)), kind))
-    began = time.perf_counter()
     result = await session.call("Read", file_path="large")
-    assert time.perf_counter() - began < 3
     assert opened(result).size == (1568, 1176)
     assert result.data["file"]["type"] == "image/jpeg"
     assert "4000 x 3000 pixels" in result.text
@@ -165,16 +163,19 @@ def bomb(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "GIF", "JPEG"])
-async def test_a_picture_that_would_unfold_to_gigabytes_is_refused_at_once(
-    session, project: Path, kind: str
+async def test_a_picture_that_would_unfold_to_gigabytes_is_refused_unopened(
+    session, project: Path, kind: str, monkeypatch
 ):
     (project / "bomb").write_bytes(bomb(kind))
-    await session.call("Read", file_path="missing")
-    began = time.perf_counter()
+
+    def refuse(*_, **__):
+        pytest.fail("its header says enough")
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", refuse)
+    monkeypatch.setattr(local, "_fit_large", refuse)
     result = await session.call("Read", file_path="bomb")
     assert result.code == "image.too_large"
     assert "50,000 x 50,000" in result.text
-    assert time.perf_counter() - began < 1
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -6,11 +6,11 @@ import contextlib
 import io
 import os
 import random
-import time
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from tests.waiting import until
 
 from handaxe.contract.media_faults import BadPdf, EncryptedPdf
 from handaxe.contract.ports.media import ImageLimits
@@ -140,13 +140,13 @@ async def test_a_pdf_that_unfolds_to_gigabytes_is_given_up(
     session, project: Path, pdf, monkeypatch
 ):
     monkeypatch.setattr(child_process, "MEMORY_BYTES", 200 << 20)
+    # Not the time it takes is what ends it.
+    monkeypatch.setattr(child_process, "LIMIT_S", 600)
     bomb = pdf.flate_bomb(150)
     assert len(bomb) < 5_000
     (project / "bomb.pdf").write_bytes(bomb)
-    began = time.perf_counter()
     result = await session.call("Read", file_path="bomb.pdf")
     assert result.code == "pdf.too_costly"
-    assert time.perf_counter() - began < 8
 
 
 async def test_a_page_that_takes_for_ever_to_draw_still_gives_its_text(
@@ -155,29 +155,26 @@ async def test_a_page_that_takes_for_ever_to_draw_still_gives_its_text(
     monkeypatch.setattr(child_process, "LIMIT_S", 3)
     before = children_of_this_process()
     (project / "slow.pdf").write_bytes(pdf.drawing_bomb(300_000))
-    began = time.perf_counter()
     result = await session.call("Read", file_path="slow.pdf")
-    assert time.perf_counter() - began < 8
     assert "A word before the bomb" in result.text
     assert "could not be drawn" in result.text
     assert children_of_this_process() <= before
 
 
-async def test_a_cancelled_read_leaves_no_process(pdf):
+async def test_a_cancelled_read_leaves_no_process(pdf, monkeypatch):
+    monkeypatch.setattr(child_process, "LIMIT_S", 600)
     before = children_of_this_process()
     reading = asyncio.create_task(
         LocalMedia().read_pdf(
             pdf.drawing_bomb(300_000), ((1, 1),), LIMITS, max_pages=1, max_drawn=1
         )
     )
-    while children_of_this_process() <= before:
-        await asyncio.sleep(0.01)
+    await until(lambda: not children_of_this_process() <= before)
+    # Somewhere in the middle of its work.
     await asyncio.sleep(0.3)
     reading.cancel()
-    began = time.perf_counter()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    assert time.perf_counter() - began < 1
     assert children_of_this_process() <= before
 
 

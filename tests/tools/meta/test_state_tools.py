@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from tests.waiting import until
 
 from handaxe import Allow, Deny, Session
 from handaxe.contract.ports.questions import Answers
@@ -45,10 +46,9 @@ async def test_a_name_that_is_a_path_is_no_task_list(tmp_path):
 @pytest.mark.proves("BT-23")
 async def test_sleep_is_woken_by_the_users_input(tmp_path):
     async with Session(tmp_path, home=tmp_path / "home") as session:
-        call = asyncio.ensure_future(session.call("Sleep", seconds=60))
-        while not session._companions.memory.wakeups.wake("a task ended."):
-            await asyncio.sleep(0)
-        result = await asyncio.wait_for(call, 5)
+        call = asyncio.ensure_future(session.call("Sleep", seconds=600))
+        await until(lambda: session._companions.memory.wakeups.wake("a task ended."))
+        result = await call
     assert result.data["wokenBy"] == "a task ended."
 
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.waiting import HANG_S, until
 
 from handaxe import Session
 from handaxe.contract.display import Diff, DiffHunk
@@ -21,12 +22,6 @@ async def free(project):
 
 async def bash(session, command, **more):
     return await session.call("Bash", command=command, **more)
-
-
-async def until(condition):
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.proves("SH-3")
@@ -130,7 +125,7 @@ async def test_run_in_background_answers_at_once_and_the_end_is_told_once(free):
     assert result.text.startswith(
         f"Command running in background with ID: {job_id}. Output is being written to: "
     )
-    assert await free.jobs.news(10)
+    assert await free.jobs.news(HANG_S)
     (notice,) = free.jobs.take_notices()
     assert notice == (
         "<task-notification>\n"
@@ -179,9 +174,9 @@ async def test_cancel_stops_the_command_and_says_what_it_had_printed(free):
         os.kill(pid, 0)
 
 
-async def test_a_host_that_cancels_its_own_task_is_obeyed(free):
-    call = asyncio.create_task(bash(free, "sleep 300"))
-    await asyncio.sleep(0.2)
+async def test_a_host_that_cancels_its_own_task_is_obeyed(free, project):
+    call = asyncio.create_task(bash(free, "touch on; sleep 600"))
+    await until((project / "on").exists)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
@@ -239,14 +234,21 @@ async def test_the_directory_can_be_held(project):
 @pytest.mark.proves("SH-6")
 async def test_looking_commands_run_side_by_side_and_a_cd_keeps_its_place(free, project):
     (project / "in").mkdir()
-    began = asyncio.get_running_loop().time()
-    results = await free.call_many(
-        [("Bash", {"command": f"sleep 0.5 # {n}"}) for n in range(2)]
-        + [("Bash", {"command": "cd in"}), ("Bash", {"command": "pwd"})]
+    heard = set()
+    free.subscribe(lambda e: heard.add(e.call_id) if isinstance(e, CallProgress) else None)
+    look = "echo here; until test -e go; do sleep 0.01; done # {n}"
+    running = asyncio.create_task(
+        free.call_many(
+            [("Bash", {"command": look.format(n=n)}) for n in range(2)]
+            + [("Bash", {"command": "cd in"}), ("Bash", {"command": "pwd"})]
+        )
     )
+    # Both are at work before either may end.
+    await until(lambda: len(heard) == 2)
+    (project / "go").touch()
+    results = await running
     assert [result.ok for result in results] == [True] * 4
     assert results[3].data["stdout"] == str(project / "in")
-    assert asyncio.get_running_loop().time() - began < 5
 
 
 async def test_one_failure_does_not_stop_its_siblings(free):
@@ -267,16 +269,7 @@ async def test_a_command_that_waits_for_input_is_handed_back(free, monkeypatch):
     from handaxe.tools.shell.bash import running
 
     monkeypatch.setattr(running, "WAITING_S", 0.3)
-    asked = "printf 'Password: '; read -t 60 < <(sleep 60)"
-    call = asyncio.create_task(bash(free, asked))
-    shell = free.catalog.find("Bash") and free._collaborators.offers
-    from handaxe.contract.ports.shell import Shell
-
-    await asyncio.sleep(0.2)
-    plain = shell[Shell]._shell
-    if hasattr(plain, "started"):
-        plain.started[0].asks = "Password:"
-    result = await call
+    result = await bash(free, "printf 'Password: '; read -t 600 < <(sleep 600)")
     assert result.ok
     assert "seems to be waiting for input: 'Password:'" in result.text
     assert len(free.jobs.running()) == 1

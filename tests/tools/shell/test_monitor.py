@@ -1,8 +1,7 @@
 """Monitor: lines reach listeners and the model while something else goes on."""
 
-import asyncio
-
 import pytest
+from tests.waiting import until
 
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobSaid
@@ -15,10 +14,7 @@ async def free(project):
 
 
 async def ended(session, job_id):
-    async with asyncio.timeout(10):
-        while any(state.job_id == job_id for state in session.jobs.running()):
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    await until(lambda: job_id in session.jobs._ended)
 
 
 @pytest.mark.proves("BT-30", "SH-5")
@@ -33,6 +29,7 @@ async def test_every_line_is_an_event_and_is_told_to_the_model(free):
     assert result.ok
     assert result.data["timeoutMs"] == 300_000
     await ended(free, result.data["taskId"])
+    await until(lambda: any(isinstance(event, JobEnded) for event in events))
     assert [e.line for e in events if isinstance(e, JobSaid)] == ["one", "two", "three"]
     assert len([e for e in events if isinstance(e, JobEnded)]) == 1
     lines, end = free.jobs.take_notices()

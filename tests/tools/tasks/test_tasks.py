@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from tests.waiting import until
 
 from handaxe import Session
 
@@ -37,15 +38,14 @@ async def test_task_output_gives_what_is_new(free, project):
     job_id = await begin(
         free, "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two; sleep 60"
     )
-    async with asyncio.timeout(10):
-        while "one" not in (await free.call("TaskOutput", task_id=job_id, block=False)).text:
-            await asyncio.sleep(0.02)
+
+    async def output_with(word):
+        text = (await free.call("TaskOutput", task_id=job_id, block=False)).text
+        return text if word in text else None
+
+    await until(lambda: output_with("one"))
     (project / "go").touch()
-    async with asyncio.timeout(10):
-        while "two" not in (
-            text := (await free.call("TaskOutput", task_id=job_id, block=False)).text
-        ):
-            await asyncio.sleep(0.02)
+    text = await until(lambda: output_with("two"))
     assert "one" not in text
     assert "<retrieval_status>not_ready</retrieval_status>" in text
     waited = await free.call("TaskOutput", task_id=job_id, timeout=50)
