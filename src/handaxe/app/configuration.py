@@ -77,6 +77,13 @@ class Configuration:
         return TrustRecord(self._home)
 
     @property
+    def logins_directory(self) -> str:
+        """Where the user's logins at MCP servers lie."""
+        from handaxe.storage.mcp_logins import DIRECTORY
+
+        return os.path.realpath(self._home / DIRECTORY)
+
+    @property
     def settings(self) -> Settings:
         """The settings in force."""
         return self.merged.settings

@@ -135,6 +135,7 @@ class McpCompanion(Companion):
         from handaxe.bridges.mcp.servers import ConnectedServers
         from handaxe.bridges.mcp.surrounding import Surrounding
         from handaxe.host.processes import LocalProcesses
+        from handaxe.storage.mcp_logins import KeptMcpLogins
 
         around = self._around
         root = around.configuration.root
@@ -147,6 +148,7 @@ class McpCompanion(Companion):
         surrounding = Surrounding(
             version=__version__,
             processes=LocalProcesses(),
+            logins=KeptMcpLogins(around.data_home),
             cwd=root,
             env=env,
             roots=lambda: around.workdir.roots,

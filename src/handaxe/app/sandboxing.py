@@ -110,6 +110,7 @@ def sandbox_policy(
     deny_read = [*_places(configuration, "denyRead", home), *_ruled(policy, "Read")]
     if options.filesystem.hide_secrets:
         deny_read += [f"{home}/{name}" for name in SECRETS]
+        deny_read.append(configuration.logins_directory)
     deny_write = [*_places(configuration, "denyWrite", home), *_ruled(policy, "Edit")]
     deny_write += [f"{root}/{name}" for root in roots for name in _INSIDE_OTHERS]
     deny_write += [f"{home}/{first}/{name}" for first, name in sorted(PROTECTED_PAIRS)]

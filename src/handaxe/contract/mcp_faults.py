@@ -40,6 +40,15 @@ class ConnectionLost(ToolFault):
         )
 
 
+class LoginFailed(ToolFault):
+    """Logging in at a server did not come to a good end."""
+
+    code = "mcp.login_failed"
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(f"The login at the MCP server {server!r} failed: {reason}")
+
+
 class ServerTimedOut(ToolFault):
     """The server did not answer in time."""
 

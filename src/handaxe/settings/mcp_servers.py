@@ -16,6 +16,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.settings_store import Scope
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import read_regular
+from handaxe.settings.mcp_oauth import OAuthConfig, check_oauth
 from handaxe.settings.places import (
     MANAGED_DIRECTORIES,
     MANAGED_SERVERS,
@@ -48,6 +49,13 @@ class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     headers_helper: str | None = None
     """A shell command that prints more headers as JSON."""
+    oauth: OAuthConfig = OAuthConfig()
+
+    @property
+    def has_login(self) -> bool:
+        """Whether a login says who we are; headers that say it already stand above one."""
+        names = {name.lower() for name in self.headers}
+        return self.headers_helper is None and "authorization" not in names
 
 
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +82,12 @@ class ServerDefinition(msgspec.Struct, frozen=True, kw_only=True):
         """What this very definition is known by; variables count by name, not by value."""
         plain = msgspec.json.encode(self.raw, order="deterministic", enc_hook=repr)
         return sha256(self.name.encode() + b"\0" + plain).hexdigest()
+
+    @property
+    def login_key(self) -> str:
+        """What a login is kept under: another address, even by a variable, is another login."""
+        url = self.config.url if isinstance(self.config, RemoteConfig) else ""
+        return sha256(f"{self.digest}\0{url}".encode()).hexdigest()
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -269,6 +283,7 @@ def _config(entry: dict[str, Any]) -> StdioConfig | RemoteConfig:
         config = _checked(RemoteConfig, fields)
         if not re.match(r"https?://[^/]", config.url):
             raise ValueError(f"`url` must be an http or https address, not {config.url!r}")
+        check_oauth(config.oauth)
         return config
     if kind == "ws":
         raise ValueError("web sockets are not supported; use http")

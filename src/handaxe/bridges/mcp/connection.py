@@ -22,6 +22,7 @@ from handaxe.bridges.mcp.header_helper import HelpedAuth, printed_headers
 from handaxe.bridges.mcp.http import remote_streams
 from handaxe.bridges.mcp.listing import WireSession
 from handaxe.bridges.mcp.stdio import child_streams
+from handaxe.bridges.mcp.stored_login import SHORT_OF_SCOPE, StoredLogin
 from handaxe.bridges.mcp.surrounding import Surrounding
 from handaxe.contract.ports.processes import Child, ChildProgram
 from handaxe.settings.mcp_servers import HostConfig, RemoteConfig, ServerDefinition, StdioConfig
@@ -54,6 +55,10 @@ class Connection:
         """What went wrong, if something did."""
         self._is_late = False
         self.wants_login = False
+        self.is_locked_out = False
+        """Whether the server no longer knows who we are."""
+        self.is_short_of_scope = False
+        """Whether what was asked for last needs more rights than the login has."""
         self.is_forgotten = False
         """Whether the server no longer knows of it, as after a restart."""
         self.is_unreachable = False
@@ -116,10 +121,12 @@ class Connection:
             async with config.open() as streams:
                 yield streams
 
-    def _auth(self, config: RemoteConfig) -> HelpedAuth | None:
+    def _auth(self, config: RemoteConfig) -> httpx2.Auth | None:
         helper, name, around = config.headers_helper, self._definition.name, self._around
         if helper is None:
-            return None
+            if not config.has_login:
+                return None
+            return StoredLogin(self._definition.login_key, around.logins, self._refused)
         return HelpedAuth(lambda: printed_headers(helper, name, config.url, around))
 
     @contextlib.asynccontextmanager
@@ -173,9 +180,13 @@ class Connection:
             text = text.replace(config.url, config.url.partition("?")[0])
         return text
 
-    def _refused(self, status: int) -> None:
+    def _refused(self, response: httpx2.Response) -> None:
+        status = response.status_code
         self.wants_login = self.wants_login or status != 404
         self.is_forgotten = self.is_forgotten or status == 404
+        self.is_locked_out = self.is_locked_out or status == 401
+        said = response.headers.get("www-authenticate", "")
+        self.is_short_of_scope = status == 403 and SHORT_OF_SCOPE in said
 
     async def _roots(
         self,

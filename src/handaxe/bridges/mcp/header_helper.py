@@ -15,8 +15,8 @@ from handaxe.contract.ports.processes import ChildProgram
 LIMIT_S = 10.0
 MAX_BYTES = 64 << 10
 REFUSALS = frozenset({401, 403})
-AGAIN = "handaxe.again"
-"""Marks a request that is sent with new headers after a refusal."""
+MAY_REPEAT = "handaxe.may_repeat"
+"""Marks a request whose refusal is not the last word."""
 
 
 class NoHeaders(Exception):
@@ -69,10 +69,11 @@ class HelpedAuth(httpx2.Auth):
         """The request with headers, and once more with newer ones."""
         used = await self._newer_than(None)
         request.headers.update(used)
+        request.extensions[MAY_REPEAT] = True
         response = yield request
         if response.status_code in REFUSALS:
             request.headers.update(await self._newer_than(used))
-            request.extensions[AGAIN] = True
+            request.extensions[MAY_REPEAT] = False
             yield request
 
     async def _newer_than(self, refused: dict[str, str] | None) -> dict[str, str]:

@@ -9,7 +9,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from handaxe.bridges.mcp.frames import MAX_LINE_BYTES
-from handaxe.bridges.mcp.header_helper import AGAIN, REFUSALS, HelpedAuth
+from handaxe.bridges.mcp.header_helper import MAY_REPEAT, REFUSALS
 from handaxe.settings.mcp_servers import RemoteConfig
 
 CONNECT_S = 30.0
@@ -23,16 +23,18 @@ class TooLong(httpx2.StreamError):
 
 @asynccontextmanager
 async def remote_streams(
-    config: RemoteConfig, refused: Callable[[int], None], helped: HelpedAuth | None = None
+    config: RemoteConfig,
+    refused: Callable[[httpx2.Response], None],
+    known_by: httpx2.Auth | None = None,
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """The two streams of a remote server; `refused` is told when it does not know who we are."""
 
     async def look(response: httpx2.Response) -> None:
         is_known = "mcp-session-id" in response.request.headers
-        is_last = helped is None or response.request.extensions.get(AGAIN) is True
+        is_last = not response.request.extensions.get(MAY_REPEAT)
         is_refused = response.status_code in REFUSALS and is_last
         if is_refused or (response.status_code == 404 and is_known):
-            refused(response.status_code)
+            refused(response)
         # Streams of events have a limit of their own.
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -46,7 +48,7 @@ async def remote_streams(
         return httpx2.AsyncClient(
             headers=headers or config.headers,
             timeout=timeout or httpx2.Timeout(CONNECT_S, read=QUIET_S),
-            auth=auth or helped,
+            auth=auth or known_by,
             event_hooks={"response": [look]},
         )
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import import_module
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -23,7 +24,7 @@ from handaxe.contract.mcp_faults import (
     ServerTimedOut,
 )
 from handaxe.contract.ports.mcp_servers import ServerStatus
-from handaxe.settings.mcp_servers import ServerDefinition, StdioConfig
+from handaxe.settings.mcp_servers import RemoteConfig, ServerDefinition, StdioConfig
 
 if TYPE_CHECKING:
     from handaxe.bridges.mcp.connection import Connection
@@ -210,6 +211,12 @@ class Server:
         except MCPError as error:
             if connection is not None and connection.is_forgotten:
                 raise _NotSent("it has forgotten this session") from None
+            if connection is not None and connection.is_locked_out:
+                self.drop()
+                raise NotConnected(self.name, self._login_words("it was refused")) from None
+            if connection is not None and connection.is_short_of_scope:
+                connection.is_short_of_scope = False
+                raise ServerRefused(self.name, self._login_words("rights are missing")) from None
             if error.code == CONNECTION_CLOSED and not is_too_large(error):
                 raise await self._lost() from None
             raise refusal(self.name, error) from None
@@ -241,7 +248,8 @@ class Server:
             if self._is_closing:
                 break
             tries = 1 if was_connected and time.monotonic() - began > SETTLED_S else tries + 1
-            if tries >= self._most_tries() and self.session is None:
+            is_over = tries >= self._most_tries() or self.status == "needs-auth"
+            if is_over and self.session is None:
                 if self.status == "pending":
                     self._become("failed", self.error or "it keeps going away")
                 await self._wanted.wait()
@@ -287,7 +295,10 @@ class Server:
         if self._is_closing:
             return stood
         reason = connection.reason
-        if stood:
+        if connection.is_locked_out:
+            self._attempts += not stood
+            self._fail(reason or "it was refused", needs_login=True)
+        elif stood:
             self._become("pending", reason or "the connection was closed")
         else:
             self._attempts += 1
@@ -297,9 +308,16 @@ class Server:
     def _fail(self, reason: str, *, needs_login: bool = False) -> None:
         self._failed_at = time.monotonic()
         if needs_login:
-            self._become("needs-auth", f"it wants a login ({reason}); set its headers")
+            self._become("needs-auth", self._login_words(reason))
         else:
             self._become("failed", reason)
+
+    def _login_words(self, reason: str) -> str:
+        """What a person has to do."""
+        config = self.definition.config
+        if isinstance(config, RemoteConfig) and config.has_login:
+            return f"it wants a login ({reason}): run `handaxe mcp login {quote(self.name)}`"
+        return f"it wants a login ({reason}); set its headers"
 
     def _become(self, status: ServerStatus, error: str | None) -> None:
         self.status, self.error = status, error

@@ -11,8 +11,9 @@ from handaxe.bridges.mcp.server import Limits, Server
 from handaxe.bridges.mcp.surrounding import Surrounding
 from handaxe.bridges.mcp.tool import DEFAULT_RESULT_CHARS, RemoteTool, remote_tool
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.mcp_faults import NotConnected, ServerRefused, UnknownServer
+from handaxe.contract.mcp_faults import LoginFailed, NotConnected, ServerRefused, UnknownServer
 from handaxe.contract.ports.mcp_servers import (
+    LOGIN_WAIT_S,
     McpContent,
     McpPrompt,
     McpResource,
@@ -21,7 +22,7 @@ from handaxe.contract.ports.mcp_servers import (
 )
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.result import ToolResult
-from handaxe.settings.mcp_servers import ServerDefinition
+from handaxe.settings.mcp_servers import RemoteConfig, ServerDefinition
 from handaxe.text.schema_repair import MAX_DOC_CHARS
 from handaxe.text.visible import without_hidden
 
@@ -200,6 +201,40 @@ class ConnectedServers(McpServers):
         self._offer(server, [])
         self._changed(next(row for row in self.status() if row.name == server))
 
+    async def login(
+        self,
+        server: str,
+        show: Callable[[str], Awaitable[None]],
+        *,
+        client_secret: str | None = None,
+        wait_s: float = LOGIN_WAIT_S,
+    ) -> None:
+        """Log in at a server; sessions have the tokens from then on."""
+        from handaxe.bridges.mcp.login import NoLogin, log_in
+
+        definition = self._definition(server)
+        config, key = definition.config, definition.login_key
+        if server in self._disabled:
+            raise LoginFailed(server, f"it does not start: {self._disabled[server][1]}.")
+        if not isinstance(config, RemoteConfig):
+            raise LoginFailed(server, "it has no address, so there is nothing to log in to.")
+        if not config.has_login:
+            raise LoginFailed(server, "its `headers` or `headersHelper` say who you are.")
+        logins = self._around.logins
+        known = logins.read(key)
+        try:
+            made = await log_in(config, known, show, client_secret=client_secret, wait_s=wait_s)
+        except NoLogin as why:
+            raise LoginFailed(server, f"{why}.") from None
+        async with logins.alone(key):
+            logins.write(key, made)
+
+    async def logout(self, server: str) -> bool:
+        """Forget a login."""
+        from handaxe.bridges.mcp.login import log_out
+
+        return await log_out(self._definition(server).login_key, self._around.logins)
+
     async def call(
         self,
         server: Server,
@@ -229,6 +264,9 @@ class ConnectedServers(McpServers):
         """Tell every server that the working directories are others now."""
         for server in self._servers.values():
             self._soon(f"roots {server.name}", partial(_tell_roots, server))
+
+    def _definition(self, name: str) -> ServerDefinition:
+        return self._disabled[name][0] if name in self._disabled else self._find(name).definition
 
     def _find(self, name: str) -> Server:
         if name in self._disabled:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from handaxe.contract.ports.mcp_logins import McpLogins
 from handaxe.contract.ports.processes import Processes
 
 Elicit = Callable[[str, str, dict[str, Any] | None], Awaitable[dict[str, Any] | None]]
@@ -17,6 +18,7 @@ class Surrounding(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """Ours, as servers are told."""
     processes: Processes
+    logins: McpLogins
     cwd: str
     env: Mapping[str, str]
     roots: Callable[[], Sequence[str]]

@@ -1,11 +1,15 @@
 """Servers of other people's tools, resources and prompts, as far as a session can see them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
 
 from handaxe.contract.result import ToolResult
+
+LOGIN_WAIT_S = 300.0
+"""How long a person may take to log in."""
 
 ServerStatus = Literal["connected", "failed", "needs-auth", "pending", "disabled"]
 
@@ -100,3 +104,24 @@ class McpServers(ABC):
     @abstractmethod
     async def switch(self, server: str, *, on: bool) -> None:
         """End a server for this session and take its tools away, or start it again."""
+
+    @abstractmethod
+    async def login(
+        self,
+        server: str,
+        show: Callable[[str], Awaitable[None]],
+        *,
+        client_secret: str | None = None,
+        wait_s: float = LOGIN_WAIT_S,
+    ) -> None:
+        """Log in at a server: `show` gets the address where a person says yes, in a browser.
+
+        The tokens are kept for all sessions. `client_secret` belongs to `oauth.clientId`.
+
+        Raises:
+            LoginFailed: it came to nothing; why.
+        """
+
+    @abstractmethod
+    async def logout(self, server: str) -> bool:
+        """Forget a login, and have its tokens revoked where that can be; whether there was one."""

@@ -32,7 +32,7 @@ _PACKAGES_AND_BUILDS = """
     .aws .kube .docker
 """
 _AGENTS_AND_SERVERS = """
-    .handaxe handaxe-trust.json managed-settings.json managed-settings.d .claude
+    .handaxe handaxe-trust.json handaxe-logins managed-settings.json managed-settings.d .claude
     .claude.json .mcp.json claude_desktop_config.json .cursor .codex .gemini
     .opencode opencode.json .windsurf .continue .kiro .roo .cline .goose .crush.json
     .aider.conf.yml

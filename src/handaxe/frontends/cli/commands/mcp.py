@@ -27,16 +27,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "action",
         nargs="?",
         default="serve",
-        choices=["serve", "install", "list", "get", "add", "add-json", "remove"],
+        choices=[
+            "serve",
+            "install",
+            "list",
+            "get",
+            "add",
+            "add-json",
+            "remove",
+            "login",
+            "logout",
+        ],
         help="serve the tools (default); write the entry for a client's settings; or list, show, "
-        "add and remove the servers that sessions here use",
+        "add and remove the servers that sessions here use, and log in at them",
     )
     parser.add_argument(
         "words",
         nargs="*",
         metavar="ARGUMENT",
         help="install CLIENT; get NAME; add NAME COMMAND|URL [ARGS]; add-json NAME JSON; "
-        "remove NAME; options of a COMMAND follow after --",
+        "remove NAME; login NAME; logout NAME; options of a COMMAND follow after --",
     )
     parser.add_argument(
         "--http", type=int, metavar="PORT", help="streamable HTTP on loopback; 0 is any free port"
@@ -58,6 +68,9 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="list, get: as JSON")
     group.add_argument(
         "--check", action="store_true", help="list, get: connect, and say how it went"
+    )
+    group.add_argument(
+        "--no-browser", action="store_true", help="login: print the address, open nothing"
     )
     group.add_argument(
         "-s",
@@ -100,9 +113,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _manage(arguments: argparse.Namespace) -> int:
-    from handaxe.frontends.cli import mcp_servers
+    from handaxe.frontends.cli import mcp_login, mcp_servers
 
     return {
+        "login": mcp_login.login,
+        "logout": mcp_login.logout,
         "list": mcp_servers.list_servers,
         "get": mcp_servers.get_server,
         "add": mcp_servers.add_server,

@@ -1,0 +1,102 @@
+"""The way back from the browser: one answer on loopback, known by its state.
+
+Anybody on the machine can send requests here, so what does not bear the state of this login is
+answered and not believed.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import socket
+from collections.abc import AsyncGenerator
+from urllib.parse import parse_qs, urlsplit
+
+LOOPBACK = "127.0.0.1"
+PATH = "/callback"
+_HEAD_BYTES = 16 << 10
+_READ_S = 10.0
+_PAGE = (
+    "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n"
+    "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}"
+)
+
+
+class Callback:
+    """Waits for the answer to one login."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._state: str | None = None
+        self._answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+
+    def expect(self, state: str) -> None:
+        """Only an answer with this state counts."""
+        self._state = state
+
+    async def answer(self) -> dict[str, str]:
+        """The parameters that the browser brought."""
+        return await self._answer
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request of a browser, or of somebody else."""
+        with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(_READ_S):
+                try:
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    status, text = self._taken(head)
+                except asyncio.LimitOverrunError:
+                    status, text = "431 Request Header Fields Too Large", "Too long.\n"
+                page = _PAGE.format(status=status, length=len(text), text=text)
+                writer.write(page.encode("ascii"))
+                await writer.drain()
+        writer.close()
+
+    def _taken(self, head: bytes) -> tuple[str, str]:
+        method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
+        try:
+            target = urlsplit(rest.partition(" ")[0])
+            found = parse_qs(target.query, max_num_fields=50)
+        except ValueError:
+            return "400 Bad Request", "This is no answer to a login.\n"
+        if method != "GET" or target.path != PATH:
+            return "404 Not Found", "There is nothing here.\n"
+        given = {name: values[0] for name, values in found.items() if len(values) == 1}
+        state = given.get("state", "").encode()
+        if self._state is None or not secrets.compare_digest(state, self._state.encode()):
+            return "400 Bad Request", "This answer belongs to another login.\n"
+        if not self._answer.done():
+            self._answer.set_result(given)
+        if "code" not in given:
+            return "200 OK", "The login was refused. You can close this page.\n"
+        return "200 OK", "The login goes on in the terminal. You can close this page.\n"
+
+
+@contextlib.asynccontextmanager
+async def listening(port: int, *, is_fixed: bool) -> AsyncGenerator[Callback]:
+    """A callback on a port, or on any free one if that need not be it; `OSError` if it is taken."""
+    try:
+        bound = _bound(port)
+    except OSError:
+        if is_fixed:
+            raise
+        bound = _bound(0)
+    callback = Callback(bound.getsockname()[1])
+    server = await asyncio.start_server(callback.handle, sock=bound, limit=_HEAD_BYTES)
+    try:
+        yield callback
+    finally:
+        server.close()
+
+
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        # The last login's connections may still be dying; a living listener is in the way all the
+        # same.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((LOOPBACK, port))
+        bound.listen(16)
+    except OSError:
+        bound.close()
+        raise
+    return bound
