@@ -4,16 +4,16 @@ import pytest
 
 from handaxe import Session
 from handaxe.adapters.exchange import Exchange
-from handaxe.runtime.hooks.outcome import AfterOutcome, BeforeOutcome
+from handaxe.runtime.hooks.outcome import Outcome
 
 
 @pytest.mark.proves("AR-1")
 async def test_hooks_apply_and_what_they_say_is_in_the_answer(project):
     async def after(event):
-        return AfterOutcome(messages=("Remember the tests.",))
+        return Outcome(messages=("Remember the tests.",))
 
     async def before(event):
-        return BeforeOutcome(blocked="No secrets.") if "key" in str(event["tool_input"]) else None
+        return Outcome(blocked="No secrets.") if "key" in str(event["tool_input"]) else None
 
     (project / "a.txt").write_text("hello\n")
     hooks = {"PreToolUse": [before], "PostToolUse": [after]}

@@ -295,6 +295,17 @@ async def test_a_project_opened_through_a_link_is_known_by_both_names(project, t
         assert (await session.call("Read", file_path=str(project / "a.txt"))).ok
 
 
+async def test_a_directory_added_later_through_a_link_is_known_by_that_name(project, tmp_path):
+    more, link = tmp_path / "more", tmp_path / "link"
+    more.mkdir()
+    link.symlink_to(more)
+    async with Session(project) as session:
+        session.set_directories([link])
+        assert session.workdir.resolve(f"{link}/a.txt") == str(more / "a.txt")
+        session.set_directories([])
+        assert session.workdir.resolve(f"{link}/a.txt") == f"{link}/a.txt"
+
+
 async def test_settings_that_are_wrong_name_the_nearest_key(project):
     with pytest.raises(handaxe.SetupError, match="line_format"):
         Session(project, settings={"read": {"line_fromat": "tab"}})

@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,12 +30,19 @@ def told(page: str) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose name is not long, because long values are cut in what is printed."""
+    with tempfile.TemporaryDirectory(prefix="t") as directory:
+        yield Path(directory)
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_every_console_of_a_page_shows_what_happens(page: str, tmp_path: Path):
-    project = tmp_path / "lesson"
+def test_every_console_of_a_page_shows_what_happens(page: str, short_path: Path):
+    project = short_path / "lesson"
     project.mkdir()
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": programs, "HANDAXE_HOME": str(tmp_path / "home")}
+    environment = {**os.environ, "PATH": programs, "HANDAXE_HOME": str(short_path / "home")}
     asked = told(page)
     # One shell for the whole page; what we print between commands must not hide an exit code.
     script = "\n".join(

@@ -33,7 +33,6 @@ class SessionStarted(_Event, frozen=True, tag="session_started", kw_only=True):
     root: str
     mode: str
     version: str
-    forked_from: str | None = None
 
 
 class SessionResumed(_Event, frozen=True, tag="session_resumed", kw_only=True):

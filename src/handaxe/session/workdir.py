@@ -28,6 +28,7 @@ class Workdir:
         """The working directories after links."""
         self.home = home
         self.spellings = dict(spellings or {})
+        """Names that lead to a root through a link, each with the root."""
         self.free_to_read = tuple(free_to_read)
         """Places outside the roots that hold the session's own output."""
         self.free_to_write: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ class Workdir:
     def place(self, roots: Sequence[str], spellings: Mapping[str, str]) -> None:
         """Exchange the working directories; the current one stays."""
         self.roots = tuple(roots)
-        self._spellings = tuple(spellings.items())
+        self.spellings = dict(spellings)
 
     def move(self, path: str) -> None:
         """Make `path` the current directory."""

@@ -50,7 +50,6 @@ class Part(Struct):
     kind: str
     """simple, test, arithmetic, function, coproc, header (words and redirections of a compound)."""
     states: list[State]
-    in_function: bool = False
     background: bool = False
     reads_pipe: bool = False
     redirects: list[Redirect] = []
@@ -99,7 +98,6 @@ class _Walker:
         self.parts: list[Part] = []
         self._by_node: dict[tuple[int, str], Part] = {}
         self._visits = 0
-        self._in_function = False
         self._background = False
         self._escaped: State | None = None
 
@@ -164,7 +162,7 @@ class _Walker:
         key = (id(node), kind)
         part = self._by_node.get(key)
         if part is None:
-            part = Part(node, kind, [], self._in_function, self._background)
+            part = Part(node, kind, [], self._background)
             part.words, part.redirects = words, redirects
             self._by_node[key] = part
             self.parts.append(part)
@@ -240,9 +238,7 @@ class _Walker:
         return result, result
 
     def _function(self, node: Compound, state: State) -> _Pair:
-        before, self._in_function = self._in_function, True
         self.sequence(node.bodies[0], state.lost())
-        self._in_function = before
         lost = state.lost()
         return lost, lost
 

@@ -132,15 +132,6 @@ def has_surrogates(text: str) -> bool:
     return not text.isascii() and re.search(_SURROGATE, text) is not None
 
 
-def dominant_ending(text: str) -> str | None:
-    """The line ending most lines of `text` have, or None where there is no line break."""
-    crlf = text.count("\r\n")
-    lf = text.count("\n") - crlf
-    if not crlf and not lf:
-        return "\r" if "\r" in text else None
-    return "\r\n" if crlf > lf else "\n"
-
-
 def line_endings(text: str) -> frozenset[str]:
     """The kinds of line ending in `text`; a lone CR counts only where there is no LF."""
     crlf = text.count("\r\n")

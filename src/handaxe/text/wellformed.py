@@ -57,14 +57,6 @@ def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any JSON
     return items
 
 
-def find_ill_formed(value: Any) -> str | None:  # noqa: ANN401 - any JSON-able value
-    """Where the first text with a lone surrogate is (`edits[2].old_string`), or None."""
-    for path, leaf in leaves(value):
-        if isinstance(leaf, str) and not is_well_formed(leaf):
-            return path
-    return None
-
-
 def has_plain_values(raw: Any) -> bool:  # noqa: ANN401 - any value
     """Whether `raw` is an object whose values a log can hold; `flaws_of` says why not.
 

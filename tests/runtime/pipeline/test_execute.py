@@ -9,7 +9,7 @@ from tests import waiting
 
 from handaxe import Allow, Deny, Effects, Tool, ToolArgs, ToolCall, ToolContext, ToolResult
 from handaxe.contract.events import CallAsked, CallDecided, CallFinished, CallProgress, CallStarted
-from handaxe.runtime.hooks.outcome import AfterOutcome, BeforeOutcome
+from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.session.permission_state import RuleText
@@ -126,7 +126,7 @@ async def test_a_bug_in_any_method_of_a_tool_is_a_result():
 @pytest.mark.proves("PL-3")
 async def test_a_hook_that_rewrites_the_input_sends_it_through_parse_and_permission_again():
     async def rewrite(event):
-        return BeforeOutcome(input={**event["tool_input"], "name": "other", "writes": ["b"]})
+        return Outcome(input={**event["tool_input"], "name": "other", "writes": ["b"]})
 
     story: list[str] = []
     hooks = Hooks({"PreToolUse": [rewrite]})
@@ -135,7 +135,7 @@ async def test_a_hook_that_rewrites_the_input_sends_it_through_parse_and_permiss
     assert story == ["validate x", "validate other", "start other", "end other"]
 
     async def nonsense(event):
-        return BeforeOutcome(input={"turns": "many"})
+        return Outcome(input={"turns": "many"})
 
     hooks = Hooks({"PreToolUse": [nonsense]})
     result = await Workbench([Step()], hooks=hooks).pipeline.call(call(name="x"))
@@ -157,7 +157,7 @@ async def test_rewritten_input_is_judged_by_the_rules():
             return ToolResult(args.path)
 
     async def rewrite(event):
-        return BeforeOutcome(input={"path": "/project/secret/x"}, decision=Allow())
+        return Outcome(input={"path": "/project/secret/x"}, decision=Allow())
 
     bench = Workbench(
         [Touch()],
@@ -172,7 +172,7 @@ async def test_rewritten_input_is_judged_by_the_rules():
 @pytest.mark.proves("PL-2")
 async def test_a_hook_may_block_and_a_failing_hook_blocks_too():
     async def block(event):
-        return BeforeOutcome(blocked="not today")
+        return Outcome(blocked="not today")
 
     async def fail(event):
         raise ValueError("planned")
@@ -187,7 +187,7 @@ async def test_a_hook_may_block_and_a_failing_hook_blocks_too():
 
 async def test_an_after_hook_adds_to_the_result_and_cannot_break_it():
     async def add(event):
-        return AfterOutcome(messages=("look at this",))
+        return Outcome(messages=("look at this",))
 
     async def fail(event):
         raise ValueError("planned")
@@ -201,7 +201,7 @@ async def test_an_after_hook_adds_to_the_result_and_cannot_break_it():
 
 async def test_an_allow_of_a_hook_does_not_beat_a_rule():
     async def allow(event):
-        return BeforeOutcome(decision=Allow())
+        return Outcome(decision=Allow())
 
     hooks = Hooks({"PreToolUse": [allow]})
     for behaviour, code in (("deny", "permission.denied"), ("ask", "permission.asked")):

@@ -17,7 +17,7 @@ COMMANDS = {
     "run": "run many calls in one session, JSON lines in and out",
     "tools": "list the tools on offer, or show one tool's schema and prompt",
     "explain": "say whether a command or call would be allowed, and why",
-    "mcp": "serve the tools to other agents, on stdio or loopback HTTP",
+    "mcp": "serve the tools to other agents, or list and change the servers used here",
     "config": "show, get or set settings, and where each comes from",
     "trust": "let a project's own settings files also allow",
     "sessions": "list, show, export, fork or delete sessions",

@@ -1,7 +1,7 @@
 """Which tools a query means: exact name, parts of the name, hint, description, parameters."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -47,12 +47,6 @@ def find(query: str, entries: Sequence[Entry], max_results: int) -> list[str]:
             if place < len(ranking):
                 found.setdefault(ranking[place])
     return list(found)[:max_results]
-
-
-def unknown_names(query: str, names: Iterable[str]) -> list[str]:
-    """The names a `select:` asks for that no tool has."""
-    known = {name.casefold() for name in names}
-    return [name for name in _selected(query) if name.casefold() not in known]
 
 
 def _selected(query: str) -> list[str]:

@@ -30,7 +30,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What else the answer held, for the owner of the event."""
 
 
-BeforeOutcome = AfterOutcome = Outcome
 NOTHING: Final = Outcome()
 
 _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}

@@ -1,14 +1,12 @@
 """What an undo would do to each path, and what speaks against it; nothing is changed here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from handaxe.storage.undo.entries import Entry
 from handaxe.storage.undo.records import State
 
-ContentOf = Callable[[Entry, State], bytes | None]
-"""The small content of a state that an entry found; None if there is none."""
 _WITH_MODE = frozenset({"file", "directory", "special"})
 
 
