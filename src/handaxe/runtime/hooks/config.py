@@ -31,7 +31,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Annotated[_Seconds | None, "Seconds until it is stopped."] = None
     on_failure: Annotated[OnFailure | None, "`closed`: what it guards stops if it fails."] = None
     status_message: str | None = msgspec.field(name="statusMessage", default=None)
-    once: bool = False
+    once: Annotated[bool, "It runs one time in a session, then never again."] = False
 
     @property
     def in_background(self) -> bool:

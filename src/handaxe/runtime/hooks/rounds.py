@@ -61,6 +61,7 @@ class Rounds:
         self._emit = emit
         self._keep = keep
         self._background = Background()
+        self._spent: list[Placed] = []
 
     def configure(self, book: HookBook, policy: HookPolicy, programs: HookPrograms | None) -> None:
         """From now on these hooks, and no others."""
@@ -94,6 +95,8 @@ class Rounds:
                 continue
             if within_a_hook and isinstance(placed.hook, AgentHook):
                 # An agent that answers for a hook would otherwise wait for one of its own.
+                continue
+            if placed.hook.once and self._is_spent(placed):
                 continue
             if placed.hook.in_background:
                 self._start(placed, event, call_id)
@@ -144,6 +147,18 @@ class Rounds:
                 self._chosen.clear()
             meant = self._chosen[key] = _without_repeats(fitting)
         return meant
+
+    def _is_spent(self, placed: Placed) -> bool:
+        """Whether a hook that runs once has had its turn; now it has.
+
+        Settings that are read again make new objects of the same hooks.
+        """
+        for earlier in self._spent:
+            same_place = (earlier.event, earlier.matcher) == (placed.event, placed.matcher)
+            if same_place and earlier.hook == placed.hook:
+                return True
+        self._spent.append(placed)
+        return False
 
     async def _ask_all(self, hooks: list[Placed], event: dict[str, Any]) -> list[Heard]:
         if len(hooks) == 1:
