@@ -23,11 +23,12 @@ RULES = {
     "deny": ["Bash(rm:*)", "Bash(git push *)"],
     "ask": ["Bash(curl *)"],
 }
-SYNTAX = (
-    "$( ${ ` ' \" << <<- <<< (( )) [[ ]] [ ] { } ( ) ; ;; & && | || |& > >> 2>&1 <( >( \\ # ! * ? ~ "
-    "if then else fi for in do done while case esac function select time coproc eval exec source "
-    "a -rf rm ls git $IFS $'\\x72m' =x x=1 {a,b} {1..9}"
-).split(" ") + ["\n", "\t", " ", "\0", "\r", "é", "\u202e", "\udc80"]
+WORDS = r"""
+$( ${ ` ' " << <<- <<< (( )) [[ ]] [ ] { } ( ) ; ;; & && | || |& > >> 2>&1 <( >( \\ # ! * ? ~
+if then else fi for in do done while case esac function select time coproc eval exec source
+a -rf rm ls git $IFS $'\x72m' =x x=1 {a,b} {1..9}
+"""
+SYNTAX = [*WORDS.split(), "\n", "\t", " ", "\0", "\r", "é", "\u202e", "\udc80"]
 ORDINARY = [line for line in (TESTS / "ordinary.txt").read_text("utf-8").splitlines() if line]
 
 

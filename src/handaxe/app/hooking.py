@@ -13,6 +13,7 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire, session_event
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
+from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
 
 if TYPE_CHECKING:
     from handaxe.contract.ports.hook_programs import HookPrograms
@@ -66,7 +67,11 @@ class SessionHooks:
 
         book = HookBook()
         for found in merged.hooks:
-            read = read_hooks({found.event: [found.group]}, source=str(found.origin))
+            read = read_hooks(
+                {found.event: [found.group]},
+                source=str(found.origin),
+                is_projects=found.origin.source in FROM_THE_PROJECT,
+            )
             problems = (*read.problems, *bad_conditions(read))
             book += HookBook(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
         self.problems = book.problems
@@ -162,6 +167,7 @@ def hook_policy(settings: Settings, root: str) -> "HookPolicy":
         env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
         http_urls=settings.allowed_http_hook_urls,
         http_env_names=settings.http_hook_allowed_env_vars,
+        steers=is_steering,
     )
 
 

@@ -26,6 +26,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Why the agent should stop altogether."""
     told: tuple[str, ...] = ()
     """For the person in front of the screen."""
+    variables: dict[str, str | None] = {}
+    """What later commands find in their environment; None takes a variable away."""
     extra: dict[str, Any] = {}
     """What else the answer held, for the owner of the event."""
 
@@ -51,6 +53,7 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         output=second.output if second.output is not msgspec.UNSET else first.output,
         stop=first.stop if first.stop is not None else second.stop,
         told=(*first.told, *second.told),
+        variables={**first.variables, **second.variables},
         extra={**first.extra, **second.extra},
     )
 

@@ -24,6 +24,7 @@ from handaxe.runtime.hooks.config import (
     Placed,
     PromptHook,
 )
+from handaxe.runtime.hooks.left_variables import take_variables
 from handaxe.runtime.hooks.occasions import (
     AGENT_TIMEOUT_S,
     CALLABLE_TIMEOUT_S,
@@ -53,8 +54,13 @@ class Rounds:
         say_late: Callable[[tuple[str, ...]], None],
         emit: Callable[[HookRan], None] | None,
         keep: Keep | None,
+        variables: dict[str, str],
     ) -> None:
-        """`say_late` takes what hooks that nobody waited for have to say to the model."""
+        """`say_late` takes what hooks that nobody waited for have to say to the model.
+
+        `variables` are what hooks leave for later commands.
+        """
+        self._variables = variables
         self._servers = servers
         self._models = models
         self._say_late = say_late
@@ -71,7 +77,7 @@ class Rounds:
         self._by_event = by_event
         self._chosen: dict[object, tuple[Placed, ...]] = {}
         self._programs = programs
-        self._outside = Outside(programs, policy, self._servers, self._models)
+        self._outside = Outside(programs, policy, self._servers, self._models, self._variables)
 
     @property
     def events(self) -> frozenset[str]:
@@ -108,6 +114,7 @@ class Rounds:
         for heard in await self._ask_all(now, event):
             self._trace(heard, call_id)
             merged = merge(merged, heard.outcome)
+        take_variables(self._variables, merged.variables)
         return merged
 
     def tell(self, event: dict[str, Any]) -> None:
@@ -181,7 +188,7 @@ class Rounds:
                 answer = await _call(hook.call, _copy(event), timeout_s)
                 outcome = from_value(name, answer)
             else:
-                outcome = await self._outside.ask(hook, event, timeout_s)
+                outcome = await self._outside.ask(placed, event, timeout_s)
         except NoAnswer as error:
             problem, timed_out = error.sentence, error.timed_out
         except Unusable as error:
@@ -205,6 +212,7 @@ class Rounds:
 
         async def run() -> None:
             heard = await self._ask(placed, event)
+            take_variables(self._variables, heard.outcome.variables)
             said = heard.outcome.messages
             if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
                 said = (*said, heard.outcome.blocked)
