@@ -58,14 +58,14 @@ class Outside:
         policy: HookPolicy,
         servers: Callable[[], McpServers | None] = lambda: None,
         models: Callable[[], HookModels | None] = lambda: None,
-        variables: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] = {},
     ) -> None:
         """`variables` are those that hooks have left so far."""
         self._programs = programs
         self._policy = policy
         self._servers = servers
         self._models = models
-        self._variables = {} if variables is None else variables
+        self._variables = variables
 
     async def ask(self, placed: Placed, event: dict[str, Any], timeout_s: float) -> Outcome:
         """Send the event, wait, and read the answer; raises `NoAnswer` or `Unusable`."""
