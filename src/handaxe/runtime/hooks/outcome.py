@@ -34,6 +34,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 BeforeOutcome = AfterOutcome = Outcome
 NOTHING: Final = Outcome()
+WATCH_PATHS: Final = "watchPaths"
 
 _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -54,8 +55,17 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         stop=first.stop if first.stop is not None else second.stop,
         told=(*first.told, *second.told),
         variables={**first.variables, **second.variables},
-        extra={**first.extra, **second.extra},
+        extra=_merged_extra(first.extra, second.extra),
     )
+
+
+def _merged_extra(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Everything, the later word over the earlier; files to watch are put together."""
+    merged = {**first, **second}
+    paths = [extra[WATCH_PATHS] for extra in (first, second) if WATCH_PATHS in extra]
+    if len(paths) > 1 and all(isinstance(some, list) for some in paths):
+        merged[WATCH_PATHS] = [path for some in paths for path in some]
+    return merged
 
 
 def _merged_word(first: Outcome, second: Outcome) -> Decision | None:

@@ -47,6 +47,8 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Variables that may stand in headers at all; None: those that a hook names itself."""
     steers: Callable[[str], bool] = lambda _: False
     """Whether a variable chooses what runs; a project's hook may not leave such ones."""
+    watch: Callable[[object], None] = lambda _: None
+    """Takes the files that hooks want to hear of, as they wrote them."""
 
 
 class Outside:
@@ -134,9 +136,7 @@ class Outside:
             cwd=str(event.get("cwd", "/")),
             env=env,
             timeout_s=timeout_s,
-            variables=self._variables
-            if OCCASIONS[event["hook_event_name"]].leaves_variables
-            else None,
+            variables=self._variables if OCCASIONS[event["hook_event_name"]].prepares else None,
         )
 
     def _request(self, hook: HttpHook, timeout_s: float) -> HookRequest:

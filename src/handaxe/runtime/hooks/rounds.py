@@ -31,7 +31,7 @@ from handaxe.runtime.hooks.occasions import (
     OCCASIONS,
     PROMPT_TIMEOUT_S,
 )
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge
+from handaxe.runtime.hooks.outcome import NOTHING, WATCH_PATHS, Outcome, merge
 from handaxe.runtime.hooks.programs import HookPolicy, Outside
 from handaxe.runtime.hooks.trace import Heard, traced
 from handaxe.runtime.hooks.wording import Keep, presentable
@@ -77,6 +77,7 @@ class Rounds:
         self._by_event = by_event
         self._chosen: dict[object, tuple[Placed, ...]] = {}
         self._programs = programs
+        self._policy = policy
         self._outside = Outside(programs, policy, self._servers, self._models, self._variables)
 
     @property
@@ -114,7 +115,7 @@ class Rounds:
         for heard in await self._ask_all(now, event):
             self._trace(heard, call_id)
             merged = merge(merged, heard.outcome)
-        take_variables(self._variables, merged.variables)
+        self._prepare(merged, event["hook_event_name"])
         return merged
 
     def tell(self, event: dict[str, Any]) -> None:
@@ -212,7 +213,7 @@ class Rounds:
 
         async def run() -> None:
             heard = await self._ask(placed, event)
-            take_variables(self._variables, heard.outcome.variables)
+            self._prepare(heard.outcome, placed.event)
             said = heard.outcome.messages
             if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
                 said = (*said, heard.outcome.blocked)
@@ -220,6 +221,13 @@ class Rounds:
             self._trace(heard, call_id)
 
         self._background.start(run())
+
+    def _prepare(self, outcome: Outcome, event: str) -> None:
+        """Keep what hooks left for later."""
+        if OCCASIONS[event].prepares:
+            take_variables(self._variables, outcome.variables)
+            if WATCH_PATHS in outcome.extra:
+                self._policy.watch(outcome.extra[WATCH_PATHS])
 
     def _trace(self, heard: Heard, call_id: str | None) -> None:
         if self._emit is not None:
