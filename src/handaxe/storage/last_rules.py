@@ -1,0 +1,84 @@
+"""What settings files forbade when they could last be read, kept in the data directory.
+
+A file that broke between two runs still forbids that. Only deny and ask rules are kept, so the
+worst that a stale or damaged record can do is to forbid too much, or nothing more.
+"""
+
+import os
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from handaxe.settings.files import RuleMemory
+from handaxe.settings.fragment import PROTECTING, Entry, Fragment, Origin, Source
+
+DIRECTORY = "last-rules"
+MAX_BYTES = 256 << 10
+MAX_FILES = 200
+
+
+class _Record(msgspec.Struct, frozen=True):
+    file: str
+    deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+
+
+class LastRules(RuleMemory):
+    """One small record for each settings file that forbids something."""
+
+    def __init__(self, home: Path) -> None:
+        self._directory = home / DIRECTORY
+
+    def entries(self, file: str, source: Source) -> tuple[Entry, ...]:
+        """What the file forbade; nothing if that is not known."""
+        try:
+            record = msgspec.json.decode(_content(self._place(file)) or b"", type=_Record)
+        except (OSError, msgspec.DecodeError, UnicodeError):
+            return ()
+        if record.file != file:
+            return ()
+        origin = Origin(source, file)
+        return tuple(
+            Entry(path, rule, origin, "item")
+            for path, rules in zip(PROTECTING, (record.deny, record.ask), strict=True)
+            for rule in rules
+        )
+
+    def keep(self, fragment: Fragment) -> None:
+        """Remember what a file forbids; written only if that is new, and nobody's way if not."""
+        rules = {path: [] for path in PROTECTING}
+        for entry in fragment.entries:
+            if entry.path in rules and entry.kind == "item":
+                rules[entry.path].append(entry.value)
+        file = fragment.file or ""
+        deny, ask = (tuple(rules[path]) for path in PROTECTING)
+        place = self._place(file)
+        with suppress(OSError, UnicodeError):
+            if not deny and not ask:
+                place.unlink(missing_ok=True)
+                return
+            data = msgspec.json.encode(_Record(file, deny, ask))
+            if len(data) <= MAX_BYTES and _content(place) != data:
+                self._write(place, data)
+
+    def _write(self, place: Path, data: bytes) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = place.with_suffix(f".{os.getpid()}")
+        draft.write_bytes(data)
+        draft.replace(place)
+        aged = sorted(self._directory.iterdir(), key=lambda one: one.stat().st_mtime_ns)
+        for one in aged[:-MAX_FILES]:
+            one.unlink()
+
+    def _place(self, file: str) -> Path:
+        return self._directory / f"{sha256(os.fsencode(file)).hexdigest()[:32]}.json"
+
+
+def _content(place: Path) -> bytes | None:
+    try:
+        with place.open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
