@@ -29,7 +29,8 @@ class LastRules(RuleMemory):
     """One small record for each settings file that forbids something."""
 
     def __init__(self, home: Path) -> None:
-        self._directory = home / DIRECTORY
+        # A plain text: every start with rules looks here, and a `Path` would cost more than that.
+        self._directory = f"{home}/{DIRECTORY}"
 
     def entries(self, file: str, source: Source) -> tuple[Entry, ...]:
         """What the file forbade; nothing if that is not known."""
@@ -48,37 +49,40 @@ class LastRules(RuleMemory):
 
     def keep(self, fragment: Fragment) -> None:
         """Remember what a file forbids; written only if that is new, and nobody's way if not."""
-        rules = {path: [] for path in PROTECTING}
-        for entry in fragment.entries:
-            if entry.path in rules and entry.kind == "item":
-                rules[entry.path].append(entry.value)
+        deny, ask = (
+            tuple(e.value for e in fragment.entries if e.path == path and e.kind == "item")
+            for path in PROTECTING
+        )
         file = fragment.file or ""
-        deny, ask = (tuple(rules[path]) for path in PROTECTING)
         place = self._place(file)
         with suppress(OSError, UnicodeError):
             if not deny and not ask:
-                place.unlink(missing_ok=True)
+                if os.access(place, os.F_OK):
+                    Path(place).unlink()
                 return
             data = msgspec.json.encode(_Record(file, deny, ask))
             if len(data) <= MAX_BYTES and _content(place) != data:
-                self._write(place, data)
+                self._write(Path(place), data)
 
     def _write(self, place: Path, data: bytes) -> None:
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = place.with_suffix(f".{os.getpid()}")
         draft.write_bytes(data)
         draft.replace(place)
-        aged = sorted(self._directory.iterdir(), key=lambda one: one.stat().st_mtime_ns)
+        aged = sorted(place.parent.iterdir(), key=lambda one: one.stat().st_mtime_ns)
         for one in aged[:-MAX_FILES]:
             one.unlink()
 
-    def _place(self, file: str) -> Path:
-        return self._directory / f"{sha256(os.fsencode(file)).hexdigest()[:32]}.json"
+    def _place(self, file: str) -> str:
+        return f"{self._directory}/{sha256(os.fsencode(file)).hexdigest()[:32]}.json"
 
 
-def _content(place: Path) -> bytes | None:
+def _content(place: str) -> bytes | None:
     try:
-        with place.open("rb") as stream:
-            return stream.read(MAX_BYTES + 1)
+        handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
+    try:
+        return os.read(handle, MAX_BYTES + 1)
+    finally:
+        os.close(handle)
