@@ -1,6 +1,7 @@
 """Agents with a checkout of their own: real git, real worktrees."""
 
 import asyncio
+import json
 import subprocess
 from pathlib import Path
 
@@ -273,3 +274,101 @@ async def test_two_agents_work_apart_at_once(repository: Path):
     assert not (repository / "n.txt").exists()
     places = [Path(line.split()[0]) for line in worktrees(repository)]
     assert {(place / "n.txt").read_text() for place in places} == {"x", "y"}
+
+
+def making(line: str) -> dict:
+    return {"hooks": [{"type": "command", "command": line}]}
+
+
+def one_write() -> Player:
+    write = ("w1", "Write", {"file_path": "new.txt", "content": "x"})
+    return Player(calls(task()), calls(write), says("Written."), says("Done."))
+
+
+@pytest.mark.proves("HK-1")
+async def test_hooks_make_and_remove_worktrees_where_there_is_no_git(project: Path, tmp_path: Path):
+    place, told = tmp_path / "made here", tmp_path / "told"
+    (project / "main.txt").write_text("main\n")
+    hooks = {
+        "WorktreeCreate": [
+            making(f"cat >> {told}; echo >> {told}; mkdir '{place}'; echo noise; echo '{place}'")
+        ],
+        "WorktreeRemove": [making(f"cat >> {told}; cp '{place}/new.txt' {told}.new")],
+    }
+    allow = ["Edit", "Write", "Bash"]
+    async with Session(project, hooks=hooks, permission_mode="acceptEdits", allow=allow) as session:
+        model = Player(
+            calls(task()),
+            calls(("w1", "Write", {"file_path": "new.txt", "content": "x"})),
+            calls(("w2", "Write", {"file_path": str(project / "bad.txt"), "content": "x"})),
+            says("Written."),
+            says("Done."),
+        )
+        seen = [event async for event in Agent(model, session).run("Go.")]
+    made, removed = [json.loads(line) for line in told.read_text().splitlines()]
+    assert made["name"].startswith("agent-")
+    assert removed["worktree_path"] == str(place)
+    assert (tmp_path / "told.new").read_text() == "x"
+    assert not (project / "new.txt").exists()
+    assert not (project / "bad.txt").exists()
+    # What the hook leaves in place is named.
+    data = answer(seen).data
+    assert (data["worktreePath"], "worktreeBranch" in data) == (str(place), False)
+
+
+REFUSED = [
+    ("echo no room >&2; exit 1", "no room"),
+    ("exit 3", "exit code 3"),
+    ("exit 2", "exit code 2"),
+    ("true", "no full path"),
+    ("echo relative/path", "no full path"),
+    ("echo /no/such/directory", "no directory"),
+    ("pwd", "the project"),
+    ("echo /", "the project"),
+    ("echo '{'", "not JSON"),
+    ('echo \'{"hookSpecificOutput": {"worktreePath": 7}}\'', "no full path"),
+    ('echo \'{"decision": "block", "reason": "Not today."}\'', "Not today."),
+]
+
+
+@pytest.mark.parametrize(("line", "why"), REFUSED, ids=[line for line, _ in REFUSED])
+async def test_an_agent_does_not_start_where_the_hook_made_no_worktree(
+    repository: Path, line: str, why: str
+):
+    async with Session(repository, hooks={"WorktreeCreate": [making(line)]}) as session:
+        model = Player(calls(task()), says("Done."))
+        seen = [event async for event in Agent(model, session).run("Go.")]
+    assert (answer(seen).ok, why in answer(seen).text) == (False, True), answer(seen).text
+    assert worktrees(repository) == []
+
+
+@pytest.mark.parametrize("changes", [True, False])
+async def test_the_end_of_a_git_worktree_is_told_if_it_is_removed(repository: Path, changes: bool):
+    heard: list[dict[str, object]] = []
+
+    async def ear(event: dict[str, object]) -> None:
+        heard.append(event)
+
+    async with Session(
+        repository, hooks={"WorktreeRemove": [ear]}, permission_mode="acceptEdits"
+    ) as session:
+        model = one_write() if changes else Player(calls(task()), says("Looked."), says("Done."))
+        await Agent(model, session).ask("Go.")
+    assert len(heard) == (0 if changes else 1)
+    if heard:
+        assert str(heard[0]["worktree_path"]).startswith(f"{repository}/.claude/worktrees/agent-")
+
+
+async def test_a_server_or_function_names_the_worktree_in_its_answer(project: Path, tmp_path: Path):
+    place = tmp_path / "made"
+
+    async def make(event: dict[str, object]) -> dict[str, object]:
+        place.mkdir()
+        return {"hookSpecificOutput": {"worktreePath": str(place)}}
+
+    async with Session(
+        project, hooks={"WorktreeCreate": [make]}, permission_mode="acceptEdits"
+    ) as session:
+        seen = [event async for event in Agent(one_write(), session).run("Go.")]
+    assert (place / "new.txt").read_text() == "x"
+    assert answer(seen).data["worktreePath"] == str(place)

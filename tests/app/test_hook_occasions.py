@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Agent, Deny, Session
+from handaxe.app.elicitation import Form, elicited
 from handaxe.app.slash_commands import expanded
 from handaxe.contract.faults import SetupError
 from handaxe.models.scripted import ScriptedModel, parse_script
@@ -342,3 +343,97 @@ async def test_the_start_names_the_model_and_the_end_its_reason(project: Path):
     await session.close("clear")
     assert (start.heard[0]["source"], start.heard[0]["model"]) == ("startup", agent.model.name)
     assert end.heard[0]["reason"] == "clear"
+
+
+async def test_a_form_for_a_person_is_told_of(project: Path):
+    ear = Ear()
+
+    async def person():
+        return {"name": "Ann"}
+
+    hooks = {"Notification": [{"matcher": "elicitation_dialog", "hooks": [ear]}]}
+    async with Session(project, hooks=hooks) as session:
+        form = Form("forms", "Who are you?", {})
+        assert await elicited(session.collaborators, form, person) == {"name": "Ann"}
+        told = await ear.wait()
+    assert told["message"] == "forms asks: Who are you?"
+
+
+def made(path: Path):
+    path.write_text("more and more\n")
+
+
+def changed(path: Path):
+    path.write_text(path.read_text() + "more\n")
+
+
+@pytest.mark.parametrize(
+    ("matcher", "named", "touch", "told"),
+    [
+        (".env", [], [(".env", changed)], [(".env", "change")]),
+        (".env", [], [(".env", Path.unlink)], [(".env", "unlink")]),
+        (".env|.envrc", [], [(".envrc", made)], [(".envrc", "add")]),
+        (".env|.envrc", [], [(".envrc", made), (".env", changed)], [(".env", "change"), (".envrc", "add")]),
+        (".env", [], [("other", changed)], []),
+        ("other", ["sub/other"], [("sub/other", changed)], [("sub/other", "change")]),
+        ("", ["sub/other"], [("sub/other", changed), ("other", changed)], [("sub/other", "change")]),
+        ("*", ["sub/new"], [("sub/new", made)], [("sub/new", "add")]),
+        (".env", ["sub/other"], [("sub/other", changed)], []),
+        (".env", ["relative", 7, None], [(".env", changed)], [(".env", "change")]),
+    ],
+)  # fmt: skip
+async def test_files_that_change_between_calls_are_told_of(
+    project: Path, matcher, named, touch, told
+):
+    (project / "sub").mkdir()
+    for name in (".env", "other", "sub/other"):
+        (project / name).write_text("one\n")
+    paths = [f"{project}/{name}" if str(name).startswith("sub") else name for name in named]
+    start = Ear({"hookSpecificOutput": {"watchPaths": paths}})
+    ear = Ear()
+    hooks = {
+        "SessionStart": [start] if named else [],
+        "FileChanged": [{"matcher": matcher, "hooks": [ear]}],
+    }
+    async with Session(project, hooks=hooks) as session:
+        assert (await session.call("Glob", pattern="*")).ok
+        for name, act in touch:
+            act(project / name)
+        assert (await session.call("Glob", pattern="*")).ok
+        assert (await session.call("Glob", pattern="*")).ok
+    heard = sorted((event["file_path"], event["event"]) for event in ear.heard)
+    assert heard == [(f"{project}/{name}", what) for name, what in told]
+
+
+async def until(holds):
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def test_the_watched_files_follow_the_directory_and_the_hooks_word(project: Path):
+    (project / "sub").mkdir()
+    (project / "named").write_text("one\n")
+    moved = Ear({"hookSpecificOutput": {"watchPaths": [f"{project}/named"]}})
+    ear = Ear({"hookSpecificOutput": {"watchPaths": []}})
+    hooks = {"CwdChanged": [moved], "FileChanged": [{"matcher": ".env|named", "hooks": [ear]}]}
+    async with Session(project, hooks=hooks) as session:
+        await session.call("Bash", command="cd sub")
+        watched = session._hooks._watched
+        await until(lambda: watched.named)
+        await session.call("Glob", pattern="*")
+        made(project / "sub" / ".env")
+        made(project / ".env")
+        await session.call("Glob", pattern="*")
+        assert (await ear.wait())["file_path"] == f"{project}/sub/.env"
+        await until(lambda: not watched.named)
+        changed(project / "named")
+        await session.call("Glob", pattern="*")
+    assert len(ear.heard) == 1
+
+
+async def test_without_such_a_hook_no_file_is_watched(project: Path):
+    start = Ear({"hookSpecificOutput": {"watchPaths": [f"{project}/a"]}})
+    async with Session(project, hooks={"SessionStart": [start]}) as session:
+        assert (await session.call("Glob", pattern="*")).ok
+        assert session._hooks._watched is None

@@ -456,3 +456,27 @@ async def test_hooks_of_the_settings_can_be_switched_off(project):
 def test_a_mistake_in_the_arguments_is_an_error(project, hooks):
     with pytest.raises(SetupError, match="hooks"):
         Session(project, hooks=hooks)
+
+
+@pytest.mark.proves("HK-1")
+@pytest.mark.parametrize(
+    ("event", "near"),
+    [
+        ("PreTolUse", "Did you mean 'PreToolUse'?"),
+        ("sessionstart", "Did you mean 'SessionStart'?"),
+        ("Zzzzzzzz", "is not a hook event."),
+        ("PreToolUse", None),
+    ],
+)
+async def test_an_event_that_is_none_is_named_even_without_hooks(project, event, near):
+    place = project / ".handaxe" / "settings.json"
+    place.parent.mkdir()
+    place.write_text(json.dumps({"hooks": {event: []}}))
+    async with Session(project, trusted=True) as session:
+        told = [warning for warning in session.warnings if "hook event" in warning]
+    if near is None:
+        assert told == []
+    else:
+        (sentence,) = told
+        assert sentence.startswith(f"{place}:1: {event!r} is not a hook event.")
+        assert near in sentence

@@ -56,7 +56,7 @@ def join_agents(
         kinds=kinds,
         make_seat=AgentSeats(session, directory, prompts.surroundings).make,
         open_model=_Models(wanted.open_model),
-        housing=WorktreeHousing(),
+        housing=WorktreeHousing(among),
         emit=among.emit,
         tell=loop.tell,
         limits=wanted.limits or _limits(session),

@@ -31,6 +31,7 @@ class AgentHooks(Hooks):
         self._before = self._after = False
         super().__init__(emit=emit, keep=keep)
         self.servers = shared.servers
+        self.variables = shared.variables
         from handaxe.host.hook_programs import LocalHookPrograms
         from handaxe.runtime.hooks.config import read_hooks
 
@@ -38,7 +39,7 @@ class AgentHooks(Hooks):
         if not is_main and "Stop" in hooks:
             # What is a stop to whoever wrote the file is the end of a sub-agent here.
             hooks["SubagentStop"] = [*hooks.get("SubagentStop", ()), *hooks.pop("Stop")]
-        book = read_hooks(hooks, source=kind.source)
+        book = read_hooks(hooks, source=kind.source, is_projects=True)
         policy = hook_policy(configuration.settings, configuration.root)
         self.configure(book, policy, LocalHookPrograms())
 

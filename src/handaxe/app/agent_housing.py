@@ -7,11 +7,20 @@ import msgspec
 from handaxe.agent.family import Housing
 from handaxe.contract.agent_faults import IsolationUnavailable
 from handaxe.contract.ports.agents import AgentState
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.telling import fire, tell
+from handaxe.session.workdir import is_inside
 from handaxe.settings.places import WORKTREES
 
 
 class WorktreeHousing(Housing):
-    """Worktrees of the project's own repository."""
+    """Worktrees of the project's own repository, or whatever hooks make in their place.
+
+    What hooks made has no branch, and is theirs to remove.
+    """
+
+    def __init__(self, among: Collaborators) -> None:
+        self._among = among
 
     async def open(self, state: AgentState, directory: str) -> AgentState:
         """The agent with a checkout of what is committed around a directory."""
@@ -23,7 +32,14 @@ class WorktreeHousing(Housing):
             )
         name = f"agent-{state.agent_id}"
         if state.worktree_path and os.path.isdir(state.worktree_path):  # noqa: ASYNC240
+            if not state.worktree_branch:
+                return state
             directory = state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
+        elif self._among.hooks.watches("WorktreeCreate"):
+            path = await self._made_by_hooks(name)
+            return msgspec.structs.replace(
+                state, worktree_path=path, worktree_branch="", worktree_base=""
+            )
         try:
             made = await open_worktree(directory, name, base=state.worktree_base)
         except NoWorktree as error:
@@ -34,13 +50,34 @@ class WorktreeHousing(Housing):
 
     async def close(self, state: AgentState) -> AgentState:
         """The agent with its checkout where that has changes, without it where it has none."""
-        from handaxe.host.worktrees import close_worktree
+        path = state.worktree_path
+        if not state.worktree_branch:
+            await fire(self._among, "WorktreeRemove", worktree_path=path)
+            stays = os.path.isdir(path)  # noqa: ASYNC240
+        else:
+            from handaxe.host.worktrees import close_worktree
 
-        stays = await close_worktree(
-            state.worktree_path, state.worktree_branch, state.worktree_base
-        )
+            stays = await close_worktree(path, state.worktree_branch, state.worktree_base)
+            if not stays:
+                tell(self._among, "WorktreeRemove", worktree_path=path)
         if stays:
             return state
         return msgspec.structs.replace(
             state, worktree_path="", worktree_branch="", worktree_base=""
         )
+
+    async def _made_by_hooks(self, name: str) -> str:
+        """The directory that hooks made; git is not asked where they failed."""
+        outcome = await fire(self._among, "WorktreeCreate", name=name)
+        if outcome.blocked is not None:
+            raise IsolationUnavailable("worktree", outcome.blocked)
+        named = outcome.extra.get("worktreePath")
+        if not isinstance(named, str) or not named.startswith("/"):
+            said = " ".join(outcome.notes) or f"the hook named no full path, but {named!r}"
+            raise IsolationUnavailable("worktree", said)
+        path = os.path.realpath(named)  # noqa: ASYNC240
+        if not os.path.isdir(path):  # noqa: ASYNC240
+            raise IsolationUnavailable("worktree", f"the hook named {named}, which is no directory")
+        if any(is_inside(root, path) for root in self._among.workdir.roots):
+            raise IsolationUnavailable("worktree", f"the hook named {named}, which is the project")
+        return path

@@ -80,7 +80,8 @@ class AgentSeats:
         environment, memory, files = around.environment, around.memory, around.files
         environment = msgspec.structs.replace(environment, directory=place.workdir.current)
         if state.worktree_path:
-            git = f"Branch: {state.worktree_branch}\n{_ISOLATED}"
+            branch = f"Branch: {state.worktree_branch}\n" if state.worktree_branch else ""
+            git = f"{branch}{_ISOLATED}"
             environment = msgspec.structs.replace(environment, git=git, more_directories=())
         if kind.is_lean:
             environment, memory, files = msgspec.structs.replace(environment, git=""), (), None
@@ -159,7 +160,7 @@ class _Place:
             Narrowing(
                 mode=state.permission_mode,
                 checkout=checkout,
-                project=_checkout_above(checkout),
+                project=_checkout_above(state, above),
                 memory=own,
             ),
         )
@@ -284,16 +285,20 @@ class _Named(Checkpoints):
 
 def _start(state: AgentState, above: Workdir) -> str:
     """Where an agent begins: where its parent stands, or the same place of its own checkout."""
-    checkout, top = state.worktree_path, _checkout_above(state.worktree_path or None)
+    checkout, top = state.worktree_path, _checkout_above(state, above)
     if not checkout or top is None:
         return above.current
     inside = checkout + above.current[len(top) :] if is_inside(above.current, top) else checkout
     return inside if Path(inside).is_dir() else checkout
 
 
-def _checkout_above(checkout: str | None) -> str | None:
-    """The checkout that one below its `.claude/worktrees` was made from."""
-    return checkout.rpartition(f"/{WORKTREES}/")[0] if checkout else None
+def _checkout_above(state: AgentState, above: Workdir) -> str | None:
+    """What an agent's own checkout was made from; hooks make theirs anywhere."""
+    if not state.worktree_path:
+        return None
+    if not state.worktree_branch:
+        return above.root
+    return state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
 
 
 def _own_companions(session: Session, around: Surroundings) -> list[Companion]:

@@ -24,6 +24,7 @@ from handaxe.settings.layers import hooks_digest, merge
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
+from handaxe.storage.last_rules import LastRules
 
 if TYPE_CHECKING:
     from handaxe.host.settings_file import SettingFiles
@@ -59,7 +60,7 @@ class Configuration:
         self._flags = read_given(given, where="the session's arguments")
         self._trusted = trusted
         self.sources = read_sources(sources)
-        self._files = SettingsFiles(all_places(root, self.sources))
+        self._files = SettingsFiles(all_places(root, self.sources), LastRules(home))
         self.changed_files: tuple[str, ...] = ()
         """Those that changed when something last did."""
         self.pending: tuple[str, ...] = ()

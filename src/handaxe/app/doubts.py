@@ -13,12 +13,13 @@ from handaxe.text.near_names import nearest
 def setting_doubts(
     configuration: Configuration, book: RuleBook, catalog: Catalog
 ) -> tuple[str, ...]:
-    """Everything about settings, directories, rules and the sandbox."""
+    """Everything about settings, directories, rules, events of hooks and the sandbox."""
     return (
         *configuration.warnings,
         *configuration.directories()[1],
         *book.problems,
         *_rule_doubts(book, lambda: [tool.name for tool in catalog.offered()]),
+        *_event_doubts(configuration),
         *_sandbox_doubts(configuration),
     )
 
@@ -46,6 +47,26 @@ def _doubt(rule: Rule, known: frozenset[str]) -> str:
         f"{where}The {rule.behaviour} rule {rule.text!r} names a tool that nobody knows, "
         f"so it covers nothing.{hint}"
     )
+
+
+def _event_doubts(configuration: Configuration) -> list[str]:
+    """Events without any hook whose names are no events; those with hooks are read elsewhere."""
+    empty = [
+        (path[1], entry.origin)
+        for path, entries in configuration.merged.entries.items()
+        if path[0] == "hooks"
+        for entry in entries
+        if entry.kind == "empty"
+    ]
+    if not empty:
+        return []
+    from handaxe.runtime.hooks.config import read_hooks
+
+    return [
+        f"{origin}: {problem}"
+        for event, origin in empty
+        for problem in read_hooks({event: []}, source=str(origin)).problems
+    ]
 
 
 def _sandbox_doubts(configuration: Configuration) -> list[str]:

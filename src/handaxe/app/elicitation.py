@@ -7,7 +7,7 @@ import msgspec
 
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire
+from handaxe.runtime.pipeline.telling import fire, tell
 
 Filled = dict[str, Any] | None
 """What was put in; None declines."""
@@ -32,6 +32,8 @@ async def elicited(
         return None
     spoken, filled = _answer(before, None)
     if not spoken:
+        what = {"notification_type": "elicitation_dialog", "title": "Input needed"}
+        tell(among, "Notification", message=f"{form.server} asks: {form.message}", **what)
         filled = await ask()
     action = "decline" if filled is None else "accept"
     given = {"content": filled} if filled is not None else {}

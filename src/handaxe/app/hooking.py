@@ -4,17 +4,21 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire, session_event
+from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
+from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
 
 if TYPE_CHECKING:
+    from handaxe.app.watched_files import WatchedFiles
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.runtime.hooks.config import HookBook
@@ -45,6 +49,7 @@ class SessionHooks:
         self._among: Collaborators | None = None
         self._follow: Callable[[], None] = lambda: None
         self._programs: HookPrograms | None = None
+        self._watched: WatchedFiles | None = None
         self.problems: tuple[str, ...] = ()
         self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
         self.follow()
@@ -54,6 +59,8 @@ class SessionHooks:
         merged = self._configuration.merged
         if self._configuration.pending:
             self._hold_calls()
+        if self._watched is not None:
+            self._tell_changes(self._watched)
         if merged is self._joined:
             return
         self._joined = merged
@@ -66,14 +73,38 @@ class SessionHooks:
 
         book = HookBook()
         for found in merged.hooks:
-            read = read_hooks({found.event: [found.group]}, source=str(found.origin))
+            read = read_hooks(
+                {found.event: [found.group]},
+                source=str(found.origin),
+                is_projects=found.origin.source in FROM_THE_PROJECT,
+            )
             problems = (*read.problems, *bad_conditions(read))
             book += HookBook(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
         self.problems = book.problems
         if self._own is not None:
             book += self._own
         policy = hook_policy(merged.settings, self._configuration.root)
+        self._watched = self._watch(book)
+        if self._watched is not None:
+            policy = msgspec.structs.replace(policy, watch=self._watched.watch)
         self.hooks.configure(book, policy, self._outside(book))
+
+    def _watch(self, book: "HookBook") -> "WatchedFiles | None":
+        """The files to look at between calls; none if nobody wants to hear of them."""
+        matchers = [placed.matcher for placed in book.placed if placed.event == "FileChanged"]
+        if not matchers:
+            return None
+        from handaxe.app.watched_files import WatchedFiles
+
+        directory = self._configuration.root
+        if self._among is not None:
+            directory = self._among.workdir.current
+        return WatchedFiles(matchers, directory, self._watched.named if self._watched else ())
+
+    def _tell_changes(self, watched: "WatchedFiles") -> None:
+        if self._among is not None:
+            for path, what in list(watched.changes(self._among.workdir.current)):
+                tell(self._among, "FileChanged", file_path=path, event=what)
 
     def join(
         self,
@@ -162,6 +193,7 @@ def hook_policy(settings: Settings, root: str) -> "HookPolicy":
         env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
         http_urls=settings.allowed_http_hook_urls,
         http_env_names=settings.http_hook_allowed_env_vars,
+        steers=is_steering,
     )
 
 

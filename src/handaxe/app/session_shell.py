@@ -3,6 +3,8 @@
 import os
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from handaxe.app.companions import Surroundings
 from handaxe.contract.ports.shell import (
     Confined,
@@ -79,6 +81,9 @@ class SessionShell(Shell):
         """Start it."""
         if self._shell is None:
             self._shell = local_shell(self._around, self._confiner)
+        left = self._around.among().hooks.variables
+        if left:
+            command = msgspec.structs.replace(command, env={**left, **command.env})
         return await self._shell.start(command)
 
     async def close(self) -> None:

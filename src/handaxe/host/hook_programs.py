@@ -43,6 +43,13 @@ class LocalHookPrograms(HookPrograms):
 
     async def run(self, command: HookCommand, stdin: bytes) -> CommandEnd:
         """Wait for the program; cancelling ends it and all it started."""
+        if command.variables is None:
+            return await self._run(command, stdin)
+        from handaxe.host.hook_variables import run_with_file
+
+        return await run_with_file(command, stdin, self._run)
+
+    async def _run(self, command: HookCommand, stdin: bytes) -> CommandEnd:
         async with self._turns:
             self._started += 1
             process = HookProcess(

@@ -1,17 +1,18 @@
 """The settings files of a project: read once, then read again only when something was touched.
 
-A file that breaks while it is in use keeps what it forbade and loses what it allowed, until it is
-mended. A missing file says nothing and is no mistake.
+A file that breaks keeps what it forbade and loses what it allowed, until it is mended; what it
+forbade before this run is remembered elsewhere. A missing file says nothing and is no mistake.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import read_regular
 from handaxe.settings.bad_json import BadJson
-from handaxe.settings.fragment import RULES, Fragment, Origin, Problem, Source, read_text
+from handaxe.settings.fragment import RULES, Entry, Fragment, Origin, Problem, Source, read_text
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.places import Place
 from handaxe.settings.watch import Watch
@@ -20,16 +21,30 @@ MAX_BYTES = 2 << 20
 _WIDENING: frozenset[KeyPath] = frozenset({RULES[2], ("permissions", "additionalDirectories")})
 
 
+class RuleMemory(ABC):
+    """Knows what files forbade in earlier runs."""
+
+    @abstractmethod
+    def entries(self, file: str, source: Source) -> tuple[Entry, ...]:
+        """What the file forbade when it could last be read."""
+
+    @abstractmethod
+    def keep(self, fragment: Fragment) -> None:
+        """Remember what a file forbids now."""
+
+
 class SettingsFile:
     """One file as it was last read."""
 
-    def __init__(self, path: str, source: Source) -> None:
+    def __init__(self, path: str, source: Source, memory: RuleMemory | None = None) -> None:
+        self._memory = memory
         self.path = path
         self.source: Source = source
         self.fragment = Fragment(source, path)
         self.exists = False
         self.is_broken = False
         self._settled: tuple[Fragment, bool] | None = None
+        self._is_new = True
         self._data: bytes | None = None
         self._reason: str | None = None
 
@@ -45,6 +60,7 @@ class SettingsFile:
             return False
         if self._settled is None:
             self._settled = self.fragment, self.is_broken
+        self._is_new = self._data is None and self._reason is None
         self._data, self._reason = data, reason
         self.exists = data is not None or reason is not None
         if reason is not None:
@@ -58,6 +74,8 @@ class SettingsFile:
         if refused and self._settled is not None:
             self.fragment, self.is_broken = self._settled
         self._settled = None
+        if self._memory is not None and self.exists and not self.is_broken:
+            self._memory.keep(self.fragment)
 
     def _take(self, data: bytes | None) -> None:
         self.is_broken = False
@@ -77,6 +95,9 @@ class SettingsFile:
             self._break(bad.line, f"it is not JSON: {bad.reason}")
 
     def _break(self, line: int | None, reason: str) -> None:
+        if self._is_new and self._memory is not None:
+            entries = self._memory.entries(self.path, self.source)
+            self.fragment = Fragment(self.source, self.path, entries)
         self.is_broken = True
         kept = tuple(
             entry
@@ -94,8 +115,9 @@ class SettingsFile:
 class SettingsFiles:
     """All files of one project, lowest layer first."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[Place], memory: RuleMemory | None = None) -> None:
         self._places = places
+        self._memory = memory
         self._also: tuple[str, ...] = ()
         self._files: dict[str, SettingsFile] = {}
         self._watch = Watch()
@@ -141,7 +163,7 @@ class SettingsFiles:
         changed = [path for path in self._also if watch.stamp_of(path) != before.stamp_of(path)]
         files: dict[str, SettingsFile] = {}
         for place in expanded:
-            file = self._files.get(place.path) or SettingsFile(place.path, place.source)
+            file = self._files.get(place.path) or self._new_file(place)
             files[place.path] = file
             if file.read(is_there=watch.stamp_of(place.path) is not None):
                 changed.append(place.path)
@@ -152,6 +174,11 @@ class SettingsFiles:
             files.setdefault(path, file)
         self._files = files
         return tuple(changed)
+
+    def _new_file(self, place: Place) -> SettingsFile:
+        # Without readable managed settings nothing starts, so nothing of them need be remembered.
+        memory = None if place.source == "policy" else self._memory
+        return SettingsFile(place.path, place.source, memory)
 
     def _expanded(self, watch: Watch) -> Iterable[Place]:
         for place in self._places:

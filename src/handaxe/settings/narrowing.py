@@ -88,7 +88,11 @@ _STEERING_VARIABLE = (
     r"|(.*_)?(PROXY|BASE_URL|API_BASE|ENDPOINT|API_KEY|AUTH_TOKEN|PRELOAD|OPTIONS|OPTS)"
     r"|(.*_)?(PAGER|EDITOR|BROWSER|VISUAL|ASKPASS)|RIPGREP_CONFIG_PATH|LESSOPEN|LESSCLOSE"
 )
-"""Variables that choose what runs, or where requests go."""
+
+
+def is_steering(variable: str) -> bool:
+    """Whether a variable chooses what runs, or where requests go."""
+    return re.fullmatch(_STEERING_VARIABLE, variable, re.IGNORECASE) is not None
 
 
 def refusal(
@@ -122,7 +126,7 @@ def _is_never(entry: Entry) -> bool:
     if path in _NEVER_SHARED:
         return entry.origin.source == "project"
     if path[0] == "env":
-        return re.fullmatch(_STEERING_VARIABLE, path[1], re.IGNORECASE) is not None
+        return is_steering(path[1])
     # A bare name asks the vendor the user has chosen; anything else chooses another one.
     return path == ("model",) and any(char in str(entry.value) for char in "/:")
 

@@ -27,7 +27,7 @@ class Watch:
         """Watch one more file or directory."""
         if path in self._stamps or path in self._missing:
             return
-        stamp = _stamp(path)
+        stamp = look(path)
         if stamp is None:
             self._missing[_first_missing(path)] = None
             return
@@ -43,7 +43,7 @@ class Watch:
         """Whether surely nothing was touched since."""
         return (
             not self._is_unsure
-            and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
+            and all(look(path) == stamp for path, stamp in self._stamps.items())
             # Half the price of `stat`, which raises.
             and not any(map(os.access, self._missing, repeat(os.F_OK)))
         )
@@ -52,12 +52,12 @@ class Watch:
 def _first_missing(path: str) -> str:
     """The topmost part of a missing path that is missing itself; while it is, so is the rest."""
     above = path.rpartition("/")[0]
-    while above and _stamp(above) is None:
+    while above and look(above) is None:
         path, above = above, above.rpartition("/")[0]
     return path
 
 
-def _stamp(path: str) -> Stamp | None:
+def look(path: str) -> Stamp | None:
     """What changes whenever the file or directory does; None if it is not there."""
     try:
         info = os.stat(path)

@@ -9,6 +9,7 @@ from tests.waiting import HANG_S, until
 from handaxe.contract.decision import Allow, Ask, Deny
 from handaxe.contract.ports.hook_programs import NoAnswer
 from handaxe.host.hook_programs import LocalHookPrograms
+from handaxe.runtime.hooks.config import read_hooks
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
 from handaxe.runtime.hooks.programs import HookPolicy
 from handaxe.runtime.hooks.run import Hooks
@@ -389,3 +390,47 @@ async def test_the_strictest_of_many_words_wins_whatever_their_order():
 
     for order in ([allow, ask, deny], [deny, allow, ask], [ask, deny, allow]):
         assert (await Bench({"PreToolUse": order}).fire()).decision.reason == "no"
+
+
+@pytest.mark.proves("HK-1")
+@pytest.mark.parametrize(
+    ("fired", "ran"),
+    [
+        ([{}], 1),
+        ([{}, {}, {}], 1),
+        ([{"tool_name": "Read"}, {}, {}], 1),
+        ([{"tool_name": "Read"}], 0),
+        ([{}, {"tool_name": "Write"}], 2),
+    ],
+)
+async def test_a_hook_that_runs_once_is_gone_afterwards(tmp_path, fired, ran):
+    once = shell(f"echo x >> {tmp_path}/ran", once=True)
+    groups = [{"matcher": "Edit", "hooks": [once]}, {"matcher": "Write", "hooks": [once]}]
+    async with Bench({"PreToolUse": groups}) as bench:
+        for more in fired:
+            await bench.fire(**more)
+    assert len(bench.ran) == ran
+
+
+async def test_once_means_once_however_it_runs_and_ends(tmp_path):
+    heard = []
+
+    async def crash(event):
+        heard.append(event)
+        await asyncio.sleep(0)
+        raise ValueError("planned")
+
+    hooks = {
+        "PreToolUse": [
+            {"hooks": [{"type": "callable", "call": crash, "once": True}]},
+            {"hooks": [shell(f"echo x >> {tmp_path}/late", once=True, **{"async": True})]},
+        ]
+    }
+    async with Bench(hooks) as bench:
+        outcomes = await asyncio.gather(*(bench.fire() for _ in range(3)))
+        # Settings that are read again do not bring it back.
+        bench.hooks.configure(read_hooks(hooks, source="again"), None, bench.programs)
+        await bench.fire()
+    assert sorted(outcome.blocked is not None for outcome in outcomes) == [False, False, True]
+    assert len(heard) == 1
+    assert (tmp_path / "late").read_text() == "x\n"

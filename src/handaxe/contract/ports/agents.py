@@ -97,9 +97,10 @@ def worktree_sentence(state: AgentState) -> str:
     """Where an agent's changes are, if it made them in a checkout of its own."""
     if not state.worktree_path:
         return ""
+    branch = f" on branch {state.worktree_branch}" if state.worktree_branch else ""
     return (
-        f"Its changes are in the worktree {state.worktree_path} on branch "
-        f"{state.worktree_branch}; nothing of them is in the main checkout yet.\n"
+        f"Its changes are in the worktree {state.worktree_path}{branch}; "
+        "nothing of them is in the main checkout yet.\n"
     )
 
 

@@ -34,6 +34,8 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}
     """What the program finds in its environment beside the few harmless names it always gets."""
     timeout_s: float
+    variables: Mapping[str, str] | None = None
+    """What commands of the session find because of hooks; given, it may leave more of them."""
 
 
 class CommandEnd(msgspec.Struct, frozen=True):
@@ -42,6 +44,8 @@ class CommandEnd(msgspec.Struct, frozen=True):
     exit_code: int
     stdout: bytes
     stderr: bytes
+    variables: Mapping[str, str | None] = {}
+    """What it left for later commands; None takes a variable away."""
 
 
 class HookRequest(msgspec.Struct, frozen=True, kw_only=True):

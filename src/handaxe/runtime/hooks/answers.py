@@ -59,6 +59,8 @@ def from_command(event: str, end: CommandEnd) -> Outcome:
     """
     said = end.stdout.decode(errors="replace").strip()
     complaint = end.stderr.decode(errors="replace").strip()
+    if event == "WorktreeCreate" and (end.exit_code != 0 or not said.startswith("{")):
+        return _made_worktree(end.exit_code, said, complaint)
     blocks = end.exit_code == _BLOCK_CODE and OCCASIONS[event].blocks
     outcome = NOTHING
     try:
@@ -78,6 +80,13 @@ def from_command(event: str, end: CommandEnd) -> Outcome:
     if said and OCCASIONS[event].adds_stdout:
         return Outcome(messages=(said,))
     return NOTHING
+
+
+def _made_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
+    """Whoever makes a worktree names it in its last line; any failure means there is none."""
+    if exit_code != 0:
+        return Outcome(blocked=complaint or f"it ended with exit code {exit_code}")
+    return Outcome(extra={"worktreePath": said.splitlines()[-1].strip()}) if said else NOTHING
 
 
 def from_reply(event: str, reply: Reply) -> Outcome:

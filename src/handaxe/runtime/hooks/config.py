@@ -31,7 +31,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Annotated[_Seconds | None, "Seconds until it is stopped."] = None
     on_failure: Annotated[OnFailure | None, "`closed`: what it guards stops if it fails."] = None
     status_message: str | None = msgspec.field(name="statusMessage", default=None)
-    once: bool = False
+    once: Annotated[bool, "It runs one time in a session, then never again."] = False
 
     @property
     def in_background(self) -> bool:
@@ -142,6 +142,8 @@ class Placed(msgspec.Struct, frozen=True, eq=False):
     matcher: str
     fits: Fits
     source: str
+    is_projects: bool = False
+    """Whether it stands in a file of the project."""
 
 
 class HookBook(msgspec.Struct, frozen=True):
@@ -155,7 +157,7 @@ class HookBook(msgspec.Struct, frozen=True):
         return HookBook((*self.placed, *other.placed), (*self.problems, *other.problems))
 
 
-def read_hooks(raw: object, *, source: str) -> HookBook:
+def read_hooks(raw: object, *, source: str, is_projects: bool = False) -> HookBook:
     """The hooks of one source; a plugin's wrapper `{description, hooks}` is looked through."""
     if raw is None:
         return HookBook()
@@ -173,21 +175,23 @@ def read_hooks(raw: object, *, source: str) -> HookBook:
             problems.append(f"hooks.{event}: expected a list of groups, got {groups!r}.")
         else:
             for number, group in enumerate(cast("Sequence[object]", groups)):
-                reader = _GroupReader(event, source, f"hooks.{event}[{number}]", problems)
-                placed += reader.read(group)
+                reader = _GroupReader(event, f"hooks.{event}[{number}]", problems)
+                placed += (
+                    Placed(event, hook, text, fits, source, is_projects)
+                    for hook, text, fits in reader.read(group)
+                )
     return HookBook(tuple(placed), tuple(problems))
 
 
 class _GroupReader:
     """Reads one group, and writes down what it could not read."""
 
-    def __init__(self, event: str, source: str, place: str, problems: list[str]) -> None:
+    def __init__(self, event: str, place: str, problems: list[str]) -> None:
         self._event = event
-        self._source = source
         self._place = place
         self._problems = problems
 
-    def read(self, group: object) -> Iterator[Placed]:
+    def read(self, group: object) -> Iterator[tuple[AnyHook, str, Fits]]:
         """The hooks of a group, or of a lone function that stands for one."""
         if callable(group):
             group = {"hooks": [group]}
@@ -212,7 +216,7 @@ class _GroupReader:
         for number, entry in enumerate(cast("Sequence[object]", hooks)):
             hook = self._hook(entry, given, f".hooks[{number}]")
             if hook is not None:
-                yield Placed(self._event, hook, text or "", fits, self._source)
+                yield hook, text or "", fits
 
     def _hook(self, entry: object, group: Mapping[str, object], place: str) -> AnyHook | None:
         if callable(entry):

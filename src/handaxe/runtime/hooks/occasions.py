@@ -26,6 +26,8 @@ class Occasion(msgspec.Struct, frozen=True):
     """Whether a matcher is always a list of names, never a pattern."""
     asks_models: bool = False
     """Whether a model or an agent may be asked; elsewhere there is nothing to say yes or no to."""
+    prepares: bool = False
+    """Whether hooks may leave variables for later commands, and name files to be watched."""
     timeout_s: float = COMMAND_TIMEOUT_S
     max_timeout_s: float | None = None
 
@@ -34,9 +36,9 @@ _TOOL = Occasion("tool_name", blocks=True, asks_models=True)
 _OBSERVED = Occasion()
 
 OCCASIONS: dict[str, Occasion] = {
-    "SessionStart": Occasion("source", adds_stdout=True),
+    "SessionStart": Occasion("source", adds_stdout=True, prepares=True),
     "SessionEnd": Occasion("reason", timeout_s=1.5, max_timeout_s=60.0),
-    "Setup": Occasion("trigger"),
+    "Setup": Occasion("trigger", prepares=True),
     "InstructionsLoaded": Occasion("load_reason"),
     "UserPromptSubmit": Occasion(
         blocks=True, guards=True, adds_stdout=True, timeout_s=30.0, asks_models=True
@@ -60,9 +62,9 @@ OCCASIONS: dict[str, Occasion] = {
     "StopFailure": Occasion("error", literal=True),
     "TeammateIdle": Occasion(blocks=True, asks_models=True),
     "ConfigChange": Occasion("source", blocks=True),
-    "CwdChanged": _OBSERVED,
+    "CwdChanged": Occasion(prepares=True),
     "DirectoryAdded": Occasion("source"),
-    "FileChanged": Occasion("file_path", literal=True),
+    "FileChanged": Occasion("file_path", literal=True, prepares=True),
     "WorktreeCreate": Occasion(blocks=True),
     "WorktreeRemove": _OBSERVED,
     "PreCompact": Occasion("trigger", blocks=True),

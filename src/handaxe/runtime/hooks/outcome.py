@@ -26,11 +26,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Why the agent should stop altogether."""
     told: tuple[str, ...] = ()
     """For the person in front of the screen."""
+    variables: dict[str, str | None] = {}
+    """What later commands find in their environment; None takes a variable away."""
     extra: dict[str, Any] = {}
     """What else the answer held, for the owner of the event."""
 
 
 NOTHING: Final = Outcome()
+WATCH_PATHS: Final = "watchPaths"
 
 _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -50,8 +53,18 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         output=second.output if second.output is not msgspec.UNSET else first.output,
         stop=first.stop if first.stop is not None else second.stop,
         told=(*first.told, *second.told),
-        extra={**first.extra, **second.extra},
+        variables={**first.variables, **second.variables},
+        extra=_merged_extra(first.extra, second.extra),
     )
+
+
+def _merged_extra(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Everything, the later word over the earlier; files to watch are put together."""
+    merged = {**first, **second}
+    paths = [extra[WATCH_PATHS] for extra in (first, second) if WATCH_PATHS in extra]
+    if len(paths) > 1 and all(isinstance(some, list) for some in paths):
+        merged[WATCH_PATHS] = [path for some in paths for path in some]
+    return merged
 
 
 def _merged_word(first: Outcome, second: Outcome) -> Decision | None:

@@ -20,13 +20,15 @@ from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.runtime.hooks.answers import from_command, from_reply
 from handaxe.runtime.hooks.config import (
     AgentHook,
-    AnyHook,
     CommandHook,
     HttpHook,
     McpToolHook,
+    Placed,
     PromptHook,
 )
 from handaxe.runtime.hooks.encoding import encoded
+from handaxe.runtime.hooks.left_variables import with_variables
+from handaxe.runtime.hooks.occasions import OCCASIONS
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.hooks.verdicts import from_verdict, question
 
@@ -43,6 +45,10 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses that may be used, with `*` for any text; None: all."""
     http_env_names: tuple[str, ...] | None = None
     """Variables that may stand in headers at all; None: those that a hook names itself."""
+    steers: Callable[[str], bool] = lambda _: False
+    """Whether a variable chooses what runs; a project's hook may not leave such ones."""
+    watch: Callable[[object], None] = lambda _: None
+    """Takes the files that hooks want to hear of, as they wrote them."""
 
 
 class Outside:
@@ -54,15 +60,18 @@ class Outside:
         policy: HookPolicy,
         servers: Callable[[], McpServers | None] = lambda: None,
         models: Callable[[], HookModels | None] = lambda: None,
+        variables: Mapping[str, str] = {},
     ) -> None:
+        """`variables` are those that hooks have left so far."""
         self._programs = programs
         self._policy = policy
         self._servers = servers
         self._models = models
+        self._variables = variables
 
-    async def ask(self, hook: AnyHook, event: dict[str, Any], timeout_s: float) -> Outcome:
+    async def ask(self, placed: Placed, event: dict[str, Any], timeout_s: float) -> Outcome:
         """Send the event, wait, and read the answer; raises `NoAnswer` or `Unusable`."""
-        name = event["hook_event_name"]
+        name, hook = placed.event, placed.hook
         if isinstance(hook, McpToolHook):
             return from_command(name, await self._call(hook, event, timeout_s))
         if isinstance(hook, PromptHook | AgentHook):
@@ -71,11 +80,17 @@ class Outside:
             raise NoAnswer("nothing outside this process can be reached here")
         if isinstance(hook, CommandHook):
             command = self._command(hook, event, timeout_s)
-            return from_command(name, await self._programs.run(command, encoded(event)))
+            end = await self._programs.run(command, encoded(event))
+            outcome = from_command(name, end)
+            return with_variables(outcome, end.variables, self._may_set(placed))
         if isinstance(hook, HttpHook):
             request = self._request(hook, timeout_s)
             return from_reply(name, await self._programs.post(request, encoded(event)))
         raise TypeError(f"{type(hook).__name__} runs inside this process")
+
+    def _may_set(self, placed: Placed) -> Callable[[str], bool]:
+        steers = self._policy.steers
+        return lambda name: not (placed.is_projects and steers(name))
 
     async def _judge(
         self, hook: PromptHook | AgentHook, event: dict[str, Any], timeout_s: float
@@ -121,6 +136,7 @@ class Outside:
             cwd=str(event.get("cwd", "/")),
             env=env,
             timeout_s=timeout_s,
+            variables=self._variables if OCCASIONS[event["hook_event_name"]].prepares else None,
         )
 
     def _request(self, hook: HttpHook, timeout_s: float) -> HookRequest:

@@ -24,13 +24,14 @@ from handaxe.runtime.hooks.config import (
     Placed,
     PromptHook,
 )
+from handaxe.runtime.hooks.left_variables import take_variables
 from handaxe.runtime.hooks.occasions import (
     AGENT_TIMEOUT_S,
     CALLABLE_TIMEOUT_S,
     OCCASIONS,
     PROMPT_TIMEOUT_S,
 )
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge
+from handaxe.runtime.hooks.outcome import NOTHING, WATCH_PATHS, Outcome, merge
 from handaxe.runtime.hooks.programs import HookPolicy, Outside
 from handaxe.runtime.hooks.trace import Heard, traced
 from handaxe.runtime.hooks.wording import Keep, presentable
@@ -53,14 +54,20 @@ class Rounds:
         say_late: Callable[[tuple[str, ...]], None],
         emit: Callable[[HookRan], None] | None,
         keep: Keep | None,
+        variables: dict[str, str],
     ) -> None:
-        """`say_late` takes what hooks that nobody waited for have to say to the model."""
+        """`say_late` takes what hooks that nobody waited for have to say to the model.
+
+        `variables` are what hooks leave for later commands.
+        """
+        self._variables = variables
         self._servers = servers
         self._models = models
         self._say_late = say_late
         self._emit = emit
         self._keep = keep
         self._background = Background()
+        self._spent: list[Placed] = []
 
     def configure(self, book: HookBook, policy: HookPolicy, programs: HookPrograms | None) -> None:
         """From now on these hooks, and no others."""
@@ -70,7 +77,8 @@ class Rounds:
         self._by_event = by_event
         self._chosen: dict[object, tuple[Placed, ...]] = {}
         self._programs = programs
-        self._outside = Outside(programs, policy, self._servers, self._models)
+        self._policy = policy
+        self._outside = Outside(programs, policy, self._servers, self._models, self._variables)
 
     @property
     def events(self) -> frozenset[str]:
@@ -95,6 +103,8 @@ class Rounds:
             if within_a_hook and isinstance(placed.hook, AgentHook):
                 # An agent that answers for a hook would otherwise wait for one of its own.
                 continue
+            if placed.hook.once and self._is_spent(placed):
+                continue
             if placed.hook.in_background:
                 self._start(placed, event, call_id)
             else:
@@ -105,6 +115,7 @@ class Rounds:
         for heard in await self._ask_all(now, event):
             self._trace(heard, call_id)
             merged = merge(merged, heard.outcome)
+        self._prepare(merged, event["hook_event_name"])
         return merged
 
     def tell(self, event: dict[str, Any]) -> None:
@@ -145,6 +156,18 @@ class Rounds:
             meant = self._chosen[key] = _without_repeats(fitting)
         return meant
 
+    def _is_spent(self, placed: Placed) -> bool:
+        """Whether a hook that runs once has had its turn; now it has.
+
+        Settings that are read again make new objects of the same hooks.
+        """
+        for earlier in self._spent:
+            same_place = (earlier.event, earlier.matcher) == (placed.event, placed.matcher)
+            if same_place and earlier.hook == placed.hook:
+                return True
+        self._spent.append(placed)
+        return False
+
     async def _ask_all(self, hooks: list[Placed], event: dict[str, Any]) -> list[Heard]:
         if len(hooks) == 1:
             return [await self._ask(hooks[0], event)]
@@ -166,7 +189,7 @@ class Rounds:
                 answer = await _call(hook.call, _copy(event), timeout_s)
                 outcome = from_value(name, answer)
             else:
-                outcome = await self._outside.ask(hook, event, timeout_s)
+                outcome = await self._outside.ask(placed, event, timeout_s)
         except NoAnswer as error:
             problem, timed_out = error.sentence, error.timed_out
         except Unusable as error:
@@ -190,6 +213,7 @@ class Rounds:
 
         async def run() -> None:
             heard = await self._ask(placed, event)
+            self._prepare(heard.outcome, placed.event)
             said = heard.outcome.messages
             if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
                 said = (*said, heard.outcome.blocked)
@@ -197,6 +221,13 @@ class Rounds:
             self._trace(heard, call_id)
 
         self._background.start(run())
+
+    def _prepare(self, outcome: Outcome, event: str) -> None:
+        """Keep what hooks left for later."""
+        if OCCASIONS[event].prepares:
+            take_variables(self._variables, outcome.variables)
+            if WATCH_PATHS in outcome.extra:
+                self._policy.watch(outcome.extra[WATCH_PATHS])
 
     def _trace(self, heard: Heard, call_id: str | None) -> None:
         if self._emit is not None:

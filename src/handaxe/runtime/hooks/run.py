@@ -39,6 +39,8 @@ class Hooks:
         """Whose tools hooks may name."""
         self.models: HookModels | None = None
         """Who answers the hooks that ask a model."""
+        self.variables: dict[str, str] = {}
+        """What hooks left for the environment of later commands."""
         self._is_within = False
         self.late: list[str] = []
         """What hooks that nobody waited for had to say to the model, not yet delivered."""
@@ -63,6 +65,7 @@ class Hooks:
                 say_late=self._say_late,
                 emit=self._emit,
                 keep=self._keep,
+                variables=self.variables,
             )
         self._rounds.configure(book, policy or HookPolicy(), programs)
         self._events = events = self._rounds.events
@@ -113,6 +116,7 @@ class Hooks:
         view = Hooks()
         view._rounds, view._is_within = self._rounds, True
         view._events = self._events & TOOL_EVENTS
+        view.variables = self.variables
         view.watch_before, view.watch_after = self.watch_before, self.watch_after
         return view
 

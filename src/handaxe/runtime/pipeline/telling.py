@@ -30,14 +30,14 @@ def session_event(among: Collaborators, name: str) -> dict[str, Any]:
     return event
 
 
-async def fire(among: Collaborators, name: str, **details: object) -> Outcome:
+async def fire(among: Collaborators, name: str, /, **details: object) -> Outcome:
     """What hooks say to an occasion; nothing if nobody wants to hear of it."""
     if not among.hooks.watches(name):
         return NOTHING
     return await among.hooks.fire({**session_event(among, name), **details})
 
 
-def tell(among: Collaborators, name: str, **details: object) -> None:
+def tell(among: Collaborators, name: str, /, **details: object) -> None:
     """Let hooks know of something that has happened; nobody waits for them."""
     if among.hooks.watches(name):
         among.hooks.tell({**session_event(among, name), **details})

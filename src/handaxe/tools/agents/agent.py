@@ -152,7 +152,8 @@ def _completed(outcome: AgentOutcome, args: AgentArgs, text: str) -> dict[str, A
 def _worktree(state: AgentState) -> dict[str, str]:
     if not state.worktree_path:
         return {}
-    return {"worktreePath": state.worktree_path, "worktreeBranch": state.worktree_branch}
+    branch = {"worktreeBranch": state.worktree_branch} if state.worktree_branch else {}
+    return {"worktreePath": state.worktree_path, **branch}
 
 
 def _launched(outcome: AgentOutcome, args: AgentArgs) -> dict[str, Any]:
