@@ -179,7 +179,7 @@ class _Place:
         offers.pop(ChangeHistory, None)
         # A skill that an agent runs chooses no model for anybody else.
         offers.pop(TurnWishes, None)
-        self._companions = _own_companions(session, around)
+        self._companions = _own_companions(session, around, history)
         for companion in self._companions:
             offers.add(companion.offers)
         catalog = parent.catalog.narrowed(
@@ -296,6 +296,6 @@ def _checkout_above(checkout: str | None) -> str | None:
     return checkout.rpartition(f"/{WORKTREES}/")[0] if checkout else None
 
 
-def _own_companions(session: Session, around: Surroundings) -> list[Companion]:
-    made = [companion.for_agent(around) for companion in session.companions]
+def _own_companions(session: Session, around: Surroundings, history: History) -> list[Companion]:
+    made = [companion.for_agent(around, history) for companion in session.companions]
     return [companion for companion in made if companion is not None]

@@ -20,6 +20,7 @@ from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.workdir import Workdir
+from handaxe.storage.sessions import History
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,8 +49,12 @@ class Companion:
         """Ports and state objects for tools, by type; cheap, before anything is started."""
         return {}
 
-    def for_agent(self, around: Surroundings) -> "Companion | None":  # noqa: ARG002
-        """The same for a sub-agent in surroundings of its own; None: it shares this one."""
+    def for_agent(
+        self,
+        around: Surroundings,  # noqa: ARG002 - shared by default
+        history: History,  # noqa: ARG002
+    ) -> "Companion | None":
+        """The same for a sub-agent with a place and a past of its own; None: it shares this."""
         return None
 
     @property

@@ -25,6 +25,7 @@ from handaxe.contract.events import (
     ModeChanged,
     SessionClosed,
     SessionStarted,
+    SkillInvoked,
     TodosChanged,
     ToolsLoaded,
     UserSaid,
@@ -74,6 +75,7 @@ class History(msgspec.Struct):
     todos: TodosChanged | None = None
     brief: BriefChanged | None = None
     loaded_tools: list[str] = []
+    skills: list[SkillInvoked] = []
     instructions: list[str] = []
     """Files of instructions that began to count while the agent worked."""
     is_closed: bool = False
@@ -124,6 +126,8 @@ class History(msgspec.Struct):
                 self.brief = event
             case ToolsLoaded():
                 self.loaded_tools += event.names
+            case SkillInvoked():
+                self.skills.append(event)
             case InstructionsHeard():
                 self.instructions += event.paths
             case _:
