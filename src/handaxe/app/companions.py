@@ -3,7 +3,7 @@
 Each companion is a module of its own; here is only what they have in common.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -79,11 +79,22 @@ class Companion:
         return
 
 
+class EndsWithSession(Companion):
+    """What others brought into a session, ended with it if they do not do so before."""
+
+    def __init__(self, end: Callable[[], Awaitable[None]]) -> None:
+        self._end = end
+
+    async def close(self) -> None:
+        """End it; twice has to be fine."""
+        await self._end()
+
+
 class Companions:
     """All of a session."""
 
     def __init__(self, *members: Companion) -> None:
-        self.members = members
+        self.members = list(members)
         self._is_open = False
 
     @property
