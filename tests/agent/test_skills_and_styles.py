@@ -96,6 +96,16 @@ async def test_a_woken_agent_knows_what_it_invoked(project: Path):
     assert any("The skill tidy is already loaded" in text for text in told)
 
 
+async def test_a_lone_command_that_nobody_knows_is_no_prompt(session: Session, project: Path):
+    write_skill(project, "tidy", "")
+    with pytest.raises(SetupError, match="There is no command /nonsense"):
+        await expanded(session, "/nonsense")
+    with pytest.raises(SetupError, match="Did you mean /tidy"):
+        await expanded(session, "/tidi the hall")
+    for text in ("/tmp", "/nonsense is what I heard", "/nonsense/at/all", "Run /nonsense"):
+        assert await expanded(session, text) == text
+
+
 async def test_an_unknown_agent_of_a_skill_is_named(session: Session, project: Path):
     write_skill(project, "tidy", "context: fork\nagent: Explorer")
     model = Player(calls(run("tidy")), says("Oh."))
