@@ -83,6 +83,7 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         (["-p", "hi", "--permission-prompt-tool", "stdio"], "stream-json"),
         (["-p", "hi", "--model", "{model}", "--settings", "{"], "--settings"),
         (["-p", "hi", "--resume", "--model", "{model}"], "--resume needs"),
+        (["-p", "hi", "--resume=x", "--resume-session-at=u"], "can only be resumed at its end"),
         ([], "no terminal"),
         (["tols"], "Did you mean 'tools'"),
         (["-p", "/revew", "--model", "{model}"], "Did you mean /review"),

@@ -151,6 +151,12 @@ class AgentOpener:
     def _session_id(self) -> str | None:
         """The session to work in: a new one, an old one, or a copy of an old one."""
         arguments = self._arguments
+        if arguments.resume_session_at:
+            # To go on from another place than the one that was asked for helps nobody.
+            raise SetupError(
+                "--resume-session-at: a conversation can only be resumed at its end here. "
+                "`rewind_files` puts files back."
+            )
         wanted: str | None = arguments.resume or None
         if arguments.continue_ and wanted is None:
             wanted = self._newest()
