@@ -1,6 +1,8 @@
 """Every key of an agent's file does what it says."""
 
+import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -269,6 +271,73 @@ async def test_a_server_of_the_agents_own_is_there_for_it_alone(project: Path):
         assert tools_of(model.requests[1]) == {"Read", "mcp__own__greet"}
         assert "hello Ann" in model.requests[2].messages[-1].content[0].content[0].text
         assert not any(name.startswith("mcp__") for name in tools_of(model.requests[3]))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def pid_in(file: Path) -> int:
+    while not (file.exists() and file.read_text().endswith("\n")):
+        await asyncio.sleep(0.005)
+    return int(file.read_text())
+
+
+def write_agent_with_server(project: Path, body: str) -> Path:
+    """An agent whose own server tells its process id."""
+    server, pid_file = project / "server.py", project / "pid"
+    server.write_text(
+        f"import os\nwith open({str(pid_file)!r}, 'w') as f:\n    print(os.getpid(), file=f)\n{body}"
+    )
+    entry = {"own": {"command": sys.executable, "args": [str(server)]}}
+    write_agent(project, f"tools: Read\nmodel: small\nmcpServers: [{json.dumps(entry)}]")
+    return pid_file
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_closing_the_session_alone_ends_the_servers_of_its_agents(
+    project: Path, *, leads: bool
+):
+    pid_file = write_agent_with_server(project, LITTLE_SERVER)
+    at_work, never = asyncio.Event(), asyncio.Event()
+
+    def busy(request: ModelRequest):
+        at_work.set()
+        return [never]
+
+    async with Session(project, trusted=True) as session:
+        if leads:
+            await Agent(Player(says("x")), session, agent="helper").ask("Go.")
+        else:
+            model = Player(calls(task(run_in_background=True)), says("Launched."))
+            small = Player(busy)
+            await Agent(
+                model,
+                session,
+                open_model=lambda name: small if name == "small" else model,
+                wait_for_agents_s=0.0,
+            ).ask("Go.")
+            await at_work.wait()
+        pid = await pid_in(pid_file)
+        assert is_alive(pid)
+    assert not is_alive(pid)
+
+
+async def test_an_agent_can_be_stopped_while_it_waits_for_its_server(project: Path):
+    pid_file = write_agent_with_server(project, "import time\ntime.sleep(1000)\n")
+    async with Session(project, trusted=True) as session:
+        model = Player(calls(task(run_in_background=True)), says("Launched."), says("Too late."))
+        agent = Agent(model, session, wait_for_agents_s=0.0)
+        await agent.ask("Go.")
+        pid = await pid_in(pid_file)
+        state = await agent.agents.stop(agent.agents.listed()[0].agent_id)
+        assert state.status == "killed"
+    assert len(model.requests) == 2
+    assert not is_alive(pid)
 
 
 async def test_wrong_servers_are_named_and_the_agent_still_works(project: Path):

@@ -53,6 +53,59 @@ async def test_a_skill_that_forks_is_the_task_of_an_agent(session: Session, proj
     assert "Sweep the hall." not in str(model.requests[-1].messages)
 
 
+@pytest.mark.proves("BT-18")
+async def test_what_was_invoked_survives_a_restart_and_a_summary(project: Path):
+    write_skill(project, "tidy", "", "Sweep $ARGUMENTS.")
+    write_skill(project, "dust", "", "Dust $ARGUMENTS.")
+    async with Session(project, allow=["Skill"]) as first:
+        model = Player(calls(run("tidy", "the hall")), says("Swept."), says("Dusted."))
+        agent = Agent(model, first, memory=False)
+        await agent.ask("Go.")
+        await agent.ask(await expanded(first, "/dust the shelf"))
+    write_skill(project, "tidy", "", "Something else entirely.")
+    for summary in ("ONE", "TWO"):
+        async with Session(project, allow=["Skill"], session_id=first.id) as again:
+            agent = Agent(Player(says(summary)), again, memory=False)
+            assert await agent.compact() is not None
+            kept = str(agent.messages)
+        assert "Sweep the hall." in kept
+        assert "Dust the shelf." in kept
+        assert "Swept." not in kept
+
+
+async def test_a_woken_agent_knows_what_it_invoked(project: Path):
+    write_skill(project, "tidy", "", "Sweep it.")
+    asked = {"description": "x", "prompt": "y", "name": "maid", "subagent_type": "general-purpose"}
+    async with Session(project, allow=["Skill"]) as first:
+        model = Player(
+            calls(("t1", "Agent", asked)), calls(run("tidy")), says("Swept."), says("Done.")
+        )
+        await Agent(model, first).ask("Go.")
+    async with Session(project, allow=["Skill"], session_id=first.id) as second:
+
+        def answer(request: ModelRequest):
+            if "Again!" in str(request.messages[-1].content):
+                return calls(run("tidy", call_id="s2"))
+            return says("Fine.")
+
+        model = Player(
+            calls(("m1", "SendMessage", {"to": "maid", "message": "Again!"})), *[answer] * 5
+        )
+        await Agent(model, second).ask("Wake it.")
+        told = [str(request.messages[-1]) for request in model.requests]
+    assert any("The skill tidy is already loaded" in text for text in told)
+
+
+async def test_a_lone_command_that_nobody_knows_is_no_prompt(session: Session, project: Path):
+    write_skill(project, "tidy", "")
+    with pytest.raises(SetupError, match="There is no command /nonsense"):
+        await expanded(session, "/nonsense")
+    with pytest.raises(SetupError, match="Did you mean /tidy"):
+        await expanded(session, "/tidi the hall")
+    for text in ("/tmp", "/nonsense is what I heard", "/nonsense/at/all", "Run /nonsense"):
+        assert await expanded(session, text) == text
+
+
 async def test_an_unknown_agent_of_a_skill_is_named(session: Session, project: Path):
     write_skill(project, "tidy", "context: fork\nagent: Explorer")
     model = Player(calls(run("tidy")), says("Oh."))

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,76 @@ async def test_a_stopped_agent_gives_its_worktree_back(repository: Path):
         assert "locked" in git(repository, "worktree", "list", "--porcelain")
         await agent.agents.stop(state.agent_id)
         assert worktrees(repository) == []
+
+
+def assert_as_before(repository: Path) -> None:
+    assert worktrees(repository) == []
+    assert git(repository, "branch", "--format=%(refname:short)") == "main"
+    folder = repository / ".claude/worktrees"
+    assert not folder.exists() or [place.name for place in folder.iterdir()] == [".gitignore"]
+    admin = repository / ".git/worktrees"
+    assert not admin.exists() or list(admin.iterdir()) == []
+
+
+def is_dead(pid: str) -> bool:
+    """Whether it is gone, or nobody has come to fetch it yet."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", pid], check=False, capture_output=True)
+    return not shown.stdout.strip() or shown.stdout.startswith(b"Z")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+async def test_a_cancel_while_files_are_checked_out_leaves_nothing(
+    repository: Path, tmp_path: Path
+):
+    marker = tmp_path / "smudging"
+    (repository / ".gitattributes").write_text("a.txt filter=slow\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
+    slow = f"sh -c 'echo $$ > {marker}; exec sleep 1000'"
+    git(repository, "config", "filter.slow.smudge", slow)
+    opening = asyncio.ensure_future(open_worktree(str(repository), "w"))
+    await until(lambda: marker.exists() and marker.read_text().endswith("\n"))
+    opening.cancel()
+    await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert_as_before(repository)
+    await until(lambda: is_dead(marker.read_text().strip()))
+    git(repository, "config", "--unset", "filter.slow.smudge")
+    assert Path((await open_worktree(str(repository), "w")).path).is_dir()
+
+
+@pytest.mark.parametrize("pause_ms", range(0, 40, 4))
+async def test_a_cancel_at_any_moment_leaves_all_or_nothing(repository: Path, pause_ms: int):
+    opening = asyncio.ensure_future(open_worktree(str(repository), "w"))
+    await asyncio.wait((opening,), timeout=pause_ms / 1000)
+    opening.cancel()
+    await asyncio.wait((opening,))
+    if opening.cancelled():
+        assert_as_before(repository)
+    else:
+        made = opening.result()
+        assert not await close_worktree(made.path, made.branch, made.base)
+        assert_as_before(repository)
+
+
+async def test_a_cancel_keeps_a_branch_that_was_there_before(repository: Path, tmp_path: Path):
+    git(repository, "branch", "worktree-w")
+    marker = tmp_path / "smudging"
+    (repository / ".git/info").mkdir(exist_ok=True)
+    (repository / ".git/info/attributes").write_text("a.txt filter=slow\n")
+    git(repository, "config", "filter.slow.smudge", f"sh -c 'echo > {marker}; exec sleep 1000'")
+    opening = asyncio.ensure_future(open_worktree(str(repository), "w"))
+    await until(marker.exists)
+    opening.cancel()
+    await asyncio.wait((opening,))
+    assert worktrees(repository) == []
+    assert "worktree-w" in git(repository, "branch")
 
 
 async def test_what_a_crash_leaves_behind_can_be_found(repository: Path, tmp_path: Path):

@@ -83,6 +83,7 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         (["-p", "hi", "--permission-prompt-tool", "stdio"], "stream-json"),
         (["-p", "hi", "--model", "{model}", "--settings", "{"], "--settings"),
         (["-p", "hi", "--resume", "--model", "{model}"], "--resume needs"),
+        (["-p", "hi", "--resume=x", "--resume-session-at=u"], "can only be resumed at its end"),
         ([], "no terminal"),
         (["tols"], "Did you mean 'tools'"),
         (["-p", "/revew", "--model", "{model}"], "Did you mean /review"),
@@ -184,6 +185,32 @@ def test_a_structured_answer_is_printed_as_json(project, script):
     model = script({"call": [{"tool": "StructuredOutput", "input": {"n": 3}}]})
     out = run("-p", "n?", "--model", model, "--json-schema", json.dumps(schema), cwd=project)
     assert (out.stdout, out.returncode) == (b'{"n":3}\n', 0)
+
+
+def test_a_conversation_is_found_by_its_name(project, script):
+    def result(*words):
+        out = run("-p", "x", "--output-format", "json", *words, cwd=project)
+        assert out.returncode == 0, out.stderr
+        return json.loads(out.stdout)
+
+    def turns(count):
+        return script(*[{"text": str(number)} for number in range(1, count + 1)])
+
+    first = result("--model", turns(1), "--name", " the parser ")["session_id"]
+    again = result("--model", turns(2), "--resume", "the parser")
+    assert (again["session_id"], again["result"]) == (first, "2")
+    other = result("--model", turns(1), "-n", "the parser")["session_id"]
+    assert result("--model", turns(2), "-r", "the parser")["session_id"] == other
+    fork = result("--model", turns(3), "-r", other, "--fork-session", "-n", "a copy")["session_id"]
+    assert fork not in {first, other}
+    assert result("--model", turns(4), "-r", "a copy")["session_id"] == fork
+    assert b"the parser" in run("sessions", cwd=project).stdout
+    for name in ("", "two\nlines", "x" * 101):
+        bad = run("-p", "x", "--name", name, "--model", turns(1), cwd=project)
+        assert b"The name of a session is" in bad.stderr
+    missing = run("-p", "x", "--resume", "../the parser", "--model", turns(1), cwd=project)
+    assert missing.returncode == 1
+    assert b"No conversation found" in missing.stderr
 
 
 def test_resume_continue_and_fork(project, script, tmp_path):

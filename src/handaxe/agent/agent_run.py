@@ -62,6 +62,7 @@ class AgentRun(Job):
         self._final: RunFinished | None = None
         self._counts: dict[str, int] = {}
         self._task: asyncio.Task[None] | None = None
+        self._is_preparing = False
         self._was_stopped = False
 
     def start(self, prompt: str) -> asyncio.Task[None]:
@@ -99,6 +100,8 @@ class AgentRun(Job):
     async def stop(self) -> None:
         """End it with everything it started."""
         self._was_stopped = True
+        if self._is_preparing and self._task is not None:
+            self._task.cancel()
         self.loop.interrupt()
         await self.wait()
 
@@ -131,17 +134,35 @@ class AgentRun(Job):
     async def _work(self, prompt: str) -> None:
         status: AgentStatus = "failed"
         try:
-            await self._prepare()
-            async for event in self.loop.run(prompt):
-                self._hear(event)
+            try:
+                if not await self._is_ready():
+                    status = "killed"
+                    return
+                async for event in self.loop.run(prompt):
+                    self._hear(event)
+            finally:
+                await self._finish()
             final = self._final
             if final is not None and final.terminal_reason.startswith("aborted"):
                 status = "killed"
             elif final is not None and not final.is_error:
                 status = "completed"
-            await self._finish()
         finally:
             self._move(status)
+
+    async def _is_ready(self) -> bool:
+        """Whether it can begin; False if it was stopped while it waited for that."""
+        if self._was_stopped:
+            return False
+        self._is_preparing = True
+        try:
+            await self._prepare()
+        except asyncio.CancelledError:
+            if not self._was_stopped:
+                raise
+        finally:
+            self._is_preparing = False
+        return not self._was_stopped
 
     def _hear(self, event: AgentEvent) -> None:
         if isinstance(event, RunFinished):

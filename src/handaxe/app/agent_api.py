@@ -18,6 +18,7 @@ from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
 from handaxe.app.agent_kinds import is_users_own
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
+from handaxe.app.companions import EndsWithSession
 from handaxe.app.hook_models import SessionHookModels
 from handaxe.app.main_agent import MainAgent, as_main, kinds_of, main_kind
 from handaxe.app.output_styles import styles_of
@@ -145,6 +146,8 @@ class Agent:
         self.session.collaborators.hooks.models = self._hook_models
 
         self.session.collaborators.offers[TurnWishes] = TurnWishes(self._wish)
+        self._at_end = EndsWithSession(self._end_agents)
+        self.session.companions.append(self._at_end)
 
     async def __aenter__(self) -> Self:
         return self
@@ -155,13 +158,13 @@ class Agent:
     async def close(self) -> None:
         """Stop what runs; the session is closed too if the agent opened it."""
         await self.loop.stop()
-        await self.agents.close()
+        await self._end_agents()
+        if self._at_end in self.session.companions:
+            self.session.companions.remove(self._at_end)
         hooks = self.session.collaborators.hooks
         if hooks.models is self._hook_models:
             hooks.models = None
         await self._hook_models.close()
-        if self._main is not None:
-            await self._main.close()
         owned = (self.model,) if self._owns_model else ()
         for model in (*self._left, *owned):
             await model.close()
@@ -228,6 +231,12 @@ class Agent:
         self.model = self.loop.model = chosen
         self._wished.clear()
         self._prompts.model = chosen.name
+
+    async def _end_agents(self) -> None:
+        """Stop every agent, and what is theirs alone such as servers."""
+        await self.agents.close()
+        if self._main is not None:
+            await self._main.close()
 
     def _opened(self, name: str | None) -> Model:
         return _opened(name or self.model, self._open_model)

@@ -66,6 +66,7 @@ class Equipment:
     async def close(self) -> None:
         """End what is the agent's own."""
         if self._servers is not None:
-            await self._servers.close()
+            servers, self._servers = self._servers, None
+            await servers.close()
         if self.hooks is not self._shared:
             await self.hooks.close()

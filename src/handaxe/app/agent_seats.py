@@ -180,7 +180,7 @@ class _Place:
         offers.pop(ChangeHistory, None)
         # A skill that an agent runs chooses no model for anybody else.
         offers.pop(TurnWishes, None)
-        self._companions = _own_companions(session, around)
+        self._companions = _own_companions(session, around, history)
         for companion in self._companions:
             offers.add(companion.offers)
         catalog = parent.catalog.narrowed(
@@ -301,6 +301,6 @@ def _checkout_above(state: AgentState, above: Workdir) -> str | None:
     return state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
 
 
-def _own_companions(session: Session, around: Surroundings) -> list[Companion]:
-    made = [companion.for_agent(around) for companion in session.companions]
+def _own_companions(session: Session, around: Surroundings, history: History) -> list[Companion]:
+    made = [companion.for_agent(around, history) for companion in session.companions]
     return [companion for companion in made if companion is not None]

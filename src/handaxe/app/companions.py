@@ -3,7 +3,7 @@
 Each companion is a module of its own; here is only what they have in common.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.workdir import Workdir
+from handaxe.storage.sessions import History
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,8 +49,12 @@ class Companion:
         """Ports and state objects for tools, by type; cheap, before anything is started."""
         return {}
 
-    def for_agent(self, around: Surroundings) -> "Companion | None":  # noqa: ARG002
-        """The same for a sub-agent in surroundings of its own; None: it shares this one."""
+    def for_agent(
+        self,
+        around: Surroundings,  # noqa: ARG002 - shared by default
+        history: History,  # noqa: ARG002
+    ) -> "Companion | None":
+        """The same for a sub-agent with a place and a past of its own; None: it shares this."""
         return None
 
     @property
@@ -74,11 +79,22 @@ class Companion:
         return
 
 
+class EndsWithSession(Companion):
+    """What others brought into a session, ended with it if they do not do so before."""
+
+    def __init__(self, end: Callable[[], Awaitable[None]]) -> None:
+        self._end = end
+
+    async def close(self) -> None:
+        """End it; twice has to be fine."""
+        await self._end()
+
+
 class Companions:
     """All of a session."""
 
     def __init__(self, *members: Companion) -> None:
-        self.members = members
+        self.members = list(members)
         self._is_open = False
 
     @property

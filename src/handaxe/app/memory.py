@@ -47,9 +47,9 @@ class Memory(Companion):
             "handaxe.session.todos.Todos": self._todos,
         }
 
-    def for_agent(self, around: Surroundings) -> "Memory":
+    def for_agent(self, around: Surroundings, history: History) -> "Memory":
         """Lists and loaded tools of its own; tasks are shared, and whoever wakes one wakes all."""
-        own = Memory(around, History())
+        own = Memory(around, history)
         own.wakeups = self.wakeups
         return own
 
@@ -81,7 +81,9 @@ class Memory(Companion):
     def _invoked_skills(self) -> "InvokedSkills":
         from handaxe.session.invoked_skills import InvokedSkills
 
-        return InvokedSkills()
+        invoked = InvokedSkills(self._around.emit)
+        invoked.replay(self._history.skills)
+        return invoked
 
     def _todos(self) -> "Todos":
         from handaxe.session.todos import Todos

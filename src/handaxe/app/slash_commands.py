@@ -1,6 +1,7 @@
 """`/name arguments` typed by a person: the text of a skill or command in its place."""
 
 import re
+from pathlib import Path
 
 import msgspec
 
@@ -40,7 +41,7 @@ async def expanded(session: Session, text: str) -> str:
     """What a prompt says: a typed command becomes its text, all else stays.
 
     Raises:
-        SetupError: no such command, but one with nearly that name; or a hook refuses it.
+        SetupError: no such command and no such path either; or a hook refuses it.
         ToolFault: the command's text cannot be made.
     """
     typed = typed_command(text)
@@ -50,9 +51,10 @@ async def expanded(session: Session, text: str) -> str:
     skill = known.get(typed.name)
     if skill is None:
         near = nearest(typed.name, list(known))
-        if near is None:
+        if near is None and _may_be_about_a_path(typed):
             return text
-        raise SetupError(f"There is no command /{typed.name}. Did you mean /{near}?")
+        hint = f" Did you mean /{near}?" if near else ""
+        raise SetupError(f"There is no command /{typed.name}.{hint}")
     outcome = await fire(
         session.collaborators,
         "UserPromptExpansion",
@@ -66,6 +68,10 @@ async def expanded(session: Session, text: str) -> str:
         raise SetupError(f"A hook refuses /{skill.name}: {refusal}")
     session.collaborators.hooks.late += outcome.messages
     return await _text_of(session, skill, typed.arguments)
+
+
+def _may_be_about_a_path(typed: Typed) -> bool:
+    return bool(typed.arguments) or Path(f"/{typed.name}").exists()
 
 
 async def command_text(session: Session, skill: SkillInfo, arguments: str) -> str:

@@ -197,6 +197,13 @@ class ToolsLoaded(_Event, frozen=True, tag="tools_loaded", kw_only=True):
     names: tuple[str, ...]
 
 
+class SkillInvoked(_Event, frozen=True, tag="skill_invoked", kw_only=True):
+    """The text of a skill entered the conversation; compaction puts it back."""
+
+    name: str
+    text: str
+
+
 class InstructionsHeard(_Event, frozen=True, tag="instructions_heard", kw_only=True):
     """Files of instructions began to count, since the agent read a file that they are for."""
 
@@ -306,6 +313,7 @@ Event = (
     | TodosChanged
     | BriefChanged
     | ToolsLoaded
+    | SkillInvoked
     | InstructionsHeard
     | SettingsChanged
     | UserSaid

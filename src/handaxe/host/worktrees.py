@@ -7,8 +7,11 @@ run are not run.
 
 import asyncio
 import os
+import signal
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -17,6 +20,8 @@ from handaxe.settings.places import WORKTREES
 
 INCLUDE_FILE = ".worktreeinclude"
 TIMEOUT_S = 300.0
+PATIENCE_S = 5.0
+"""How long git may take to tidy up once it is told to end."""
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 _IGNORE_ALL = "# Checkouts of agents; git need not see them.\n*\n"
 
@@ -44,17 +49,21 @@ async def open_worktree(directory: str, name: str, *, base: str = "") -> Worktre
     path, branch = top / WORKTREES / name, f"worktree-{name}"
     if path.is_dir():
         base = base or await _git(str(path), "rev-parse", "HEAD")
-    else:
-        base = await _git(directory, "rev-parse", "--verify", "HEAD^{commit}")
-        _make_folder(path.parent)
-        await _git(str(top), "worktree", "prune")
-        if await _has_branch(top, branch):
-            await _git(str(top), "worktree", "add", "--quiet", str(path), branch)
-        else:
-            await _git(str(top), "worktree", "add", "--quiet", "-b", branch, str(path), base)
+        await _lock(top, path)
+        return Worktree(str(path), branch, base)
+    base = await _git(directory, "rev-parse", "--verify", "HEAD^{commit}")
+    _make_folder(path.parent)
+    await _git(str(top), "worktree", "prune")
+    is_known = await _has_branch(top, branch)
+    where = (str(path), branch) if is_known else ("-b", branch, str(path), base)
+    try:
+        await _git(str(top), "worktree", "add", "--quiet", *where)
         await _include(top, path)
-    with suppress(NoWorktree):
-        await _git(str(top), "worktree", "lock", "--reason", f"{name} works here", str(path))
+        await _lock(top, path)
+    except BaseException:
+        # Nobody has worked in it yet, and nobody would ever come back to it.
+        await _to_its_end(_discard(top, path, None if is_known else branch))
+        raise
     return Worktree(str(path), branch, base)
 
 
@@ -74,6 +83,37 @@ async def close_worktree(path: str, branch: str, base: str) -> bool:
     except NoWorktree:
         return True
     return False
+
+
+async def _lock(top: Path, path: Path) -> None:
+    with suppress(NoWorktree):
+        await _git(str(top), "worktree", "lock", "--reason", f"{path.name} works here", str(path))
+
+
+async def _discard(top: Path, path: Path, branch: str | None) -> None:
+    """Remove a checkout, however far it had come, and the branch that was made for it."""
+    import shutil
+
+    for arguments in (
+        ("worktree", "unlock", str(path)),
+        ("worktree", "remove", "--force", str(path)),
+    ):
+        with suppress(NoWorktree):
+            await _git(str(top), *arguments)
+    await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+    with suppress(NoWorktree):
+        await _git(str(top), "worktree", "prune")
+        if branch is not None and await _has_branch(top, branch):
+            await _git(str(top), "branch", "--quiet", "-D", branch)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for it however often one is cancelled; the caller is on its way out already."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait((task,))
+    task.result()
 
 
 async def _is_changed(path: str, base: str) -> bool:
@@ -138,9 +178,7 @@ async def _git(directory: str, *arguments: str) -> str:
     try:
         said, complained = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
     except BaseException as error:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        await _to_its_end(_end(process))
         if isinstance(error, TimeoutError):
             raise NoWorktree(f"git {arguments[0]} took too long") from None
         raise
@@ -148,3 +186,13 @@ async def _git(directory: str, *arguments: str) -> str:
         lines = complained.decode(errors="replace").strip().splitlines()
         raise NoWorktree(lines[-1] if lines else f"git {arguments[0]} failed")
     return said.decode(errors="surrogateescape").strip("\n")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End git with the programs it started; asked first, it takes its own half-done work away."""
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal_number)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.communicate(), PATIENCE_S)
+            return

@@ -32,9 +32,14 @@ def session_directory(home: Path, session_id: str) -> Path:
     return sessions_directory(home) / checked_session_id(session_id)
 
 
+def is_session_id(text: str) -> bool:
+    """Whether it can be a directory name of its own."""
+    return re.fullmatch(_SESSION_ID, text) is not None
+
+
 def checked_session_id(session_id: str) -> str:
     """The id, if it can be a directory name of its own."""
-    if not re.fullmatch(_SESSION_ID, session_id):
+    if not is_session_id(session_id):
         raise SetupError(
             f"{session_id[:80]!r} is not a session id: 1-64 letters, digits, `_`, `-` or `.`, "
             "starting with a letter or digit."

@@ -25,15 +25,23 @@ from handaxe.contract.events import (
     ModeChanged,
     SessionClosed,
     SessionStarted,
+    SkillInvoked,
     TodosChanged,
     ToolsLoaded,
     UserSaid,
 )
 from handaxe.contract.faults import SetupError
 from handaxe.storage.event_log import LoggedEvents
-from handaxe.storage.home import make_private, session_directory, sessions_directory
+from handaxe.storage.home import (
+    is_session_id,
+    make_private,
+    session_directory,
+    sessions_directory,
+)
 
 LOG_NAME = "events.jsonl"
+NAME_FILE = "name"
+MAX_NAME_CHARS = 100
 _WORDS_CHARS = 100
 
 
@@ -47,6 +55,7 @@ class SessionSummary(msgspec.Struct, frozen=True):
     calls: int
     failed_calls: int
     is_closed: bool
+    name: str | None = None
 
 
 class Talk(msgspec.Struct, frozen=True):
@@ -74,6 +83,7 @@ class History(msgspec.Struct):
     todos: TodosChanged | None = None
     brief: BriefChanged | None = None
     loaded_tools: list[str] = []
+    skills: list[SkillInvoked] = []
     instructions: list[str] = []
     """Files of instructions that began to count while the agent worked."""
     is_closed: bool = False
@@ -124,6 +134,8 @@ class History(msgspec.Struct):
                 self.brief = event
             case ToolsLoaded():
                 self.loaded_tools += event.names
+            case SkillInvoked():
+                self.skills.append(event)
             case InstructionsHeard():
                 self.instructions += event.paths
             case _:
@@ -163,6 +175,31 @@ def conversations(home: Path, root: str) -> Iterator[Talk]:
 def has_session(home: Path, session_id: str) -> bool:
     """Whether there is a session of this id."""
     return (session_directory(home, session_id) / LOG_NAME).exists()
+
+
+def name_session(home: Path, session_id: str, name: str) -> None:
+    """Give a session a name by which it can be found; another one may have had it before."""
+    directory = session_directory(home, session_id)
+    make_private(directory)
+    (directory / NAME_FILE).write_text(checked_name(name), encoding="utf-8")
+
+
+def checked_name(name: str) -> str:
+    """The name, if it can be one."""
+    checked = name.strip()
+    if not checked or len(checked) > MAX_NAME_CHARS or not checked.isprintable():
+        raise SetupError(f"The name of a session is 1-{MAX_NAME_CHARS} characters in one line.")
+    return checked
+
+
+def session_of(home: Path, wanted: str) -> str | None:
+    """The id of the session that has this id, or this name and was used last."""
+    if is_session_id(wanted) and has_session(home, wanted):
+        return wanted
+    logs = sessions_directory(home).glob(f"*/{LOG_NAME}")
+    named = [log for log in logs if _name_of(log.parent) == wanted.strip()]
+    newest = max(named, key=lambda log: log.stat().st_mtime, default=None)
+    return newest.parent.name if newest is not None else None
 
 
 def events_of(home: Path, session_id: str) -> Iterator[Event]:
@@ -206,6 +243,13 @@ def _first_words(log: Path, root: str) -> str | None:
     return None
 
 
+def _name_of(directory: Path) -> str | None:
+    try:
+        return (directory / NAME_FILE).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
 def _existing(home: Path, session_id: str) -> Path:
     directory = session_directory(home, session_id)
     if not (directory / LOG_NAME).exists():
@@ -223,4 +267,5 @@ def _summary(log: Path) -> SessionSummary:
         calls=len(history.calls),
         failed_calls=history.failed_calls,
         is_closed=history.is_closed,
+        name=_name_of(log.parent),
     )

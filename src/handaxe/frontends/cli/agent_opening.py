@@ -19,7 +19,13 @@ from handaxe.frontends.stream_json.facts import Servers
 from handaxe.frontends.stream_json.serve import Brought
 from handaxe.models.choose import open_model
 from handaxe.storage.home import data_home, new_session_id
-from handaxe.storage.sessions import conversations, fork_session, has_session
+from handaxe.storage.sessions import (
+    checked_name,
+    conversations,
+    fork_session,
+    name_session,
+    session_of,
+)
 from handaxe.text.near_names import nearest
 
 if TYPE_CHECKING:
@@ -57,6 +63,7 @@ class AgentOpener:
             arguments.permission_mode = "bypassPermissions"
         if arguments.tools == "default":
             arguments.tools = None
+        self._name = None if arguments.name is None else checked_name(arguments.name)
         self._checkout = _checkout(arguments)
         try:
             self._home = self._data_home()
@@ -82,6 +89,8 @@ class AgentOpener:
             hooks=brought.hooks,
             home=self._home,
         )
+        if self._name is not None:
+            name_session(self._home, session.id, self._name)
         self._default_model = arguments.model or session.settings.model
         return Agent(
             arguments.model and self.model(arguments.model),
@@ -111,10 +120,12 @@ class AgentOpener:
 
         return FallbackModel(first, [partial(open_model, other) for other in others])
 
-    def check(self, session_id: str) -> None:
-        """Raise unless there is a conversation of this id."""
-        if not has_session(self._home, session_id):
-            raise NoConversation(f"No conversation found with session ID: {session_id}")
+    def found(self, wanted: str) -> str:
+        """The id of the conversation that has this id or name."""
+        session_id = session_of(self._home, wanted)
+        if session_id is None:
+            raise NoConversation(f"No conversation found with session ID: {wanted}")
+        return session_id
 
     def clean_up(self) -> None:
         """Leave nothing behind of a run that is not to be kept."""
@@ -140,6 +151,12 @@ class AgentOpener:
     def _session_id(self) -> str | None:
         """The session to work in: a new one, an old one, or a copy of an old one."""
         arguments = self._arguments
+        if arguments.resume_session_at:
+            # To go on from another place than the one that was asked for helps nobody.
+            raise SetupError(
+                "--resume-session-at: a conversation can only be resumed at its end here. "
+                "`rewind_files` puts files back."
+            )
         wanted: str | None = arguments.resume or None
         if arguments.continue_ and wanted is None:
             wanted = self._newest()
@@ -149,7 +166,7 @@ class AgentOpener:
             raise SetupError("--resume needs the id of a session here; `handaxe sessions` lists.")
         if wanted is None:
             return arguments.session_id
-        self.check(wanted)
+        wanted = self.found(wanted)
         if not arguments.fork_session:
             return wanted
         fork_id: str = arguments.session_id or new_session_id()

@@ -9,7 +9,7 @@ from handaxe.text.near_names import nearest
 
 _WITHOUT_EFFECT = (
     "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",
-    "--resume-session-at", "--resume-drops-turn", "--name", "--debug-file",
+    "--resume-session-at", "--resume-drops-turn", "--debug-file",
 )  # fmt: skip
 _FLAGS_WITHOUT_EFFECT = (
     "--session-mirror", "--prompt-suggestions", "--allow-dangerously-skip-permissions",
@@ -85,7 +85,9 @@ def _add_sessions(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-c", "--continue", dest="continue_", action="store_true",
                        help="go on with the last conversation in this project")  # fmt: skip
     group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID",
-                       help="go on with a conversation")  # fmt: skip
+                       help="go on with a conversation, by its id or name")  # fmt: skip
+    group.add_argument("-n", "--name", metavar="NAME",
+                       help="a name to find this conversation by")  # fmt: skip
     group.add_argument("--fork-session", action="store_true",
                        help="go on under a new id, and leave the old one as it is")  # fmt: skip
     group.add_argument("--no-session-persistence", action="store_true",

@@ -57,9 +57,10 @@ def _list(arguments: argparse.Namespace) -> None:
     for summary in found:
         failed = f", {summary.failed_calls} failed" if summary.failed_calls else ""
         state = "" if summary.is_closed else "  (not closed)"
+        name = f"  {summary.name}" if summary.name else ""
         print(
             f"{_clock(summary.last_used_at)}  {summary.session_id}  "
-            f"{summary.calls} calls{failed}  {summary.root}{state}"
+            f"{summary.calls} calls{failed}  {summary.root}{name}{state}"
         )
 
 

@@ -123,7 +123,7 @@ async def _resume(dialogue: Talking, arguments: str) -> None:
         if not line.isdecimal() or not 1 <= int(line) <= len(found):
             return
         wanted = found[int(line) - 1].session_id
-    dialogue.opener.check(wanted)
+    wanted = dialogue.opener.found(wanted)
     await dialogue.reopen(wanted)
     dialogue.screen.say(f"Going on with {wanted}: {len(dialogue.agent.messages)} messages.")
 
