@@ -11,6 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.storage.home import data_home, new_session_id
 from handaxe.storage.sessions import delete_session, events_of, fork_session, list_sessions
+from handaxe.text.counting import counted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +60,7 @@ def _list(arguments: argparse.Namespace) -> None:
         state = "" if summary.is_closed else "  (not closed)"
         print(
             f"{_clock(summary.last_used_at)}  {summary.session_id}  "
-            f"{summary.calls} calls{failed}  {summary.root}{state}"
+            f"{counted(summary.calls, 'call')}{failed}  {summary.root}{state}"
         )
 
 
