@@ -329,7 +329,7 @@ def test_hundreds_of_problems_are_counted_not_listed():
     problems = problems_of(Everything, {"file_path": "a"} | {f"x{n}y": n for n in range(30_000)})
 
     assert len(problems) == 26
-    assert problems[-1] == "... and 29975 more problems"
+    assert problems[-1] == "... and 29,975 more problems"
 
 
 def test_python_values_that_are_not_json_are_refused():

@@ -8,6 +8,7 @@ import msgspec
 from handaxe.agent.events import Subtype, TerminalReason
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage
+from handaxe.text.counting import counted
 
 MILLION = 1_000_000
 
@@ -124,7 +125,7 @@ class Meter:
         limits, total = self.limits, self.usage
         used = total.input_tokens + total.output_tokens + total.cache_write_tokens
         if limits.max_turns is not None and self.turns >= limits.max_turns:
-            sentence = f"Reached the limit of {limits.max_turns} turns."
+            sentence = f"Reached the limit of {counted(limits.max_turns, 'turn')}."
             return Reached("error_max_turns", "max_turns", sentence)
         if limits.max_tokens is not None and used >= limits.max_tokens:
             sentence = f"Reached the limit of {limits.max_tokens:,} tokens ({used:,} used)."

@@ -19,6 +19,7 @@ from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.shfmt import count_commands
 from handaxe.storage.undo.pruning import usage
+from handaxe.text.counting import counted
 
 EXTRAS = {
     "media": ("PIL", "pypdfium2"),
@@ -196,7 +197,7 @@ def _disk(root: str, home: Path) -> Iterator[Finding]:
     yield Finding(
         key="disk.home",
         standing="ok",
-        value=f"{home}: {used.total:,} bytes in {used.sessions} sessions",
+        value=f"{home}: {used.total:,} bytes in {counted(used.sessions, 'session')}",
     )
     is_full = used.checkpoints >= budget
     yield Finding(

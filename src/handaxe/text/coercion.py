@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 
 from handaxe.contract.input_shape import InputShape
+from handaxe.text.counting import counted
 from handaxe.text.wellformed import MAX_DEPTH, TOO_DEEP, flaws_of, has_plain_values, well_formed
 
 Args = TypeVar("Args")
@@ -43,7 +44,7 @@ class InputProblems(Exception):
     def __init__(self, problems: list[str]) -> None:
         shown = [well_formed(problem) for problem in problems[:_MAX_PROBLEMS]]
         if len(problems) > _MAX_PROBLEMS:
-            shown.append(f"... and {len(problems) - _MAX_PROBLEMS} more problems")
+            shown.append(f"... and {counted(len(problems) - _MAX_PROBLEMS, 'more problem')}")
         super().__init__("\n".join(shown))
         self.problems = shown
 
@@ -394,5 +395,5 @@ def _shown(value: Json) -> str:
     if isinstance(value, str):
         return f'"{value[:60]}..."' if len(value) > 60 else f'"{value}"'
     if _name_of(value) in ("array", "object"):
-        return f"{len(value)} items"
+        return counted(len(value), "item")
     return msgspec.json.encode(value, enc_hook=repr).decode()

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from handaxe.text.counting import counted
 from handaxe.text.json_spans import BadJson, Span, document, items, members, value_at
 
 CELL_TYPES = frozenset({"code", "markdown", "raw"})
@@ -94,7 +95,9 @@ class Notebook(msgspec.Struct, frozen=True):
         match = _INDEX.fullmatch(address.strip())
         if match and int(match[1]) < len(self.spans):
             return int(match[1])
-        raise NoSuchCell(f"There is no cell {address!r}; the notebook has {len(ids)} cells.")
+        raise NoSuchCell(
+            f"There is no cell {address!r}; the notebook has {counted(len(ids), 'cell')}."
+        )
 
     def ids(self) -> list[str | None]:
         """The ids of all cells."""

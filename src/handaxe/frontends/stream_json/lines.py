@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
+from handaxe.text.counting import counted
 from handaxe.text.wellformed import scrub
 
 MAX_LINE_BYTES = 1_000_000
@@ -53,7 +54,9 @@ def shortened(value: Any, limit_chars: int) -> Any:  # noqa: ANN401 - any JSON v
         items = cast("list[Any]", value)
         most = max(limit_chars // 20, 50)
         kept = [shortened(item, limit_chars) for item in items[:most]]
-        return kept if len(items) <= most else [*kept, f"[... {len(items) - most:,} more items]"]
+        if len(items) > most:
+            kept.append(f"[... {counted(len(items) - most, 'more item')}]")
+        return kept
     return value
 
 
@@ -62,7 +65,7 @@ def _cut(text: str, limit_chars: int) -> str:
         return text
     half = limit_chars // 2
     gone = len(text) - 2 * half
-    return f"{text[:half]}\n[... {gone:,} characters left out ...]\n{text[-half:]}"
+    return f"{text[:half]}\n[... {counted(gone, 'character')} left out ...]\n{text[-half:]}"
 
 
 def _encoded(message: Json) -> bytes:

@@ -1,6 +1,6 @@
 """TodoWrite: the simple list of what to do."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items
@@ -9,6 +9,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.todo import Todo
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.todos import Todos
+from handaxe.text.counting import counted
 
 _SIGNS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
 
@@ -26,7 +27,7 @@ class TodoWrite(Tool[TodoWriteArgs]):
         before = ctx[Todos].replace(args.todos)
         active = [todo for todo in args.todos if todo.status == "in_progress"]
         left = sum(todo.status != "completed" for todo in args.todos)
-        text = f"The list has {len(args.todos)} items, {left} of them open."
+        text = f"The list has {counted(len(args.todos), 'item')}, {left} of them open."
         notes = ()
         if len(active) > 1:
             notes = ("More than one item is in progress; work on one at a time.",)
@@ -39,7 +40,9 @@ class TodoWrite(Tool[TodoWriteArgs]):
 
     def title(self, partial_input: dict[str, Any]) -> str:
         todos = partial_input.get("todos")
-        return f"TodoWrite({len(todos)} items)" if isinstance(todos, list) else "TodoWrite"  # pyright: ignore[reportUnknownArgumentType] - the model's own JSON
+        if not isinstance(todos, list):
+            return "TodoWrite"
+        return f"TodoWrite({counted(len(cast('list[Any]', todos)), 'item')})"
 
 
 def _shown(todos: list[Todo]) -> Display | None:

@@ -6,8 +6,9 @@ import msgspec
 
 from handaxe.contract.ports.search import Elsewhere, Line, SearchMode, TextFound
 from handaxe.contract.result import ToolResult
+from handaxe.text.counting import counted
 from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
-from handaxe.tools.search.spelling import clean, counted, shown
+from handaxe.tools.search.spelling import clean, shown
 
 _MODE_NAMES = {"content": "content", "files": "files_with_matches", "count": "count"}
 

@@ -13,11 +13,12 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import patterns
+from handaxe.text.counting import counted
 from handaxe.text.globs import GlobPattern
 from handaxe.tools.search.faults import BadPattern, NoDirectory
 from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
 from handaxe.tools.search.place import searched_place
-from handaxe.tools.search.spelling import clean, counted, shown
+from handaxe.tools.search.spelling import clean, shown
 
 
 class GlobArgs(ToolArgs, kw_only=True):

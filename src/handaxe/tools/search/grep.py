@@ -14,11 +14,11 @@ from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import SearchOptions, Settings
+from handaxe.text.counting import counted
 from handaxe.tools.search.advice import better_glob, better_pattern, better_type
 from handaxe.tools.search.answer import Answer
 from handaxe.tools.search.faults import BadPattern
 from handaxe.tools.search.place import searched_place
-from handaxe.tools.search.spelling import counted
 
 _MODES: dict[str, SearchMode] = {
     "content": "content",

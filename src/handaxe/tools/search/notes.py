@@ -3,7 +3,8 @@
 from typing import Any
 
 from handaxe.contract.ports.search import Skipped
-from handaxe.tools.search.spelling import counted, shown
+from handaxe.text.counting import counted
+from handaxe.tools.search.spelling import shown
 
 MAX_NAMED = 5
 

@@ -26,10 +26,3 @@ def _escape(found: re.Match[str]) -> str:
         return _NAMED[char]
     code = ord(char)
     return f"\\x{code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code:02x}"
-
-
-def counted(number: int, thing: str) -> str:
-    """`1 file`, `2,000 files`, `3 matches`."""
-    plural = "es" if thing.endswith("ch") else "ies" if thing.endswith("y") else "s"
-    stem = thing[:-1] if plural == "ies" else thing
-    return f"{number:,} {thing if number == 1 else stem + plural}"

@@ -8,6 +8,7 @@ import msgspec
 from handaxe.frontends.cli.exits import DONE
 from handaxe.storage.home import data_home
 from handaxe.storage.undo.pruning import usage
+from handaxe.text.counting import counted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,5 +33,5 @@ def run(arguments: argparse.Namespace) -> int:
     }
     for kind, size_bytes in rows.items():
         print(f"{kind:12} {size_bytes:>16,}")
-    print(f"{found.sessions} sessions in {home}")
+    print(f"{counted(found.sessions, 'session')} in {home}")
     return DONE

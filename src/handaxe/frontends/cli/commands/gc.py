@@ -12,6 +12,7 @@ from handaxe.frontends.cli.opening import read_settings_option
 from handaxe.storage.home import data_home, sessions_directory
 from handaxe.storage.result_store import drop_old_results
 from handaxe.storage.undo.pruning import prune
+from handaxe.text.counting import counted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     verb = "would be freed" if arguments.dry_run else "freed"
     print(
-        f"{pruned.freed_bytes:,} bytes {verb}: {pruned.journal_parts} parts of journals "
-        f"({pruned.calls} calls that can no longer be undone), {pruned.contents} contents. "
+        f"{counted(pruned.freed_bytes, 'byte')} {verb}: "
+        f"{counted(pruned.journal_parts, 'part')} of journals "
+        f"({counted(pruned.calls, 'call')} that can no longer be undone), "
+        f"{counted(pruned.contents, 'content')}. "
         f"{pruned.kept_bytes:,} bytes stay."
     )
     return DONE

@@ -11,6 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.storage.home import data_home, new_session_id
 from handaxe.storage.sessions import delete_session, events_of, fork_session, list_sessions
+from handaxe.text.counting import counted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +61,11 @@ def _list(arguments: argparse.Namespace) -> None:
         name = f"  {summary.name}" if summary.name else ""
         print(
             f"{_clock(summary.last_used_at)}  {summary.session_id}  "
+<<<<<<< HEAD
             f"{summary.calls} calls{failed}  {summary.root}{name}{state}"
+=======
+            f"{counted(summary.calls, 'call')}{failed}  {summary.root}{state}"
+>>>>>>> w/review
         )
 
 

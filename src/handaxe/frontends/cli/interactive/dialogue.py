@@ -25,6 +25,7 @@ from handaxe.frontends.cli.terminal_asker import ask_in_terminal
 from handaxe.frontends.cli.terminal_lines import Keys, read_line
 from handaxe.frontends.stream_json.serve import Brought
 from handaxe.storage.home import data_home
+from handaxe.text.counting import counted
 
 CYCLE = ("default", "acceptEdits", "plan")
 _TWICE_S = 2.0
@@ -146,7 +147,7 @@ class Dialogue:
         self.screen.say(f"handaxe in {session.workdir.root}, talking to {self.agent.model.name}.")
         self.screen.say("/help lists commands; Esc stops the agent; Ctrl-D leaves.", "muted")
         if said := len(self.agent.messages):
-            self.screen.say(f"Going on with a conversation of {said} messages.", "muted")
+            self.screen.say(f"Going on with a conversation of {counted(said, 'message')}.", "muted")
 
     def _prompt(self) -> str:
         mode = self.agent.session.permissions.mode

@@ -24,6 +24,7 @@ from handaxe.contract.ports.model import Retrying, TextDelta
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.interactive.markdown import answer_painter
 from handaxe.frontends.cli.paint import Painter, printable
+from handaxe.text.counting import counted
 
 _MAX_TITLE_CHARS = 200
 _MAX_DIFF_LINES = 80
@@ -142,7 +143,7 @@ def _mapping(value: object) -> dict[str, Any]:
 def _summary(result: ToolResult) -> str:
     lines = result.text.strip().splitlines()
     first = lines[0].strip() if lines else "done"
-    more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
+    more = f" (+{counted(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
     return f"{first[:_MAX_TITLE_CHARS]}{more}"
 
 
@@ -150,5 +151,5 @@ def _cut(text: str) -> str:
     lines = text.splitlines(keepends=True)
     if len(lines) <= _MAX_DIFF_LINES:
         return text
-    more = len(lines) - _MAX_DIFF_LINES
-    return "".join(lines[:_MAX_DIFF_LINES]) + f"... {more} more lines; `handaxe history` has all\n"
+    more = counted(len(lines) - _MAX_DIFF_LINES, "more line")
+    return "".join(lines[:_MAX_DIFF_LINES]) + f"... {more}; `handaxe history` has all\n"

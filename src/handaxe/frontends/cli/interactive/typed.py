@@ -18,6 +18,7 @@ from handaxe.frontends.cli.interactive.set_up import (
     styles_table,
 )
 from handaxe.storage.sessions import conversations
+from handaxe.text.counting import counted
 from handaxe.text.near_names import nearest
 
 Command = Callable[["Talking", str], Awaitable[None]]
@@ -125,7 +126,9 @@ async def _resume(dialogue: Talking, arguments: str) -> None:
         wanted = found[int(line) - 1].session_id
     wanted = dialogue.opener.found(wanted)
     await dialogue.reopen(wanted)
-    dialogue.screen.say(f"Going on with {wanted}: {len(dialogue.agent.messages)} messages.")
+    dialogue.screen.say(
+        f"Going on with {wanted}: {counted(len(dialogue.agent.messages), 'message')}."
+    )
 
 
 async def _model(dialogue: Talking, arguments: str) -> None:

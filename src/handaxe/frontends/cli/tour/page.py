@@ -15,6 +15,7 @@ from handaxe.contract.display import Code, Diff, Text
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.paint import Painter
 from handaxe.frontends.cli.terminal_asker import shown_question
+from handaxe.text.counting import counted
 
 MARGIN = "   "
 WIDTH = 94
@@ -108,4 +109,4 @@ def _short(text: str) -> list[str]:
     lines = text.rstrip().splitlines()
     if len(lines) <= MAX_LINES:
         return lines
-    return [*lines[: MAX_LINES - 1], f"... {len(lines) - MAX_LINES + 1} more lines"]
+    return [*lines[: MAX_LINES - 1], f"... {counted(len(lines) - MAX_LINES + 1, 'more line')}"]

@@ -16,6 +16,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
+from handaxe.text.counting import counted
 from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
@@ -85,7 +86,8 @@ class Read(Tool[ReadArgs]):
     def summary(self, args: ReadArgs, result: ToolResult) -> str:
         if not result.ok or result.data["type"] != "text":
             return super().summary(args, result)
-        return f"Read {result.data['file']['numLines']} lines of {result.data['file']['filePath']}"
+        file = result.data["file"]
+        return f"Read {counted(file['numLines'], 'line')} of {file['filePath']}"
 
     async def _by_content(self, path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
         try:

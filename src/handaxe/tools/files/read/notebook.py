@@ -14,6 +14,7 @@ from handaxe.contract.ports.files import Loaded
 from handaxe.contract.ports.media import Media
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.text.counting import counted
 from handaxe.text.json_spans import BadJson, Span, value_at
 from handaxe.text.notebook import Cell, NotANotebook, Notebook, joined, read_notebook
 from handaxe.text.notebook_outputs import Output, read_outputs
@@ -161,7 +162,9 @@ class _Page:
         if not total:
             return "The notebook has no cells."
         if not shown:
-            return f"The notebook has only {total:,} cells; offset {offset} is past its end."
+            return (
+                f"The notebook has only {counted(total, 'cell')}; offset {offset} is past its end."
+            )
         last = shown[-1].cell.index + 1
         if last < total:
             first = shown[0].cell.index + 1

@@ -9,6 +9,7 @@ from handaxe.contract.ports.files import Files, FileVersion
 from handaxe.contract.ports.media import PageRange, PdfPage, PdfPages
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.text.counting import counted
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages
 from handaxe.tools.files.faults import TooLargeToShow
 from handaxe.tools.files.read.image import image_block, image_limits, media_of
@@ -65,7 +66,7 @@ async def read_pdf(path: str, pages: str | None, ctx: ToolContext) -> ToolResult
 
 def _result(path: str, version: FileVersion, found: PdfPages) -> ToolResult:
     total = found.total_pages
-    parts = [f"{path}: PDF, {total:,} page{'s' * (total != 1)}, {version.size_bytes:,} bytes."]
+    parts = [f"{path}: PDF, {counted(total, 'page')}, {counted(version.size_bytes, 'byte')}."]
     parts += [_page_text(page, total) for page in found.pages]
     notices = _notices(path, found)
     if notices:

@@ -5,6 +5,7 @@ from typing import Any
 from handaxe.contract.ports.files import Window
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.text.counting import counted
 from handaxe.text.windows import LineFormat, numbered
 
 MAX_CHARS = 400_000
@@ -35,7 +36,9 @@ class TextPage:
         last = window.first_line + len(shown) - 1
         if len(self._cut_numbers) > SHOWN_CUTS:
             more = self._cut_numbers[SHOWN_CUTS:]
-            self._notices.append(f"{len(more):,} more lines are cut, the first of them {more[0]}.")
+            are = "is" if len(more) == 1 else "are"
+            told = f"{counted(len(more), 'more line')} {are} cut, the first of them {more[0]}."
+            self._notices.append(told)
         self._say_what_is_missing(len(shown), last)
         if window.encoding != "utf-8":
             self._notices.append(
@@ -54,8 +57,8 @@ class TextPage:
             self._notices.append("The file exists but is empty.")
         elif not count:
             self._notices.append(
-                f"The file has only {window.total_lines:,} lines; offset {self._offset} is "
-                f"past its end. Its last lines: Read(file_path={self._path!r}, offset=-20)"
+                f"The file has only {counted(window.total_lines, 'line')}; offset {self._offset} "
+                f"is past its end. Its last lines: Read(file_path={self._path!r}, offset=-20)"
             )
         elif last < window.total_lines:
             self._notices.append(

@@ -9,6 +9,7 @@ from handaxe.contract.faults import Cancelled, TimedOut
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, RunningCommand
 from handaxe.contract.result import ToolResult
 from handaxe.shell.outcome import interpretation_of
+from handaxe.text.counting import counted
 from handaxe.text.windows import PREVIEW_CHARS
 from handaxe.tools.shell.bash.patience import spelled
 from handaxe.tools.shell.faults import CommandFailed
@@ -156,7 +157,7 @@ def _left_out(output: CommandOutput) -> int:
 def _where_all_is(running: RunningCommand, output: CommandOutput) -> str:
     if not running.state.output_path or not (output.tail or output.is_binary):
         return ""
-    lines = f"{output.total_lines:,} lines"
+    lines = counted(output.total_lines, "line")
     return f"Full output ({lines}) is in: {running.state.output_path}"
 
 
