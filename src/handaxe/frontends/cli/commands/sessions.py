@@ -61,11 +61,7 @@ def _list(arguments: argparse.Namespace) -> None:
         name = f"  {summary.name}" if summary.name else ""
         print(
             f"{_clock(summary.last_used_at)}  {summary.session_id}  "
-<<<<<<< HEAD
-            f"{summary.calls} calls{failed}  {summary.root}{name}{state}"
-=======
-            f"{counted(summary.calls, 'call')}{failed}  {summary.root}{state}"
->>>>>>> w/review
+            f"{counted(summary.calls, 'call')}{failed}  {summary.root}{name}{state}"
         )
 
 
