@@ -305,7 +305,7 @@ def test_additional_directories_are_relative_to_the_project_and_missing_ones_are
 
 
 def test_noticing_that_nothing_changed_costs_little(project, own, monkeypatch):
-    stamp_of = watch._stamp
+    look = watch.look
     write(own, rules(deny=["A"]))
     write(project / ".claude/settings.json", rules(deny=["A"]))
     found = opened(project)
@@ -313,7 +313,7 @@ def test_noticing_that_nothing_changed_costs_little(project, own, monkeypatch):
     time.sleep(0.06)
     found.refresh(now=True)
     looked = []
-    monkeypatch.setattr(watch, "_stamp", lambda path: looked.append(path) or stamp_of(path))
+    monkeypatch.setattr(watch, "look", lambda path: looked.append(path) or look(path))
     monkeypatch.setattr(SettingsFile, "read", lambda *_, **__: pytest.fail("nothing has changed"))
     assert steps_of(lambda: found.refresh(now=True)) < 200
     assert str(own) in looked
