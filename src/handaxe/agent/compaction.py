@@ -4,9 +4,8 @@ First long old results are cut; if that is not enough the model sums everything 
 with their results, and the session's own state is told again.
 """
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from typing import Literal, cast
+from collections.abc import Sequence
+from typing import Literal
 
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.limits import Meter
@@ -19,18 +18,16 @@ from handaxe.agent.shortening import (
     shorten,
     weigh,
 )
+from handaxe.agent.single_answer import text_of
 from handaxe.agent.wording import as_reminder
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import Compacted
 from handaxe.contract.messages import Message, Usage, UserMessage
 from handaxe.contract.ports.model import (
-    MessageEnded,
     Model,
-    ModelEvent,
     ModelFailed,
     ModelRequest,
-    TextDelta,
     ToolSpec,
 )
 from handaxe.text.tokens import estimate
@@ -191,15 +188,7 @@ class Compactor:
             tool_choice="none",
             max_tokens=SUMMARY_TOKENS,
         )
-        said: list[str] = []
-        stream = cast("AsyncGenerator[ModelEvent, None]", model.stream(request))
-        async with aclosing(stream) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    said.append(event.text)
-                elif isinstance(event, MessageEnded):
-                    meter.add(event.model or model.name, event.usage)
-        summary = "".join(said)
+        summary = await text_of(model, request, meter)
         if not summary.strip():
             raise ModelFailed("bad_request", "The model gave no summary.")
         return summary

@@ -82,6 +82,11 @@ class AgentHooks(Hooks):
                 said = merge(said, answer)
         return said
 
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let all hooks know of an event without waiting for what they say."""
+        self._shared.tell(event)
+        super().tell(event)
+
 
 def has_own_hooks(kind: AgentKind, configuration: Configuration) -> bool:
     """Whether a type's hooks run here."""

@@ -1,14 +1,15 @@
 """Hooks that ask a model: answered by the session's own, or by an agent that only looks."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
-from typing import Final, cast
+from typing import Final
 from uuid import uuid4
 
 from handaxe.agent.events import RunFinished
 from handaxe.agent.limits import Limits, Meter
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.prompt import text_named
+from handaxe.agent.single_answer import text_of
 from handaxe.agent.spawn import Seat, SpawnedAgents
 from handaxe.contract.content import TextBlock
 from handaxe.contract.faults import SetupError
@@ -17,12 +18,9 @@ from handaxe.contract.ports.agents import AgentKind, AgentState
 from handaxe.contract.ports.hook_models import HookModels, HookQuestion
 from handaxe.contract.ports.hook_programs import NoAnswer
 from handaxe.contract.ports.model import (
-    MessageEnded,
     Model,
-    ModelEvent,
     ModelFailed,
     ModelRequest,
-    TextDelta,
 )
 
 MAX_TURNS = 50
@@ -81,15 +79,7 @@ class SessionHookModels(HookModels):
             messages=(UserMessage((TextBlock(prompt),)),),
             max_tokens=ANSWER_TOKENS,
         )
-        said: list[str] = []
-        stream = cast("AsyncGenerator[ModelEvent, None]", model.stream(request))
-        async with aclosing(stream) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    said.append(event.text)
-                elif isinstance(event, MessageEnded):
-                    self._meter.add(event.model or model.name, event.usage)
-        return "".join(said)
+        return await text_of(model, request, self._meter)
 
     async def _looked(self, model: Model, question: HookQuestion) -> str:
         meter = Meter(Limits(max_turns=MAX_TURNS), self._meter.prices, parent=self._meter)
