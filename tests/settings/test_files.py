@@ -1,16 +1,15 @@
 """Settings files on disk: found, read again when touched, and safe when they break."""
 
+import asyncio
 import json
 import os
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests.counted_work import steps_of
 
 import handaxe
-from handaxe.app import configuration
 from handaxe.app.configuration import Configuration
 from handaxe.settings import places, watch
 from handaxe.settings.files import SettingsFile
@@ -141,10 +140,10 @@ def test_a_changed_file_is_noticed_at_once(project, name):
     found = opened(project)
     for at in range(30):
         write(project / name, rules(deny=[f"D{at % 10}"]))
-        found.refresh(now=True)
+        found.refresh()
         assert permissions(found).deny == (f"D{at % 10}",)
     (project / name).unlink()
-    found.refresh(now=True)
+    found.refresh()
     assert permissions(found).deny == ()
 
 
@@ -157,7 +156,7 @@ def test_a_file_that_is_replaced_through_a_link_is_noticed(project, own, tmp_pat
     other = tmp_path / "dotfiles" / "new.json"
     write(other, rules(deny=["B"]))
     other.rename(target)
-    found.refresh(now=True)
+    found.refresh()
     assert permissions(found).deny == ("B",)
 
 
@@ -167,7 +166,7 @@ def test_a_file_that_breaks_keeps_what_it_forbade_and_loses_what_it_allowed(proj
     write(own, {**rules(allow=["A"], ask=["B"], deny=["C"]), "read": {"line_format": "tab"}})
     found = opened(project)
     write(own, broken)
-    found.refresh(now=True)
+    found.refresh()
     assert permissions(found).deny == ("C",)
     assert permissions(found).ask == ("B",)
     assert permissions(found).allow == ()
@@ -176,7 +175,7 @@ def test_a_file_that_breaks_keeps_what_it_forbade_and_loses_what_it_allowed(proj
     assert told.startswith((f"{own}:1: ", f"{own}:2: "))
     assert "still holds" in told
     write(own, rules(allow=["A"]))
-    found.refresh(now=True)
+    found.refresh()
     assert permissions(found).allow == ("A",)
     assert (permissions(found).deny, found.warnings) == ((), ())
 
@@ -228,10 +227,10 @@ def test_managed_settings_that_break_or_go_away_stay_in_force(project, managed):
     write(file, rules(allow=["A"], deny=["B"]))
     found = opened(project)
     write(file, BROKEN)
-    found.refresh(now=True)
+    found.refresh()
     assert (permissions(found).allow, permissions(found).deny) == (("A",), ("B",))
     file.unlink()
-    found.refresh(now=True)
+    found.refresh()
     assert permissions(found).deny == ("B",)
     assert found.warnings
 
@@ -249,12 +248,12 @@ def test_trust_is_for_one_real_folder_and_can_be_taken_back(project, tmp_path):
     link.symlink_to(project)
     record = TrustRecord(Path(os.environ["HANDAXE_HOME"]))
     record.trust(str(link))
-    found.refresh(now=True)
+    found.refresh()
     assert permissions(found).allow == ("A",)
     assert found.warnings == ()
     assert permissions(opened(below)).allow == ()
     record.revoke(str(project))
-    found.refresh(now=True)
+    found.refresh()
     assert permissions(found).allow == ()
 
 
@@ -276,11 +275,11 @@ def test_other_hooks_than_those_that_were_trusted_do_not_count(project):
     assert found.merged.hooks == ()
     record = TrustRecord(Path(os.environ["HANDAXE_HOME"]))
     record.trust(str(project), hooks=found.hooks_digest)
-    found.refresh(now=True)
+    found.refresh()
     assert len(found.merged.hooks) == 1
     hooks["hooks"]["Stop"][0]["hooks"][0]["command"] = "echo evil"
     write(project / ".claude/settings.json", {**hooks, **rules(allow=["A"])})
-    found.refresh(now=True)
+    found.refresh()
     assert found.merged.hooks == ()
     assert permissions(found).allow == ("A",)
     assert "its hooks are not those" in found.warnings[0]
@@ -311,20 +310,43 @@ def test_noticing_that_nothing_changed_costs_little(project, own, monkeypatch):
     found = opened(project)
     # The clock of files has to move on: what was written just now is read once more.
     time.sleep(0.06)
-    found.refresh(now=True)
+    found.refresh()
     looked = []
     monkeypatch.setattr(watch, "look", lambda path: looked.append(path) or look(path))
     monkeypatch.setattr(SettingsFile, "read", lambda *_, **__: pytest.fail("nothing has changed"))
-    assert steps_of(lambda: found.refresh(now=True)) < 200
+    assert steps_of(found.refresh) < 200
     assert str(own) in looked
     assert len(looked) == len(set(looked))
-    clock = SimpleNamespace(monotonic=lambda: 1.0)
-    monkeypatch.setattr(configuration, "time", clock)
-    found.refresh(now=True)
-    looked.clear()
-    # Calls right after each other need not look again.
-    assert steps_of(found.refresh) < 20
-    assert looked == []
+
+
+async def test_calls_that_begin_together_share_one_look_and_calls_of_one_task_do_not(
+    project, own, monkeypatch
+):
+    write(project / "a.txt", {})
+    async with handaxe.Session(project) as session:
+        looks = []
+        refresh = Configuration.refresh
+        monkeypatch.setattr(Configuration, "refresh", lambda self: looks.append(1) or refresh(self))
+        await asyncio.gather(*(session.call("Read", file_path="a.txt") for _ in range(20)))
+        assert len(looks) == 1
+        for behaviour in ("deny", "allow", "deny"):
+            write(own, rules(**{behaviour: ["Read(a.txt)"]}))
+            result = await session.call("Read", file_path="a.txt")
+            assert result.ok is (behaviour == "allow")
+
+
+async def test_tasks_that_a_host_starts_at_once_each_look_for_themselves(project, own, monkeypatch):
+    write(project / "a.txt", {})
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(
+        lambda loop, coroutine, **more: asyncio.Task(coroutine, loop=loop, **more)
+    )
+    looks = []
+    async with handaxe.Session(project) as session:
+        refresh = Configuration.refresh
+        monkeypatch.setattr(Configuration, "refresh", lambda self: looks.append(1) or refresh(self))
+        await asyncio.gather(*(session.call("Read", file_path="a.txt") for _ in range(20)))
+    assert len(looks) >= 20
 
 
 def test_a_project_without_settings_files_opens_with_little_work(project):

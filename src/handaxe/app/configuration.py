@@ -4,7 +4,6 @@ Nothing here acts on an option; a session and the command line ask for what is i
 """
 
 import os
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -36,11 +35,6 @@ Given = Settings | Mapping[str, Any] | Fragment | None
 FILE_SOURCES: tuple[Source, ...] = ("user", "project", "local", "policy")
 _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
 
-# Right after a call nobody has had the time to change a file; while calls follow each other
-# without a pause, a look now and then is enough.
-_PAUSE_S = 0.000008
-_LONGEST_S = 0.005
-
 
 class Configuration:
     """What is set for a project, by whom, and what is wrong with it."""
@@ -67,7 +61,6 @@ class Configuration:
         """Changed files whose change somebody wants to be asked about first."""
         self.holds: Callable[[], bool] = lambda: False
         """Whether there is such a somebody."""
-        self._looked_at = self._paused_at = time.monotonic()
         self._join()
 
     @cached_property
@@ -94,13 +87,8 @@ class Configuration:
         """Every file there is or could be, lowest layer first."""
         return self._files.files
 
-    def refresh(self, *, now: bool = False) -> tuple[str, ...]:
+    def refresh(self) -> tuple[str, ...]:
         """Take in what was changed on disk; the files that changed. Cheap if nothing did."""
-        at = time.monotonic()
-        is_early = at - self._paused_at < _PAUSE_S and at - self._looked_at < _LONGEST_S
-        if is_early and not now:
-            return ()
-        self._looked_at = at
         changed = self._files.refresh()
         if changed:
             self.changed_files = changed
@@ -108,7 +96,6 @@ class Configuration:
                 self.pending = tuple(dict.fromkeys((*self.pending, *changed)))
             else:
                 self.settle()
-        self.pause()
         return changed
 
     def settle(self, refused: Collection[str] = ()) -> None:
@@ -116,10 +103,6 @@ class Configuration:
         self.pending = ()
         self._files.settle(refused)
         self._join()
-
-    def pause(self) -> None:
-        """A call ended; whatever happens from now on may change a file."""
-        self._paused_at = time.monotonic()
 
     def rules(self, source: Source) -> list[RuleText]:
         """The rules of one layer."""
@@ -155,7 +138,7 @@ class Configuration:
             files,
             own,
             view=lambda: self.merged,
-            changed=lambda: self.refresh(now=True),
+            changed=self.refresh,
             complaints=rule_complaints,
         )
 

@@ -1,5 +1,6 @@
 """Settings that change while a session runs, carried into the parts that hold them."""
 
+import asyncio
 from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -37,11 +38,14 @@ class LiveSettings:
         self._emit = emit
         self._joined = configuration.merged
         self._told = configuration.warnings
+        self._looked_for: asyncio.Task[Any] | None = None
+        """Whose call looked at the files in this turn of the event loop."""
 
     def follow(self) -> bool:
         """Take in what was changed on disk; whether anything was."""
         configuration = self._configuration
-        configuration.refresh()
+        if not self._was_looked_at():
+            configuration.refresh()
         # A change made by a call of this session has been read already, but not carried on.
         if configuration.merged is self._joined:
             return False
@@ -60,6 +64,30 @@ class LiveSettings:
         self._told = configuration.warnings
         self._emit(SettingsChanged(files=configuration.changed_files, warnings=new))
         return True
+
+    def _was_looked_at(self) -> bool:
+        """Whether a call that began together with this one has looked at the files.
+
+        Other tasks in the same turn of the event loop were due before that look, so nothing they
+        follow from can have changed a file since; the same task may well have.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if loop.get_task_factory() is not None:
+            # A factory of the host's may start tasks at once, before their turn.
+            return False
+        task = asyncio.current_task()
+        if self._looked_for is None:
+            loop.call_soon(self._end_turn)
+        elif self._looked_for is not task:
+            return True
+        self._looked_for = task
+        return False
+
+    def _end_turn(self) -> None:
+        self._looked_for = None
 
     def place(self) -> list[str]:
         """Work in the directories that arguments and settings name now; those that are new."""

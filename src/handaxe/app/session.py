@@ -269,7 +269,6 @@ class Session:
         self.follow()
         await self._companions.expect((call,), self.catalog)
         result = await self._pipeline.call(call)
-        self.configuration.pause()
         return self._record.noted(result)
 
     async def run_many(
@@ -283,7 +282,6 @@ class Session:
         self.follow()
         await self._companions.expect(calls, self.catalog)
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
-        self.configuration.pause()
         return [self._record.noted(result) for result in results]
 
     def follow(self) -> None:
