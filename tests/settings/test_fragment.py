@@ -9,6 +9,7 @@ from handaxe.settings.fragment import read_data, read_text
 from handaxe.settings.keys import keys, nearest_key, split_key
 from handaxe.settings.layers import merge
 from handaxe.settings.model import Settings
+from handaxe.settings.narrowing import Trust
 
 
 def problems_of(text):
@@ -16,7 +17,7 @@ def problems_of(text):
 
 
 def settings_of(*fragments):
-    return merge(fragments).settings
+    return merge(fragments, Trust(files=True, hooks=True)).settings
 
 
 MISTAKES = """

@@ -1,11 +1,22 @@
 """Layers joined: who wins, what is put together, and what a project may not say."""
 
+import json
+
 import pytest
 
-from handaxe.settings.fragment import Origin, read_data
-from handaxe.settings.layers import hooks_digest, merge
+from handaxe.settings import layers as joining
+from handaxe.settings.fragment import Origin, read_data, read_text
+from handaxe.settings.layers import hooks_digest
+from handaxe.settings.narrowing import Trust
 
 HOOK = {"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}
+
+
+TRUSTED = Trust(files=True, hooks=True)
+
+
+def merge(fragments, trust=TRUSTED):
+    return joining.merge(fragments, trust)
 
 
 def layer(source, **data):
@@ -97,7 +108,7 @@ WIDENING = {
 
 @pytest.mark.parametrize("source", ["project", "local"])
 def test_before_trust_a_projects_files_change_nothing_but_forbid(source):
-    merged = merge([layer(source, **WIDENING)], is_trusted=False, hooks_are_trusted=False)
+    merged = merge([layer(source, **WIDENING)], Trust())
     assert merged.settings == merge([]).settings
     assert merged.hooks == ()
     assert {why for _, why in ignored(merged)} == {"untrusted"}
@@ -119,8 +130,7 @@ def test_before_trust_a_projects_files_may_forbid(source):
                 deniedMcpServers=[{"serverName": "x"}],
             )
         ],
-        is_trusted=False,
-        hooks_are_trusted=False,
+        Trust(),
     )
     assert merged.ignored == ()
     options = merged.settings
@@ -162,7 +172,7 @@ def test_before_trust_a_projects_files_may_forbid(source):
     ids=str,
 )
 def test_some_things_no_project_file_may_ever_say(data, trusted):
-    merged = merge([layer("project", **data)], is_trusted=trusted, hooks_are_trusted=trusted)
+    merged = merge([layer("project", **data)], Trust(files=trusted, hooks=trusted))
     assert merged.settings == merge([]).settings
     assert {why for _, why in ignored(merged)} == {"never"}
 
@@ -191,7 +201,7 @@ def test_a_repository_cannot_approve_its_own_servers_but_its_user_can():
 def test_before_trust_a_projects_mode_counts_only_if_it_is_stricter(below, wanted, found):
     layers = [layer("user", permissions={"defaultMode": below})] if below else []
     layers.append(layer("project", permissions={"defaultMode": wanted}))
-    merged = merge(layers, is_trusted=False, hooks_are_trusted=False)
+    merged = merge(layers, Trust())
     assert merged.settings.permissions.default_mode == found
 
 
@@ -204,7 +214,7 @@ def test_trusted_files_may_widen():
 
 def test_the_user_may_say_anything():
     data = {"permissions": {"defaultMode": "bypassPermissions"}, "env": {"PATH": "x"}}
-    merged = merge([layer("user", **data)], is_trusted=False, hooks_are_trusted=False)
+    merged = merge([layer("user", **data)], Trust())
     assert merged.ignored == ()
 
 
@@ -213,3 +223,16 @@ def test_hooks_are_known_by_what_they_say_and_nothing_else():
     assert first == hooks_digest([layer("project", model="b", hooks={"Stop": [HOOK]})])
     assert first != hooks_digest([layer("project", hooks={"Stop": [{**HOOK, "matcher": "x"}]})])
     assert hooks_digest([layer("user", hooks={"Stop": [HOOK]}), layer("project", model="a")]) == ""
+
+
+def test_what_the_user_allowed_as_an_answer_counts_in_that_file_without_more_trust():
+    def local(file, **data):
+        return read_text(json.dumps(data), source="local", file=file)
+
+    rules = {"allow": ["Bash(make)", "Bash(rm:*)"], "additionalDirectories": ["/x"]}
+    trust = Trust(approved={"/p/settings.local.json": {"Bash(make)": 1.0}})
+    merged = merge([local("/p/settings.local.json", permissions=rules)], trust)
+    assert merged.settings.permissions.allow == ("Bash(make)",)
+    assert merged.settings.permissions.additional_directories == ()
+    elsewhere = merge([local("/q/settings.local.json", permissions=rules)], trust)
+    assert elsewhere.settings.permissions.allow == ()

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
+from handaxe.app.kept_rules import KeptRules
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.asker import Asker, Classifier
-from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import Answer, PermissionState
 
@@ -26,7 +26,7 @@ class Broker(Asker):
         self,
         on_ask: OnAsk,
         state: PermissionState,
-        keeper: "RuleKeeper",
+        keeper: KeptRules,
     ) -> None:
         # What a host's function really gives back is anybody's guess.
         self._on_ask: Callable[[PermissionRequest], Awaitable[object]] = on_ask
@@ -111,37 +111,10 @@ def join_voices(
     state: PermissionState,
     on_ask: OnAsk | None,
     classifier: Classifier | None,
+    rules: KeptRules,
 ) -> None:
     """Let a session ask whoever its host named."""
     if on_ask is not None:
-        keeper = RuleKeeper(among.offers[SettingsStore], among.workdir.root)
-        among.asker = Broker(on_ask, state, keeper)
+        among.asker = Broker(on_ask, state, rules)
     if classifier is not None:
         among.classifier = AutoAnswers(classifier)
-
-
-class RuleKeeper:
-    """Writes allow rules down where they outlive the session."""
-
-    def __init__(self, store: SettingsStore, root: str) -> None:
-        self._store = store
-        self._root = root
-
-    async def keep(self, rules: tuple[str, ...], how: Remember) -> None:
-        """Add rules to the project's local settings, or to the user's."""
-        scope: Scope = "local" if how == "project" else "user"
-        if scope == "user":
-            rules = tuple(_anchored(rule, self._root) for rule in rules)
-        setting, file = self._store.find("permissions.allow"), self._store.file_of(scope)
-        listed = zip(setting.value or (), setting.origins, strict=False)
-        kept = [rule for rule, origin in listed if origin.file == file]
-        listed_once = list(dict.fromkeys((*kept, *rules)))
-        await self._store.change("permissions.allow", listed_once, scope)
-
-
-def _anchored(rule: str, root: str) -> str:
-    """A project's rule in the form that means the same in a file that belongs to no project."""
-    tool, parenthesis, scope = rule.partition("(")
-    if parenthesis and scope.startswith("/") and not scope.startswith("//"):
-        return f"{tool}(/{root}{scope}"
-    return rule

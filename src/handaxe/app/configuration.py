@@ -13,7 +13,7 @@ import msgspec
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.settings_store import Scope
+from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import RuleBehaviour, RuleText
 from handaxe.settings.files import SettingsFile, SettingsFiles
@@ -21,11 +21,12 @@ from handaxe.settings.fragment import Fragment, Problem, Source, read_data
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.layers import hooks_digest, merge
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import FROM_THE_PROJECT
+from handaxe.settings.narrowing import ALLOW, FROM_THE_PROJECT, Trust
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
 from handaxe.storage.last_rules import LastRules
 
 if TYPE_CHECKING:
+    from handaxe.app.kept_rules import KeptRules
     from handaxe.host.settings_file import SettingFiles
     from handaxe.storage.trust import TrustRecord
 
@@ -142,6 +143,21 @@ class Configuration:
             complaints=rule_complaints,
         )
 
+    def kept_rules(self, store: SettingsStore) -> "KeptRules":
+        """The rules of the settings, with the dates of those that a person gave as an answer."""
+        from handaxe.app.kept_rules import KeptRules
+
+        return KeptRules(self, store)
+
+    def allowed_in(self, file: str) -> list[str]:
+        """The allow rules that stand in a file, those that do not count included."""
+        return [
+            entry.value
+            for fragment in self._files.fragments()
+            for entry in fragment.entries
+            if entry.path == ALLOW and entry.kind == "item" and entry.origin.file == file
+        ]
+
     @property
     def hooks_digest(self) -> str:
         """What the hooks of the project's own files are known by."""
@@ -159,33 +175,33 @@ class Configuration:
         )
         fragments.insert(at, self._flags)
         told: list[str] = []
-        is_trusted, hooks_are_trusted = self._trust(fragments, told)
-        self.is_trusted = is_trusted
-        self.merged = merge(fragments, is_trusted=is_trusted, hooks_are_trusted=hooks_are_trusted)
+        trust = self._trust(fragments, told)
+        self.is_trusted = trust.files
+        self.merged = merge(fragments, trust)
         told += [str(problem) for problem in self._files.problems()]
         if self.merged.ignored:
             from handaxe.settings.ignored import sentences
 
-            told += sentences(self.merged.ignored, self.root, is_trusted=is_trusted)
+            told += sentences(self.merged.ignored, self.root, is_trusted=trust.files)
         self.warnings = tuple(told)
 
-    def _trust(self, fragments: Sequence[Fragment], told: list[str]) -> tuple[bool, bool]:
-        """Whether the project's own files may widen, and whether its hooks may run."""
+    def _trust(self, fragments: Sequence[Fragment], told: list[str]) -> Trust:
+        """How far the project's own files may widen, and whether its hooks may run."""
         if self._trusted is not None:
-            return self._trusted, self._trusted
+            return Trust(self._trusted, self._trusted)
         if not any(fragment.source in FROM_THE_PROJECT for fragment in fragments):
-            return False, False
+            return Trust()
         self._files.watch_also(self.trust.path)
         if self.root in _trusted_by_settings(fragments):
-            return True, True
+            return Trust(files=True, hooks=True)
         try:
-            folder = self.trust.find(self.root)
+            folder, rules = self.trust.find(self.root), self.trust.rules()
         except SetupError as error:
             told.append(str(error))
-            return False, False
+            return Trust()
         if folder is None:
-            return False, False
-        return True, folder.hooks == hooks_digest(fragments)
+            return Trust(approved=rules)
+        return Trust(files=True, hooks=folder.hooks == hooks_digest(fragments))
 
 
 def read_given(given: Given, *, where: str) -> Fragment:

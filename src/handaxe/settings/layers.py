@@ -10,12 +10,10 @@ from typing import Any
 
 import msgspec
 
-from handaxe.settings.fragment import RULES, Entry, Fragment, Origin
+from handaxe.settings.fragment import Entry, Fragment, Origin
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import FROM_THE_PROJECT, Refusal, refusal
-
-_ALLOW = RULES[2]
+from handaxe.settings.narrowing import ALLOW, FROM_THE_PROJECT, Refusal, Trust, refusal
 
 
 class Ignored(msgspec.Struct, frozen=True):
@@ -61,16 +59,14 @@ class Merged(msgspec.Struct, frozen=True):
         return not (options.disable_all_hooks or options.allow_managed_hooks_only)
 
 
-def merge(
-    fragments: Iterable[Fragment], *, is_trusted: bool = True, hooks_are_trusted: bool = True
-) -> Merged:
+def merge(fragments: Iterable[Fragment], trust: Trust) -> Merged:
     """Join fragments, lowest layer first."""
     values: dict[KeyPath, Entry] = {}
     items: dict[KeyPath, list[Entry]] = {}
     ignored: list[Ignored] = []
     for fragment in fragments:
         for entry in fragment.entries:
-            why = refusal(entry, values, is_trusted=is_trusted, hooks_are_trusted=hooks_are_trusted)
+            why = refusal(entry, values, trust)
             if why is not None:
                 ignored.append(Ignored(entry, why))
             elif entry.kind in {"item", "empty"}:
@@ -86,11 +82,11 @@ def merge(
 
 
 def _drop_unmanaged(items: dict[KeyPath, list[Entry]], ignored: list[Ignored]) -> None:
-    found = items.pop(_ALLOW, [])
+    found = items.pop(ALLOW, [])
     managed = [entry for entry in found if entry.origin.source == "policy"]
     ignored.extend(Ignored(entry, "never") for entry in found if entry not in managed)
     if managed:
-        items[_ALLOW] = managed
+        items[ALLOW] = managed
 
 
 def _settings(values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]]) -> Settings:

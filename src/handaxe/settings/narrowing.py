@@ -1,19 +1,23 @@
 """What a project's own files may say: they can narrow, and widen only as far as they are trusted.
 
 Whoever wrote the project wrote these files, the local one included, so until the user trusts the
-folder they may only forbid. Some things they may never do: choose a looser mode for good, pick
-programs or endpoints of the runtime, or touch what belongs to all projects of a user.
+folder they may only forbid, and allow what the user allowed there as an answer. Some things they
+may never do: choose a looser mode for good, pick programs or endpoints of the runtime, or touch
+what belongs to all projects of a user.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
-from handaxe.settings.fragment import Entry, Source
+import msgspec
+
+from handaxe.settings.fragment import RULES, Entry, Source
 from handaxe.settings.keys import KeyPath
 
 FROM_THE_PROJECT: frozenset[Source] = frozenset({"project", "local"})
 MODE: KeyPath = ("permissions", "defaultMode")
+ALLOW = RULES[2]
 
 Refusal = Literal["untrusted", "never"]
 
@@ -90,14 +94,21 @@ _STEERING_VARIABLE = (
 )
 
 
+class Trust(msgspec.Struct, frozen=True):
+    """How far a project's own files may widen what is allowed."""
+
+    files: bool = False
+    hooks: bool = False
+    approved: Mapping[str, Collection[str]] = {}
+    """By settings file: the rules that the user allowed as an answer, which need no more trust."""
+
+
 def is_steering(variable: str) -> bool:
     """Whether a variable chooses what runs, or where requests go."""
     return re.fullmatch(_STEERING_VARIABLE, variable, re.IGNORECASE) is not None
 
 
-def refusal(
-    entry: Entry, below: Mapping[KeyPath, Entry], *, is_trusted: bool, hooks_are_trusted: bool
-) -> Refusal | None:
+def refusal(entry: Entry, below: Mapping[KeyPath, Entry], trust: Trust) -> Refusal | None:
     """Why a value does not count, given what the layers below it say; None if it counts."""
     source = entry.origin.source
     if entry.path in _POLICY_ONLY:
@@ -107,9 +118,16 @@ def refusal(
     if _is_never(entry):
         return "never"
     if entry.path == MODE:
-        return _mode_refusal(entry, below, is_trusted=is_trusted)
-    counts = hooks_are_trusted if entry.path[0] == "hooks" else is_trusted
-    return None if counts or _only_forbids(entry) else "untrusted"
+        return _mode_refusal(entry, below, is_trusted=trust.files)
+    counts = trust.hooks if entry.path[0] == "hooks" else trust.files
+    if counts or _only_forbids(entry) or _is_approved(entry, trust):
+        return None
+    return "untrusted"
+
+
+def _is_approved(entry: Entry, trust: Trust) -> bool:
+    is_rule = entry.path == ALLOW and entry.kind == "item"
+    return is_rule and entry.value in trust.approved.get(entry.origin.file or "", ())
 
 
 def _only_forbids(entry: Entry) -> bool:

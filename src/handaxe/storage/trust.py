@@ -1,10 +1,11 @@
-"""Which folders the user trusts, by real path; kept in the data directory, outside any project.
+"""What the user said for good about folders and rules; kept outside any project.
 
 Trust goes with the hooks the folder had when it was given: other hooks need it given again.
 """
 
 import os
 import time
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -34,6 +35,8 @@ class _Record(msgspec.Struct, frozen=True):
     """By folder: the project's servers that may start, each with its definition's digest."""
     imports: dict[str, tuple[str, ...]] = {}
     """By folder: files outside it that its instructions may bring in."""
+    rules: dict[str, dict[str, float]] = {}
+    """By settings file: the rules the user allowed as an answer, and when."""
 
 
 class TrustRecord:
@@ -90,6 +93,26 @@ class TrustRecord:
         imports = {**record.imports, real: tuple(known)}
         self._write(msgspec.structs.replace(record, imports=imports), version)
 
+    def rules(self) -> dict[str, dict[str, float]]:
+        """By settings file: the rules that were allowed as an answer, and when."""
+        return self._read()[0].rules
+
+    def note_rules(self, file: str, rules: Iterable[str]) -> None:
+        """The user allowed these just now, and they stand in a settings file."""
+        record, version = self._read()
+        known = {**record.rules.get(file, {}), **dict.fromkeys(rules, time.time())}
+        noted = {**record.rules, file: known}
+        self._write(msgspec.structs.replace(record, rules=noted), version)
+
+    def forget_rule(self, file: str, rule: str) -> None:
+        """The user took a rule back."""
+        record, version = self._read()
+        if rule not in record.rules.get(file, {}):
+            return
+        known = {text: at for text, at in record.rules[file].items() if text != rule}
+        noted = {**record.rules, file: known}
+        self._write(msgspec.structs.replace(record, rules=noted), version)
+
     def revoke(self, folder: str) -> bool:
         """Trust a folder no longer, there or not; whether it was trusted."""
         record, version = self._read()
@@ -99,7 +122,8 @@ class TrustRecord:
             kept = {path: told for path, told in record.folders.items() if path not in names}
             servers = {path: told for path, told in record.servers.items() if path not in names}
             imports = {path: told for path, told in record.imports.items() if path not in names}
-            self._write(_Record(kept, servers, imports), version)
+            record = msgspec.structs.replace(record, folders=kept, servers=servers, imports=imports)
+            self._write(record, version)
         return bool(names)
 
     def _read(self) -> tuple[_Record, Version | Absent]:

@@ -195,6 +195,7 @@ def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
         ("/permissions plan", "Mode: plan"),
         ("/permissions wild", "not a permission mode"),
         ("/permissions default", "Mode: default"),
+        ("/permissions revoke Bash(x)", "No settings file allows Bash(x)."),
         ("/skills", "looks closely"),
         ("/tasks", "Nothing was started"),
         ("/agents", "general-purpose"),

@@ -19,6 +19,7 @@ COMMANDS = {
     "explain": "say whether a command or call would be allowed, and why",
     "mcp": "serve the tools to other agents, or list and change the servers used here",
     "config": "show, get or set settings, and where each comes from",
+    "permissions": "list the rules in force, since when, and take one back",
     "trust": "let a project's own settings files also allow",
     "sessions": "list, show, export, fork or delete sessions",
     "undo": "put back what a session changed",

@@ -9,7 +9,9 @@ from handaxe.app.slash_commands import commands_of, typed_command
 from handaxe.contract.display import Table
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage
+from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.frontends.cli.agent_opening import AgentOpener
+from handaxe.frontends.cli.commands.permissions import day_of, place_of, revoke
 from handaxe.frontends.cli.interactive.screen import Screen
 from handaxe.frontends.cli.interactive.set_up import (
     agents_table,
@@ -94,13 +96,37 @@ async def _tools(dialogue: Talking, _: str) -> None:
 
 async def _permissions(dialogue: Talking, arguments: str) -> None:
     session = dialogue.agent.session
-    if arguments:
+    word, _, rule = arguments.partition(" ")
+    if word == "revoke":
+        await _revoke(dialogue, rule.strip())
+    elif arguments:
         session.set_mode(arguments)
-    dialogue.screen.say(f"Mode: {session.permissions.mode}. /permissions MODE changes it.")
-    rules = session.permissions.rules
-    if rules:
-        rows = tuple((rule.behaviour, rule.text, rule.file or rule.source) for rule in rules)
-        dialogue.screen.table(Table(("", "rule", "from"), rows))
+    dialogue.screen.say(
+        f"Mode: {session.permissions.mode}. /permissions MODE changes it, "
+        "/permissions revoke RULE takes back what was allowed."
+    )
+    kept = session.configuration.kept_rules(session.collaborators.offers[SettingsStore]).listed()
+    of_files = [(one.behaviour, one.rule, place_of(one), day_of(one)) for one in kept]
+    rules = (rule for rule in session.permissions.rules if rule.file is None)
+    of_this_run = [(rule.behaviour, rule.text, rule.source, "now") for rule in rules]
+    if rows := (*of_files, *of_this_run):
+        dialogue.screen.table(Table(("", "rule", "from", "since"), rows))
+
+
+async def _revoke(dialogue: Talking, rule: str) -> None:
+    session = dialogue.agent.session
+    granted = [one for one in session.permissions.grants if one.text == rule]
+    session.permissions.remove_rules(granted)
+    kept = session.configuration.kept_rules(session.collaborators.offers[SettingsStore])
+    try:
+        files = await revoke(kept, rule)
+    except SetupError:
+        if not granted:
+            raise
+        files = []
+    session.follow()
+    where = f" and out of {', '.join(files)}" if files else ""
+    dialogue.screen.say(f"{rule} is taken out of this session{where}.")
 
 
 async def _resume(dialogue: Talking, arguments: str) -> None:
@@ -204,7 +230,7 @@ COMMANDS: dict[str, tuple[str, Command]] = {
     "help": ("this list", _help),
     "undo": ("put back the last change; CALL_ID, --redo, --force", _undo),
     "tools": ("the tools on offer", _tools),
-    "permissions": ("the mode and the rules; MODE switches", _permissions),
+    "permissions": ("the mode and the rules; MODE switches, revoke RULE takes back", _permissions),
     "resume": ("go on with another conversation of this project", _resume),
     "model": ("who answers; NAME switches", _model),
     "clear": ("begin a new conversation", _clear),

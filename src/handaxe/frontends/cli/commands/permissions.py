@@ -1,0 +1,99 @@
+"""`handaxe permissions`: the rules in force, since when, and how to take one back."""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from handaxe.app.configuration import Configuration
+from handaxe.app.kept_rules import KeptRule, KeptRules
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.opening import plain, warn
+from handaxe.host.files import LocalFiles
+from handaxe.storage.home import data_home
+from handaxe.text.near_names import nearest
+
+ACTIONS = ("list", "revoke")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
+    parser.add_argument("rule", nargs="?", metavar="RULE", help="the rule to take back")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked."""
+    root = os.path.realpath(Path(arguments.root).expanduser())
+    if not Path(root).is_dir():
+        raise SetupError(f"{arguments.root} is not a directory. Name the project's directory.")
+    configuration = Configuration(root, home=data_home())
+    rules = configuration.kept_rules(configuration.store(LocalFiles()))
+    if arguments.action == "list":
+        _list(rules.listed(), as_json=arguments.json)
+        warn(configuration.warnings)
+        return DONE
+    if arguments.rule is None:
+        raise SetupError("`handaxe permissions revoke` needs the rule to take back.")
+    try:
+        files = asyncio.run(revoke(rules, arguments.rule))
+    except ToolFault as fault:
+        raise SetupError(fault.sentence) from None
+    if arguments.json:
+        print(msgspec.json.encode({"rule": arguments.rule, "removed_from": files}).decode())
+    for file in files:
+        print(f"{plain(arguments.rule)} is taken out of {plain(file)}.", file=sys.stderr)
+    return DONE
+
+
+async def revoke(rules: KeptRules, rule: str) -> list[str]:
+    """Take an allow rule back; the files it stood in.
+
+    Raises:
+        SetupError: it stands in no file that handaxe writes.
+    """
+    files = await rules.revoke(rule)
+    if files:
+        return files
+    allowed = [one for one in rules.listed() if one.behaviour == "allow"]
+    elsewhere = [place_of(one) for one in allowed if one.rule == rule]
+    if elsewhere:
+        raise SetupError(
+            f"{rule} stands in {', '.join(elsewhere)}, which handaxe does not write. "
+            "Take it out there."
+        )
+    near = nearest(rule, [one.rule for one in allowed])
+    hint = f" Did you mean {near}?" if near else " `handaxe permissions` lists what is allowed."
+    raise SetupError(f"No settings file allows {rule}.{hint}")
+
+
+def place_of(rule: KeptRule) -> str:
+    """Where a rule stands."""
+    if rule.file is None:
+        return rule.source
+    return rule.file if rule.line is None else f"{rule.file}:{rule.line}"
+
+
+def day_of(rule: KeptRule) -> str:
+    """When a rule was given, as far as it is known."""
+    if rule.at is None:
+        return "by hand"
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(rule.at))
+
+
+def _list(rules: list[KeptRule], *, as_json: bool) -> None:
+    if as_json:
+        print(msgspec.json.encode(rules).decode())
+        return
+    if not rules:
+        print("No settings file has a rule.", file=sys.stderr)
+    for rule in rules:
+        line = f"{rule.behaviour:5}  {day_of(rule):16}  {rule.rule}  ({place_of(rule)})"
+        print(plain(line))
