@@ -4,6 +4,7 @@ import pytest
 from players import Player, calls, ended, says
 
 from handaxe import Agent, Session, SetupError
+from handaxe.agent.events import Told
 from handaxe.agent.limits import Limits, Meter, Price
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.model import TextDelta
@@ -57,6 +58,31 @@ async def test_tokens_and_money_end_a_run(session: Session):
         model = Player(calls(("c1", "Glob", {"pattern": "*"}), tokens=100), says("No."))
         final = await Agent(model, session, **options).ask("Go.")
         assert (final.subtype, final.is_error) == (subtype, True)
+
+
+async def test_before_a_budget_ends_the_model_is_told_once(session: Session):
+    looks = (calls((f"c{n}", "Glob", {"pattern": f"{n}*"}), tokens=40) for n in range(3))
+    model = Player(*looks, says("Done."))
+    agent = Agent(model, session, max_tokens=180)
+    told = [event.sentence async for event in agent.run("Go.") if isinstance(event, Told)]
+    (sentence,) = told
+    assert sentence.startswith("The budget is nearly used up: 1")
+    heard = [sentence in repr(request.messages) for request in model.requests]
+    assert heard[:2] == [False, False]
+    assert heard[-1]
+    assert repr(model.requests[-1].messages).count(sentence) == 1
+
+
+def test_money_has_a_soft_limit_too_and_a_new_run_warns_again():
+    meter = Meter(Limits(max_cost_usd=1.0), {"m": PRICE})
+    meter.add("m", Usage(input_tokens=700_000))
+    assert meter.nearly_reached() is None
+    meter.add("m", Usage(input_tokens=150_000))
+    assert meter.nearly_reached() == "The budget is nearly used up: $0.8500 of $1.0000."
+    assert meter.nearly_reached() is None
+    meter.start()
+    meter.add("m", Usage(input_tokens=900_000))
+    assert meter.nearly_reached() is not None
 
 
 async def test_a_budget_without_a_price_is_a_start_error(session: Session):

@@ -11,6 +11,8 @@ from handaxe.contract.messages import Usage
 from handaxe.text.counting import counted
 
 MILLION = 1_000_000
+SOFT_SHARE = 0.8
+"""How much of a budget may be used before the model is asked to come to an end."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +78,7 @@ class Meter:
         self._cost_usd: float | None = 0.0
         self.model_s = 0.0
         self._began = self._now()
+        self._has_warned = False
 
     @property
     def usage(self) -> Usage:
@@ -84,6 +87,12 @@ class Meter:
         for usage in self.by_model.values():
             total = total.plus(usage)
         return total
+
+    @property
+    def used_tokens(self) -> int:
+        """Tokens that count for a limit; those read from a cache do not."""
+        total = self.usage
+        return total.input_tokens + total.output_tokens + total.cache_write_tokens
 
     @property
     def elapsed_s(self) -> float:
@@ -120,10 +129,22 @@ class Meter:
                 "Give it in `prices`, or limit turns or tokens instead."
             )
 
+    def nearly_reached(self) -> str | None:
+        """Once in a run: how much of the budget is used, when there is little left of it."""
+        if self._has_warned:
+            return None
+        tokens, cost = self.limits.max_tokens, self.limits.max_cost_usd
+        told: list[str] = []
+        if tokens is not None and self.used_tokens >= SOFT_SHARE * tokens:
+            told.append(f"{self.used_tokens:,} of {tokens:,} tokens")
+        if cost is not None and (used := self.cost_usd) is not None and used >= SOFT_SHARE * cost:
+            told.append(f"${used:.4f} of ${cost:.4f}")
+        self._has_warned = bool(told)
+        return f"The budget is nearly used up: {' and '.join(told)}." if told else None
+
     def reached(self) -> Reached | None:
         """The limit that is used up, if any; a parent's limits hold for its agents."""
-        limits, total = self.limits, self.usage
-        used = total.input_tokens + total.output_tokens + total.cache_write_tokens
+        limits, used = self.limits, self.used_tokens
         if limits.max_turns is not None and self.turns >= limits.max_turns:
             sentence = f"Reached the limit of {counted(limits.max_turns, 'turn')}."
             return Reached("error_max_turns", "max_turns", sentence)

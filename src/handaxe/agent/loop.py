@@ -19,7 +19,14 @@ from handaxe.agent.patience import Patience
 from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.agent.turn import Turn
-from handaxe.agent.wording import BROKEN_OFF, CUT_OFF, INTERRUPTED, INTERRUPTED_TOOLS, SUSPENDED
+from handaxe.agent.wording import (
+    BROKEN_OFF,
+    COME_TO_AN_END,
+    CUT_OFF,
+    INTERRUPTED,
+    INTERRUPTED_TOOLS,
+    SUSPENDED,
+)
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.events import (
     AgentEnded,
@@ -218,6 +225,9 @@ class AgentLoop:
                     is_error=True,
                     errors=(reached.sentence,),
                 )
+            if (near := self.meter.nearly_reached()) is not None:
+                self.tell(Told(near))
+                self._speaker.remind([f"{near} {COME_TO_AN_END}"])
             turn = await self._answer(rest)
             results = await turn.results()
             self._turn = None

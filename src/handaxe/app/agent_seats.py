@@ -28,7 +28,7 @@ from handaxe.app.offers import Offers
 from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.app.session import Session
-from handaxe.app.tool_specs import ToolSpecs, sent_tools
+from handaxe.app.tool_specs import ToolSpecs
 from handaxe.app.workplaces import changes, notes, reminders
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import SessionStarted
@@ -74,7 +74,7 @@ class AgentSeats:
     def make(self, state: AgentState, kind: AgentKind, agents: SpawnedAgents) -> Seat:
         """A place for one agent; one that worked before finds what it knew."""
         place = _Place(self._session, self._directory / state.agent_id, state, kind, agents)
-        place.workplace.specs = ToolSpecs(sent_tools(place.workplace.among), self._specs)
+        place.workplace.specs = ToolSpecs(place.workplace.among, self._specs)
         agents.among = place.workplace.among
         around = self._surround()
         environment, memory, files = around.environment, around.memory, around.files
@@ -220,7 +220,7 @@ class _Place:
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,
-            specs=ToolSpecs(sent_tools(among)),
+            specs=ToolSpecs(among),
             notes=lambda: (
                 *notes(offers, announcer),
                 *self._equipment.notes(offers.get(Skills)),

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from handaxe.app.configuration import Configuration
 from handaxe.app.kept_rules import KeptRules
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.asker import Asker, Classifier
+from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import Answer, PermissionState
 
@@ -111,10 +113,10 @@ def join_voices(
     state: PermissionState,
     on_ask: OnAsk | None,
     classifier: Classifier | None,
-    rules: KeptRules,
+    configuration: Configuration,
 ) -> None:
     """Let a session ask whoever its host named."""
     if on_ask is not None:
-        among.asker = Broker(on_ask, state, rules)
+        among.asker = Broker(on_ask, state, KeptRules(configuration, among.offers[SettingsStore]))
     if classifier is not None:
         among.classifier = AutoAnswers(classifier)

@@ -13,7 +13,7 @@ import msgspec
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.settings_store import Scope, SettingsStore
+from handaxe.contract.ports.settings_store import Scope
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import RuleBehaviour, RuleText
 from handaxe.settings.files import SettingsFile, SettingsFiles
@@ -26,7 +26,6 @@ from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
 from handaxe.storage.last_rules import LastRules
 
 if TYPE_CHECKING:
-    from handaxe.app.kept_rules import KeptRules
     from handaxe.host.settings_file import SettingFiles
     from handaxe.storage.trust import TrustRecord
 
@@ -142,12 +141,6 @@ class Configuration:
             changed=self.refresh,
             complaints=rule_complaints,
         )
-
-    def kept_rules(self, store: SettingsStore) -> "KeptRules":
-        """The rules of the settings, with the dates of those that a person gave as an answer."""
-        from handaxe.app.kept_rules import KeptRules
-
-        return KeptRules(self, store)
 
     def allowed_in(self, file: str) -> list[str]:
         """The allow rules that stand in a file, those that do not count included."""

@@ -26,7 +26,6 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import ModeChanged, SessionClosed, SessionStarted
 from handaxe.contract.ports.asker import Classifier
-from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, Wanted
@@ -188,8 +187,9 @@ class Session:
         if on_ask or classifier:
             from handaxe.app.asking import join_voices
 
-            rules = self.configuration.kept_rules(offers[SettingsStore])
-            join_voices(self._collaborators, self.permissions, on_ask, classifier, rules)
+            join_voices(
+                self._collaborators, self.permissions, on_ask, classifier, self.configuration
+            )
         caller.join(self._collaborators)
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members

@@ -1,23 +1,28 @@
 """The tools on offer as a model is told of them, built once for each tool."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
+from handaxe.contract.events import ToolsOffered
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.tool import Tool
 from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.text.tokens import estimate
 
 
 class ToolSpecs:
     """What a model is told now; the same tool gives the same value again."""
 
     def __init__(
-        self,
-        offered: Callable[[], Sequence[Tool[Any]]],
-        built: dict[Tool[Any], ToolSpec] | None = None,
+        self, among: Collaborators, built: dict[Tool[Any], ToolSpec] | None = None
     ) -> None:
         """`built` holds what others have built already; agents of one session share it."""
-        self._offered = offered
+        deferral = among.deferral
+        # Those that wait to be searched for are not sent.
+        self._offered = deferral.sent if deferral is not None else among.catalog.offered
+        self._emit = among.emit
         self._built = {} if built is None else built
         self._last: tuple[Sequence[Tool[Any]], tuple[ToolSpec, ...]] = (), ()
 
@@ -28,6 +33,7 @@ class ToolSpecs:
         telling = [tool for tool in tools if "prompt" in vars(type(tool))]
         if tools != self._last[0] or any(self._is_stale(tool) for tool in telling):
             self._last = tools, tuple(self._spec_of(tool) for tool in tools)
+            self._emit(ToolsOffered(definitions={spec.name: _cost(spec) for spec in self._last[1]}))
         return self._last[1]
 
     def _is_stale(self, tool: Tool[Any]) -> bool:
@@ -49,7 +55,6 @@ class ToolSpecs:
         return known
 
 
-def sent_tools(among: Collaborators) -> Callable[[], Sequence[Tool[Any]]]:
-    """The tools whose definitions a model is sent now; others wait to be searched for."""
-    deferral = among.deferral
-    return deferral.sent if deferral is not None else among.catalog.offered
+def _cost(spec: ToolSpec) -> int:
+    """About how many tokens a definition is in every request."""
+    return estimate(f"{spec.description}{msgspec.json.encode(spec.input_schema).decode()}")

@@ -8,7 +8,7 @@ from handaxe.agent.workplace import Workplace
 from handaxe.app.loading import Announcer
 from handaxe.app.session import Session
 from handaxe.app.skill_listing import skill_listing
-from handaxe.app.tool_specs import ToolSpecs, sent_tools
+from handaxe.app.tool_specs import ToolSpecs
 from handaxe.contract.ports.skills import Skills
 from handaxe.contract.ports.task_list import TaskList
 from handaxe.session.brevity import Brevity
@@ -30,7 +30,7 @@ def workplace_of(session: Session) -> Workplace:
     return Workplace(
         among=among,
         open_stream=session.stream,
-        specs=ToolSpecs(sent_tools(among)),
+        specs=ToolSpecs(among),
         subscribe=session.subscribe,
         new_call_id=session.new_call_id,
         flush=session.flush,

@@ -197,6 +197,12 @@ class ToolsLoaded(_Event, frozen=True, tag="tools_loaded", kw_only=True):
     names: tuple[str, ...]
 
 
+class ToolsOffered(_Event, frozen=True, tag="tools_offered", kw_only=True):
+    """The definitions that go with every request from now on, and about how many tokens each is."""
+
+    definitions: dict[str, int]
+
+
 class SkillInvoked(_Event, frozen=True, tag="skill_invoked", kw_only=True):
     """The text of a skill entered the conversation; compaction puts it back."""
 
@@ -313,6 +319,7 @@ Event = (
     | TodosChanged
     | BriefChanged
     | ToolsLoaded
+    | ToolsOffered
     | SkillInvoked
     | InstructionsHeard
     | SettingsChanged

@@ -24,6 +24,7 @@ COMMANDS = {
     "sessions": "list, show, export, fork or delete sessions",
     "undo": "put back what a session changed",
     "history": "list the calls that changed files, and what they changed",
+    "stats": "rank tools and servers by what they cost, and name those never used",
     "gc": "remove old contents that are kept for undo",
     "du": "show how much the data directory holds",
     "doctor": "say what works on this machine, and what to do about the rest",

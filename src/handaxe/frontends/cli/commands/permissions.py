@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not Path(root).is_dir():
         raise SetupError(f"{arguments.root} is not a directory. Name the project's directory.")
     configuration = Configuration(root, home=data_home())
-    rules = configuration.kept_rules(configuration.store(LocalFiles()))
+    rules = KeptRules(configuration, configuration.store(LocalFiles()))
     if arguments.action == "list":
         _list(rules.listed(), as_json=arguments.json)
         warn(configuration.warnings)

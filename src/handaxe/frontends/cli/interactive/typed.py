@@ -5,6 +5,8 @@ from itertools import islice
 from typing import Protocol
 
 from handaxe.app.agent_api import Agent
+from handaxe.app.kept_rules import KeptRules
+from handaxe.app.session import Session
 from handaxe.app.slash_commands import commands_of, typed_command
 from handaxe.contract.display import Table
 from handaxe.contract.faults import SetupError
@@ -105,7 +107,7 @@ async def _permissions(dialogue: Talking, arguments: str) -> None:
         f"Mode: {session.permissions.mode}. /permissions MODE changes it, "
         "/permissions revoke RULE takes back what was allowed."
     )
-    kept = session.configuration.kept_rules(session.collaborators.offers[SettingsStore]).listed()
+    kept = _kept_rules(session).listed()
     of_files = [(one.behaviour, one.rule, place_of(one), day_of(one)) for one in kept]
     rules = (rule for rule in session.permissions.rules if rule.file is None)
     of_this_run = [(rule.behaviour, rule.text, rule.source, "now") for rule in rules]
@@ -113,13 +115,16 @@ async def _permissions(dialogue: Talking, arguments: str) -> None:
         dialogue.screen.table(Table(("", "rule", "from", "since"), rows))
 
 
+def _kept_rules(session: Session) -> KeptRules:
+    return KeptRules(session.configuration, session.collaborators.offers[SettingsStore])
+
+
 async def _revoke(dialogue: Talking, rule: str) -> None:
     session = dialogue.agent.session
     granted = [one for one in session.permissions.grants if one.text == rule]
     session.permissions.remove_rules(granted)
-    kept = session.configuration.kept_rules(session.collaborators.offers[SettingsStore])
     try:
-        files = await revoke(kept, rule)
+        files = await revoke(_kept_rules(session), rule)
     except SetupError:
         if not granted:
             raise

@@ -1,0 +1,75 @@
+"""`handaxe stats`: which tools and servers cost how many tokens, and which were never used."""
+
+import argparse
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.opening import plain
+from handaxe.storage.home import data_home
+from handaxe.storage.sessions import session_of
+from handaxe.storage.statistics import Statistics, ToolCost, statistics_of
+from handaxe.text.counting import counted
+
+_DAY_S = 86_400
+_COLUMNS = ("calls", "failed", "tokens", "each", "seconds", "definition")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--session", metavar="ID", help="one session, by id or name")
+    parser.add_argument("--days", type=float, metavar="N", help="only sessions used since")
+    parser.add_argument("--all", action="store_true", help="the sessions of all projects")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the numbers."""
+    home = data_home()
+    session_id = None
+    if arguments.session is not None:
+        session_id = session_of(home, arguments.session)
+        if session_id is None:
+            raise SetupError(
+                f"There is no session {arguments.session!r}. `handaxe sessions` lists them."
+            )
+    everywhere = arguments.all or session_id is not None
+    root = None if everywhere else os.path.realpath(Path(arguments.root).expanduser())
+    since = 0.0 if arguments.days is None else time.time() - arguments.days * _DAY_S
+    found = statistics_of(home, root=root, since=since, session_id=session_id)
+    if arguments.json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        _show(found)
+    return DONE
+
+
+def _show(found: Statistics) -> None:
+    print(f"{counted(found.sessions, 'session')}. Tokens are estimates.")
+    _table("tool", found.tools)
+    _table("server", found.servers)
+    if found.never_used:
+        total = sum(cost.definition_tokens for cost in found.never_used)
+        print(f"\nOffered and never called, {total:,} tokens in every request:")
+        for cost in found.never_used:
+            print(f"  {plain(cost.name):32} {cost.definition_tokens:>9,}")
+
+
+def _table(title: str, costs: Iterable[ToolCost]) -> None:
+    rows = list(costs)
+    if not rows:
+        return
+    width = max(24, *(len(cost.name) for cost in rows))
+    print(f"\n{title:{width}}" + "".join(f"{name:>12}" for name in _COLUMNS))
+    for cost in rows:
+        each = round(cost.tokens / cost.calls) if cost.calls else 0
+        numbers = (cost.calls, cost.failed, cost.tokens, each)
+        seconds = f"{cost.duration_ms / 1000:,.1f}"
+        cells = (*(f"{number:,}" for number in numbers), seconds, f"{cost.definition_tokens:,}")
+        print(f"{plain(cost.name):{width}}" + "".join(f"{cell:>12}" for cell in cells))

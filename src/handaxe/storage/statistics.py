@@ -1,0 +1,145 @@
+"""What tools cost over many sessions: calls, failures, time and model tokens, from their logs.
+
+Tokens are the estimates that results and definitions carry; nothing here knows a price.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.events import CallFinished, CallStarted, SessionStarted, ToolsOffered
+from handaxe.storage.event_log import LoggedEvents
+from handaxe.storage.home import sessions_directory
+from handaxe.storage.sessions import LOG_NAME
+from handaxe.text.tokens import estimate
+
+_SERVER = "mcp__"
+
+
+class ToolCost(msgspec.Struct):
+    """What one tool, or all tools of one MCP server, cost."""
+
+    name: str
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    """What the model wrote to call it."""
+    result_tokens: int = 0
+    """What came back to the model."""
+    duration_ms: float = 0.0
+    definition_tokens: int = 0
+    """What its definition adds to every request it is offered in."""
+    sessions: int = 0
+    """In how many sessions it was called."""
+    offered_in: int = 0
+    """In how many sessions an agent was told of it."""
+
+    @property
+    def tokens(self) -> int:
+        """What its calls put into conversations."""
+        return self.input_tokens + self.result_tokens
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    """Costs by tool and by server, the dearest first."""
+
+    sessions: int
+    tools: tuple[ToolCost, ...]
+    servers: tuple[ToolCost, ...]
+    never_used: tuple[ToolCost, ...]
+    """Offered to a model and never called, the longest definition first."""
+
+
+def statistics_of(
+    home: Path, *, root: str | None = None, since: float = 0.0, session_id: str | None = None
+) -> Statistics:
+    """What tools cost in the sessions of a project, or of all, used since a moment."""
+    costs: dict[str, ToolCost] = {}
+    counted = 0
+    for log in sessions_directory(home).glob(f"{session_id or '*'}/{LOG_NAME}"):
+        if log.stat().st_mtime < since or (root is not None and _root_of(log) != root):
+            continue
+        counted += 1
+        _Count(costs).take([log, *log.parent.glob(f"agents/*/{LOG_NAME}")])
+    tools = sorted(costs.values(), key=lambda cost: (-cost.tokens, -cost.calls, cost.name))
+    unused = [cost for cost in tools if cost.offered_in and not cost.calls]
+    return Statistics(
+        sessions=counted,
+        tools=tuple(cost for cost in tools if cost.calls),
+        servers=_servers(tools),
+        never_used=tuple(sorted(unused, key=lambda cost: (-cost.definition_tokens, cost.name))),
+    )
+
+
+class _Count:
+    """Adds the logs of one session, its agents' included."""
+
+    def __init__(self, costs: dict[str, ToolCost]) -> None:
+        self._costs = costs
+        self._called: set[str] = set()
+        self._offered: set[str] = set()
+
+    def take(self, logs: Iterable[Path]) -> None:
+        for log in logs:
+            for _, event in LoggedEvents(log):
+                match event:
+                    case CallStarted():
+                        self._start(event)
+                    case CallFinished():
+                        self._finish(event)
+                    case ToolsOffered():
+                        self._offer(event)
+                    case _:
+                        pass
+        for name in self._called:
+            self._costs[name].sessions += 1
+        for name in self._offered:
+            self._costs[name].offered_in += 1
+
+    def _start(self, event: CallStarted) -> None:
+        cost = self._cost(event.tool)
+        cost.calls += 1
+        cost.input_tokens += estimate(msgspec.json.encode(event.input).decode())
+        self._called.add(event.tool)
+
+    def _finish(self, event: CallFinished) -> None:
+        cost = self._cost(event.result.tool)
+        cost.failed += not event.result.ok
+        cost.result_tokens += event.result.tokens
+        cost.duration_ms += event.result.duration_ms
+
+    def _offer(self, event: ToolsOffered) -> None:
+        for name, tokens in event.definitions.items():
+            cost = self._cost(name)
+            cost.definition_tokens = max(cost.definition_tokens, tokens)
+            self._offered.add(name)
+
+    def _cost(self, name: str) -> ToolCost:
+        return self._costs.setdefault(name, ToolCost(name))
+
+
+def _servers(tools: Iterable[ToolCost]) -> tuple[ToolCost, ...]:
+    found: dict[str, ToolCost] = {}
+    for tool in tools:
+        if not tool.name.startswith(_SERVER):
+            continue
+        name = tool.name.removeprefix(_SERVER).partition("__")[0]
+        server = found.setdefault(name, ToolCost(name))
+        server.calls += tool.calls
+        server.failed += tool.failed
+        server.input_tokens += tool.input_tokens
+        server.result_tokens += tool.result_tokens
+        server.duration_ms += tool.duration_ms
+        server.definition_tokens += tool.definition_tokens
+        server.sessions = max(server.sessions, tool.sessions)
+        server.offered_in = max(server.offered_in, tool.offered_in)
+    return tuple(sorted(found.values(), key=lambda cost: (-cost.tokens, cost.name)))
+
+
+def _root_of(log: Path) -> str | None:
+    started: Iterator[SessionStarted] = (
+        event for _, event in LoggedEvents(log) if isinstance(event, SessionStarted)
+    )
+    first = next(started, None)
+    return first.root if first is not None else None
