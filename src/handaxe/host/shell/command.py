@@ -321,7 +321,7 @@ class LocalCommand(RunningCommand):
     def _waits_for(self) -> str | None:
         if self._end is not None:
             return None
-        return self._prompt.line_waiting(self._capture.last_line, self._shell_pid)
+        return self._prompt.line_waiting(self._capture.last_line, self._shell_pid, self._pipe)
 
 
 def _status(end: CommandEnd) -> JobStatus:

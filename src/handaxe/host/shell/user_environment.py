@@ -54,8 +54,9 @@ class UserEnvironment:
             return ""
         async with self._lock:
             before = (await self.at(directory)).get("PATH", "")
-            if (place := place_of(program, before)) is not None:
-                return f"`{program}` is in {place} now. Run the command again."
+            if place_of(program, before) is not None:
+                # Somebody else did not find it, with a PATH of their own.
+                return ""
             path = extended(self.path, await self._login.directories())
             place = place_of(program, path)
             if place is None:

@@ -2,27 +2,20 @@
 
 import re
 
-from handaxe.shell.reach import programs_of
-
 NOT_FOUND = 127
 """The exit code by which shells say that there is no such program."""
 
+# Bash says it in the user's language; what stands around it tells.
 _COMPLAINTS = re.compile(
-    r"line \d+: (?P<bash>[^\s:/]+): command not found$"
+    r"^bash: \S+ \d+: (?P<bash>[^\s:/]+): [^:\n]+$"
     r"|: \d+: (?P<dash>[^\s:/]+): not found$"
+    r"|: command not found: (?P<zsh>[^\s:/]+)$"
     r"|\benv: [‘'`](?P<env>[^\s:/]+)[’']: ",
     re.MULTILINE,
 )
 
 
-def missing_program(command: str, said: str) -> str | None:
-    """The name of it; None where that cannot be told."""
-    last = None
-    for last in _COMPLAINTS.finditer(said):
-        pass
-    if last is not None:
-        return last[last.lastgroup or 0]
-    # Shells say it in the user's language.
-    programs = programs_of(command)
-    (only,) = programs if len(programs) == 1 else ("",)
-    return only or None
+def missing_program(said: str) -> str | None:
+    """The name of the last one; None where nothing was said."""
+    named = [found[found.lastgroup or 0] for found in _COMPLAINTS.finditer(said)]
+    return named[-1] if named else None

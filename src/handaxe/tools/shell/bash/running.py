@@ -100,7 +100,7 @@ class Foreground:
 
     async def _with_second_look(self, end: CommandEnd) -> CommandEnd:
         """What the program that is missing may have been installed as meanwhile."""
-        program = missing_program(self._command, self._running.tail(FAILURE_CHARS))
+        program = missing_program(self._running.tail(FAILURE_CHARS))
         if program is None:
             return end
         told = await self._ctx[Shell].seek(program, self._ctx.cwd)
