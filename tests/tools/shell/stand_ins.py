@@ -1,7 +1,7 @@
 """Small stand-ins for direnv and mise that speak their documented protocol, for machines without.
 
-    python stand_ins.py direnv export json      python stand_ins.py direnv allow
-    python stand_ins.py mise env --json         python stand_ins.py mise trust | config ls
+    python stand_ins.py direnv export json | export bash | allow
+    python stand_ins.py mise env --json | hook-env -s bash | config ls | trust
 
 What is faithful: allowing is by file and content (direnv) or by file (mise), kept in the places and
 said in the words of the real ones; answers are a difference to the environment that comes in, with
@@ -13,6 +13,7 @@ import base64
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -45,6 +46,13 @@ def packed(value, dump):
     return base64.urlsafe_b64encode(zlib.compress(dump(value))).decode()
 
 
+def lines_for_bash(variables):
+    return "".join(
+        f"unset {name}\n" if value is None else f"export {name}={shlex.quote(value)}\n"
+        for name, value in variables.items()
+    )
+
+
 def data_home(variable, usual):
     return Path(ENV.get(variable) or f"{ENV['HOME']}/{usual}")
 
@@ -59,7 +67,6 @@ def direnv(*words):
         allowed.parent.mkdir(parents=True, exist_ok=True)
         allowed.write_text(f"{file}\n")
         return 0
-    assert words == ("export", "json")
     plain = dict(ENV)
     if diff := plain.pop("DIRENV_DIFF", None):
         if file is not None and plain.get("DIRENV_FILE") == str(file):
@@ -99,7 +106,7 @@ def direnv(*words):
     changed = {name: new.get(name) for name in new.keys() | ENV.keys()}
     changed = {name: value for name, value in changed.items() if ENV.get(name) != value}
     if changed:
-        sys.stdout.write(json.dumps(changed))
+        sys.stdout.write({"json": json.dumps, "bash": lines_for_bash}[words[1]](changed))
     return code
 
 
@@ -118,14 +125,21 @@ def mise(*words):
         return 1
     if words == ("config", "ls"):
         return 0
-    assert words == ("env", "--json")
-    path = ENV["PATH"].split(":")
+    path, before = ENV["PATH"].split(":"), {"new": {}, "path": []}
     if diff := ENV.get("__MISE_DIFF"):
         raw = zlib.decompress(base64.b64decode(diff + "=" * (-len(diff) % 4)))
-        path = [place for place in path if place not in msgspec.msgpack.decode(raw)["path"]]
+        before = msgspec.msgpack.decode(raw)
+        path = [place for place in path if place not in before["path"]]
     given = tomllib.loads(file.read_text())["env"] if file is not None else {}
     own = [str(file.parent / place) for place in given.pop("_", {}).get("path", [])]
-    sys.stdout.write(json.dumps({**given, "PATH": ":".join([*own, *path])}))
+    now = {**given, "PATH": ":".join([*own, *path])}
+    if words == ("env", "--json"):
+        sys.stdout.write(json.dumps(now))
+        return 0
+    assert words == ("hook-env", "-s", "bash")
+    raw = zlib.compress(msgspec.msgpack.encode({"old": {}, "new": given, "path": own}))
+    noted = {"__MISE_DIFF": base64.b64encode(raw).decode().rstrip("=")}
+    sys.stdout.write(lines_for_bash({**dict.fromkeys(before["new"]), **now, **noted}))
     return 0
 
 

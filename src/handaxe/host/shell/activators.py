@@ -97,6 +97,7 @@ class Mise(Activator):
 
     def __init__(self, program: str, env: Mapping[str, str]) -> None:
         self._program = quote(program)
+        self._was_active = _MISE_DIFF in env
         self._diff = _decoded_diff(env.get(_MISE_DIFF, ""))
         state = env.get("MISE_STATE_DIR")
         state = state or _home_directory(env, "XDG_STATE_HOME", ".local/state") + "/mise"
@@ -109,7 +110,7 @@ class Mise(Activator):
     def signature(self, directory: str) -> Signature | None:
         """The files above, what is trusted, and what holds everywhere."""
         found = tuple(_states(directory, self._files))
-        if not found and not self._diff.new:
+        if not found and not self._was_active:
             return None
         return (*found, *map(state_of, self._beside))
 
