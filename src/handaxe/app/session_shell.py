@@ -86,6 +86,10 @@ class SessionShell(Shell):
             command = msgspec.structs.replace(command, env={**left, **command.env})
         return await self._shell.start(command)
 
+    async def seek(self, program: str, cwd: str) -> str:
+        """Look again for a program that a command did not find."""
+        return "" if self._shell is None else await self._shell.seek(program, cwd)
+
     async def close(self) -> None:
         """End what was started, if anything was."""
         closing = getattr(self._shell, "close", None)
@@ -102,5 +106,6 @@ def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:
         around.configuration.settings,
         os.environ,
         more=dict.fromkeys(SESSION_VARIABLES, around.session_id),
+        roots=around.workdir.roots,
         confiner=confiner,
     )

@@ -65,6 +65,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("cleanupPeriodDays",),
         ("undo", "max_bytes"),
         ("undo", "retention_days"),
+        ("shell", "activation"),
         ("shell", "hidden_variables"),
         ("shell", "max_kept_bytes"),
         ("disableAllHooks",),

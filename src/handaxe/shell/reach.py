@@ -65,6 +65,11 @@ def reach_of(
     )
 
 
+def programs_of(command: str) -> frozenset[str]:
+    """The names of the programs that a text runs, as far as they are literal."""
+    return _programs(parse(command), "/project", "/home/user")
+
+
 def _any_place(_path: str, access: Access) -> PathVerdict:
     return _LOOKS if access == "read" else _WRITES
 

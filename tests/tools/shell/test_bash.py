@@ -189,12 +189,44 @@ async def test_a_host_that_gives_up_by_its_own_clock_gets_its_timeout(free):
     assert free.jobs.listed() == []
 
 
-async def test_sleeping_for_background_work_is_answered(free):
-    assert (await bash(free, "sleep 0")).notes == ()
-    begun = await bash(free, "sleep 60", run_in_background=True)
-    (note,) = (await bash(free, "sleep 0; echo x")).notes
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 0; echo x",
+        "for i in $(seq 2); do sleep 0; done",
+        "until grep -q done build.log; do sleep 0.01; done",
+        "timeout 20 bash -c 'until grep -q done build.log; do sleep 0.01; done'",
+        "sleep 0; cat {output}",
+        "if pgrep -f no-such-flag >/dev/null; then sleep 0; fi",
+    ],
+)
+async def test_sleeping_for_background_work_is_answered(free, project, command):
+    (project / "build.log").write_text("done")
+    assert (await bash(free, command)).notes == ()
+    begun = await bash(free, "tail -f build.log # no-such-flag", run_in_background=True)
+    (note,) = (await bash(free, command.replace("{output}", begun.data["rawOutputPath"]))).notes
     assert begun.data["backgroundTaskId"] in note
     assert "no need to sleep" in note
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "until test -e ready; do sleep 0.01; done 2>/dev/null",
+        "sleep 0; curl --version >/dev/null",
+        "sleep 0.5 && grep -c x other.log || true",
+        "echo no sleep 1 here",
+        "cat build.log",
+    ],
+)
+async def test_sleeping_for_something_else_is_nobodys_business(free, project, command):
+    (project / "ready").touch()
+    (project / "build.log").touch()
+    begun = await bash(free, "tail -s 0.5 -f build.log 2>/dev/null", run_in_background=True)
+    result = await bash(free, command)
+    assert begun.ok
+    assert result.ok
+    assert result.notes == ()
 
 
 @pytest.mark.proves("SH-1")

@@ -51,7 +51,7 @@ class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
     survivors: int = 0
     """Processes it had left running, which were ended."""
     notes: tuple[str, ...] = ()
-    """What its confinement refused it, as sentences."""
+    """What its confinement refused it and what its environment lacks, as sentences."""
 
 
 class RunningCommand(Job):
@@ -137,3 +137,10 @@ class Shell(ABC):
     @abstractmethod
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
+
+    async def seek(self, program: str, cwd: str) -> str:  # noqa: ARG002 - cannot by default
+        """Look again for a program that a command did not find; a sentence on it, or nothing.
+
+        Where it is found, later commands find it too.
+        """
+        return ""

@@ -111,6 +111,11 @@ class Capture:
             is_binary=self._is_binary,
         )
 
+    def whole(self) -> bytes | None:
+        """The very bytes, if all of them are in memory."""
+        is_all = self.total_bytes == len(self._head) + len(self._tail)
+        return bytes(self._head + self._tail) if is_all else None
+
     def tail(self, limit_chars: int) -> str:
         """The end of it as text."""
         wanted = limit_chars * 4

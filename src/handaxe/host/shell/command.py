@@ -52,6 +52,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The directory the shell ends in, where that is known beforehand."""
     runaway_bytes: int
     confined: Confined
+    take_notes: Callable[[], tuple[str, ...]]
+    """What is to be told of the environment, at the end of a command that is waited for."""
     on_settled: Callable[["LocalCommand"], None]
     on_let_go: Callable[["LocalCommand"], None]
 
@@ -133,6 +135,10 @@ class LocalCommand(RunningCommand):
     def tail(self, limit_chars: int) -> str:
         """The end of what it has said so far, fit for a model."""
         return self._capture.tail(limit_chars)
+
+    def whole(self) -> bytes | None:
+        """The very bytes it said, unless they are too many."""
+        return self._capture.whole()
 
     def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
         """Hear every piece of output from now on; calling what comes back ends that."""
@@ -290,12 +296,15 @@ class LocalCommand(RunningCommand):
             duration_s=time.monotonic() - self._began,
             cwd=cwd,
             survivors=survivors,
-            notes=self._terms.confined.close(),
+            notes=(*self._notes(), *self._terms.confined.close()),
         )
         self._capture.close()
         for waiter in self._waiters:
             _resolve(waiter, True)  # noqa: FBT003
         self._terms.on_settled(self)
+
+    def _notes(self) -> tuple[str, ...]:
+        return () if self.is_let_go else self._terms.take_notes()
 
     def _has_more(self) -> bool:
         """Read what is still in the pipe; nobody can be waited for any more."""
@@ -312,7 +321,7 @@ class LocalCommand(RunningCommand):
     def _waits_for(self) -> str | None:
         if self._end is not None:
             return None
-        return self._prompt.line_waiting(self._capture.last_line, self._shell_pid)
+        return self._prompt.line_waiting(self._capture.last_line, self._shell_pid, self._pipe)
 
 
 def _status(end: CommandEnd) -> JobStatus:

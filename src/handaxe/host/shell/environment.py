@@ -48,19 +48,42 @@ _MEDDLING = (
 )  # fmt: skip
 
 
+NOTES_OF_ACTIVATORS = ("DIRENV_DIFF", "__MISE_DIFF", "__MISE_SESSION")
+"""What direnv and mise write down for their next prompt: every value they set, hidden ones too."""
+
+
+class Sieve:
+    """What may come into the environment of commands."""
+
+    def __init__(self, hidden: Iterable[str] = (), more: Mapping[str, str] | None = None) -> None:
+        """`hidden` are names or patterns of what must not be seen; `more` is set in any case."""
+        left_out = (*_MEDDLING, *NOTES_OF_ACTIVATORS, *hidden)
+        self._exact = {name for name in left_out if not _is_pattern(name)}
+        self._patterns = [name for name in left_out if _is_pattern(name)]
+        self._set = {**UNATTENDED, **(more or {})}
+
+    def lets_through(self, name: str) -> bool:
+        """Whether commands may see a variable of the user."""
+        return name not in self._exact and not any(
+            fnmatchcase(name, pattern) for pattern in self._patterns
+        )
+
+    def lets_change(self, name: str) -> bool:
+        """Whether a variable may be another one in some directory."""
+        # Whoever changes PATH adds to what it was.
+        return self.lets_through(name) and (name == "PATH" or name not in self._set)
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The environment of commands."""
+        kept = {name: value for name, value in inherited.items() if self.lets_through(name)}
+        return kept | self._set
+
+
 def command_environment(
     inherited: Mapping[str, str], hidden: Iterable[str] = (), more: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The environment of commands; `hidden` are names or patterns of what must not be seen."""
-    left_out = (*_MEDDLING, *hidden)
-    exact = {name for name in left_out if not _is_pattern(name)}
-    patterns = [name for name in left_out if _is_pattern(name)]
-    kept = {
-        name: value
-        for name, value in inherited.items()
-        if name not in exact and not any(fnmatchcase(name, pattern) for pattern in patterns)
-    }
-    return {**kept, **UNATTENDED, **(more or {})}
+    return Sieve(hidden, more).environment(inherited)
 
 
 def _is_pattern(name: str) -> bool:

@@ -9,16 +9,23 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
 from handaxe.contract.shell_faults import BadCommand, CannotStart, NoDirectory, ShellClosed
+from handaxe.host.shell.activation import Following
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import bash_program
+from handaxe.host.shell.questions import Question, Said
 from handaxe.host.shell.snapshot import Snapshot
+from handaxe.host.shell.user_environment import UserEnvironment
 from handaxe.host.shell.warden import CWD_FD, START_FD
 from handaxe.host.shell.wardens import WARDENS
+
+ANSWER_S = 10.0
+"""A program that is asked for the user's environment and takes longer is done without."""
 
 _MAX_ARGUMENT_BYTES = 1 << 17
 _TEXT_FD = 249
@@ -46,10 +53,11 @@ class LocalShell(Shell):
         on_end: Callable[[RunningCommand], None] | None = None,
         limits: ShellLimits | None = None,
         with_snapshot: bool = False,
+        following: Following | None = None,
     ) -> None:
         """Keep output below `directory`; `on_end` hears of the end of every command let go."""
         self._directory = str(directory)
-        self._environment = dict(environment)
+        self._environment = UserEnvironment(environment, following, self._ask)
         self._confiner = confiner
         self._on_end = on_end
         self._limits = limits or ShellLimits()
@@ -68,17 +76,36 @@ class LocalShell(Shell):
         if self._is_closed:
             raise ShellClosed
         _refuse_unspeakable(command)
-        start_file = None if self._snapshot is None else await self._snapshot.file()
-        return await self._start(command, start_file)
+        start_file = None if self._snapshot is None else await self._start_file(self._snapshot)
+        env = await self._environment.at(command.cwd)
+        return await self._start(command, env, start_file, self._environment.take_notes)
 
-    async def _start(self, command: ShellCommand, start_file: int | None) -> LocalCommand:
+    async def seek(self, program: str, cwd: str) -> str:
+        """Look again for a program that a command did not find; a sentence on it, or nothing."""
+        return await self._environment.seek(program, cwd)
+
+    async def _start_file(self, snapshot: Snapshot) -> int:
+        is_first = snapshot.path is None
+        file = await snapshot.file()
+        if is_first and snapshot.path is not None:
+            self._environment.path = snapshot.path
+        return file
+
+    async def _start(
+        self,
+        command: ShellCommand,
+        environment: Mapping[str, str],
+        start_file: int | None = None,
+        take_notes: Callable[[], tuple[str, ...]] = tuple,
+    ) -> LocalCommand:
         job_id = self._new_id(command)
         mark = f"{self._token}.{job_id}"
-        env = {**self._environment, **command.env, MARK: mark}
+        env = {**environment, **command.env, MARK: mark}
         is_plain = start_file is None and is_plain_program(command.command)
         if not is_plain:
             env["BASH_ENV"] = f"/dev/fd/{START_FD}"
-        program = bash_program(env.get("PATH", ""))
+        # The shell itself is the user's, also where a project brings a bash of its own.
+        program = bash_program(self._environment.path)
         argv = [program, "--noprofile", "--norc", "-c", "--", command.command, "bash"]
         inherited = {} if start_file is None else {START_FD: start_file}
         is_long = len(command.command) * 4 >= _MAX_ARGUMENT_BYTES
@@ -87,7 +114,9 @@ class LocalShell(Shell):
                 inherited[_TEXT_FD] = _text_file(command.command)
                 argv[-2] = f". /dev/fd/{_TEXT_FD}"
             confined = self._confine(argv, env, command)
-            terms = self._terms(job_id, mark, confined, command.cwd if is_plain else None)
+            terms = self._terms(
+                job_id, mark, confined, command.cwd if is_plain else None, take_notes
+            )
             return await self._run(command, terms, confined, inherited)
         except OSError as error:
             raise CannotStart(error.strerror or str(error)) from error
@@ -105,9 +134,34 @@ class LocalShell(Shell):
 
     async def _run_plain(self, text: str, env: Mapping[str, str], timeout_s: float) -> None:
         """Run something of our own, before the first command of the session."""
-        running = await self._start(ShellCommand(call_id="", command=text, cwd="/", env=env), None)
-        if not await running.wait(timeout_s):
-            await running.stop()
+        whole = {**await self._environment.at("/"), **env}
+        await self._run_own(text, "/", whole, timeout_s)
+
+    async def _ask(self, text: str, cwd: str, env: Mapping[str, str]) -> Said | None:
+        """What a program of the user says, asked on the way to a command."""
+        question = Question(text)
+        try:
+            running = await self._run_own(question.framed, cwd, env, ANSWER_S)
+        except ToolFault:
+            # Whatever it is, the command itself meets it and says so.
+            return None
+        raw = running.whole() if running is not None else None
+        return None if raw is None else question.answer(raw)
+
+    async def _run_own(
+        self, text: str, cwd: str, env: Mapping[str, str], timeout_s: float
+    ) -> LocalCommand | None:
+        """Run something that is no command of the model; None if it was not done in time."""
+        running = await self._start(ShellCommand(call_id="", command=text, cwd=cwd), env)
+        try:
+            is_done = await running.wait(timeout_s)
+        finally:
+            if running.end is None:
+                await running.stop()
+            if path := running.state.output_path:
+                with suppress(OSError):
+                    os.unlink(path)
+        return running if is_done else None
 
     def _confine(self, argv: list[str], env: dict[str, str], command: ShellCommand) -> Confined:
         if self._confiner is None:
@@ -130,7 +184,14 @@ class LocalShell(Shell):
                 raise NoDirectory(command.cwd, reason)
         return confined
 
-    def _terms(self, job_id: str, mark: str, confined: Confined, stays_in: str | None) -> Terms:
+    def _terms(
+        self,
+        job_id: str,
+        mark: str,
+        confined: Confined,
+        stays_in: str | None,
+        take_notes: Callable[[], tuple[str, ...]],
+    ) -> Terms:
         return Terms(
             job_id=job_id,
             mark=mark,
@@ -138,6 +199,7 @@ class LocalShell(Shell):
             stays_in=stays_in and os.path.realpath(stays_in),
             runaway_bytes=self._limits.runaway_bytes,
             confined=confined,
+            take_notes=take_notes,
             on_settled=self._note_end,
             on_let_go=self._note_let_go,
         )

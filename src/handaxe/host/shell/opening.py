@@ -2,15 +2,16 @@
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import Confiner, RunningCommand
-from handaxe.host.shell.environment import command_environment
+from handaxe.host.shell.activation import Following, activators_of
+from handaxe.host.shell.environment import NOTES_OF_ACTIVATORS, Sieve
 from handaxe.host.shell.local import LocalShell, ShellLimits
 from handaxe.host.shell.retention import prune_outputs
-from handaxe.settings.model import Settings
+from handaxe.settings.model import Settings, ShellOptions
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -25,19 +26,22 @@ def shell_of(
     inherited: Mapping[str, str],
     *,
     more: Mapping[str, str] | None = None,
+    roots: Sequence[str] = (),
     confiner: Confiner | None = None,
     on_end: Callable[[RunningCommand], None] | None = None,
 ) -> LocalShell:
-    """A shell that keeps output below the session's directory; `more` is what commands find too."""
+    """A shell that keeps output below the session's directory.
+
+    `more` is what commands find too; `roots` are where programs are not the user's own.
+    """
     if sys.platform != "linux":
         raise SetupError("Commands can only be run on Linux so far; other tools work here.")
     options = settings.shell
     _prune_once(session_directory.parent, settings)
+    sieve = Sieve(options.hidden_variables, {**settings.env, **(more or {})})
     return LocalShell(
         session_directory / TASKS,
-        environment=command_environment(
-            inherited, options.hidden_variables, {**settings.env, **(more or {})}
-        ),
+        environment=sieve.environment(inherited),
         confiner=confiner,
         on_end=on_end,
         limits=ShellLimits(
@@ -45,6 +49,20 @@ def shell_of(
             runaway_bytes=options.runaway_bytes,
         ),
         with_snapshot=options.snapshot,
+        following=_following(options, inherited, roots, sieve),
+    )
+
+
+def _following(
+    options: ShellOptions, inherited: Mapping[str, str], roots: Sequence[str], sieve: Sieve
+) -> Following | None:
+    if options.activation == "off":
+        return None
+    with_virtualenv = options.activation == "virtualenv"
+    return Following(
+        activators=activators_of(inherited, roots, with_virtualenv=with_virtualenv),
+        notes={name: inherited[name] for name in NOTES_OF_ACTIVATORS if name in inherited},
+        sieve=sieve,
     )
 
 

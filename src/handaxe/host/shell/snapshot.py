@@ -22,11 +22,11 @@ _COMPLETE = b"# complete\n"
 _CAPTURE = f"""\
 exec bash -i -c '
 {{
+  printf "%s\\0" "$PATH"
   echo shopt -s expand_aliases extglob
   declare -f
   shopt -p extglob
   alias -p
-  declare -p PATH
   echo "# complete"
 }} >"${_VARIABLE}" 2>/dev/null
 exit' >/dev/null 2>&1
@@ -41,13 +41,17 @@ class Snapshot:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._file: int | None = None
+        self.path: str | None = None
+        """Where that bash finds programs, once it was captured."""
         self._lock = asyncio.Lock()
 
     async def file(self) -> int:
         """A descriptor of it, captured when it is first asked for."""
         async with self._lock:
             if self._file is None:
-                self._file = _start_file(await self._captured())
+                path, sign, known = (await self._captured()).partition(b"\0")
+                self.path = os.fsdecode(path) if sign else None
+                self._file = _start_file(known)
             return self._file
 
     def close(self) -> None:

@@ -1,14 +1,15 @@
 """Noticing a program that waits for somebody to type.
 
 There is nobody: a command has no terminal and its standard input is empty. Programs that bring a
-terminal of their own can still ask and wait. The signs together: it has been silent for a while,
-its last line has no end and looks like a question, and none of its processes is at work.
+terminal of their own can still ask and wait, and some, such as vim, look for a keyboard where they
+write. The signs together: it has been silent for a while, none of its processes is at work, and
+either its last line has no end and looks like a question, or one of them reads from its own output.
 """
 
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 SILENT_S = 2.0
@@ -19,6 +20,9 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _RECHECK_S = 1.0
+_RARELY_S = 60.0
+_SHOWN_CHARS = 200
+_NO_PROMPT = "(no prompt)"
 
 
 class PromptWatch:
@@ -27,37 +31,63 @@ class PromptWatch:
     def __init__(self) -> None:
         self._spoke_at = time.monotonic()
         self._looked_at = 0.0
+        self._pause_s = _RECHECK_S
         self._work = -1
         self._is_asleep = False
+        self._reads_output = False
 
     def note_output(self) -> None:
         """Something was said just now."""
         self._spoke_at = time.monotonic()
+        self._pause_s = _RECHECK_S
 
-    def line_waiting(self, last_line: Callable[[], str | None], pid: int) -> str | None:
-        """The question it waits for an answer to, if it seems to."""
+    def line_waiting(
+        self, last_line: Callable[[], str | None], pid: int, output: int
+    ) -> str | None:
+        """The question it waits for an answer to, if it seems to; `output` is its pipe."""
         now = time.monotonic()
         if now - self._spoke_at < SILENT_S or not pid:
             return None
         line = last_line()
-        if line is None or _QUESTION.search(line) is None:
-            return None
-        if now - self._looked_at > _RECHECK_S:
+        is_question = line is not None and _QUESTION.search(line) is not None
+        may_wait = is_question or self._reads_output
+        if now - self._looked_at > (_RECHECK_S if may_wait else self._pause_s):
             self._looked_at = now
-            self._is_asleep = self._sleeps(pid)
-        return line if self._is_asleep else None
+            # Most that are silent are at work, for a long time.
+            self._pause_s = min(self._pause_s * 2, _RARELY_S)
+            self._look(pid, f"pipe:[{os.fstat(output).st_ino}]" if output >= 0 else "")
+        is_waiting = self._is_asleep and (is_question or self._reads_output)
+        return (line or _NO_PROMPT)[-_SHOWN_CHARS:] if is_waiting else None
 
-    def _sleeps(self, pid: int) -> bool:
-        """Whether no process of its session is at work, nor has been since the last look."""
+    def _look(self, pid: int, output: str) -> None:
+        """Whether no process of it is at work, nor has been since the last look."""
         before, self._work = self._work, 0
-        is_idle = True
-        for name in os.listdir("/proc"):
-            fields = _stat_fields(name) if name.isdigit() else None
-            if fields is None or int(fields[3]) != pid:
-                continue
+        is_idle, self._reads_output = True, False
+        for name, fields in _family(pid):
             self._work += int(fields[11]) + int(fields[12])
             is_idle = is_idle and fields[0] not in {b"R", b"D"}
-        return is_idle and before in {-1, self._work}
+            self._reads_output = self._reads_output or _input_of(name) == output
+        self._is_asleep = is_idle and before in {-1, self._work}
+
+
+def _family(pid: int) -> Iterator[tuple[str, list[bytes]]]:
+    """The processes of its session, and those below it in sessions of their own."""
+    found = {name: _stat_fields(name) for name in os.listdir("/proc") if name.isdigit()}
+    known = {pid}
+    # A process is mostly older than its children, and numbers mostly grow.
+    for name, fields in found.items():
+        if fields is not None and (
+            int(name) == pid or int(fields[1]) in known or int(fields[3]) == pid
+        ):
+            known.add(int(name))
+            yield name, fields
+
+
+def _input_of(name: str) -> str:
+    try:
+        return os.readlink(f"/proc/{name}/fd/0")
+    except OSError:
+        return "nothing that can be seen"
 
 
 def _stat_fields(name: str) -> list[bytes] | None:

@@ -148,10 +148,14 @@ def _command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
 
 def _waiting_note(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
     """What a model should know that sleeps while something goes on."""
-    running = ctx[Jobs].running() if args.command.lstrip().startswith("sleep") else []
-    if not running or args.run_in_background:
+    running = [] if args.run_in_background or args.dry_run else ctx[Jobs].running()
+    if not running:
         return ()
-    listed = ", ".join(state.job_id for state in running)
+    from handaxe.tools.shell.bash.sleeping import slept_for
+
+    listed = ", ".join(state.job_id for state in slept_for(args.command, running))
+    if not listed:
+        return ()
     return (f"You are told when background work ends ({listed}); there is no need to sleep.",)
 
 

@@ -9,7 +9,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
-from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
+from handaxe.contract.ports.shell import CommandEnd, RunningCommand, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
 from handaxe.contract.shell_faults import NoDirectory
 from handaxe.contract.stopping import Stopped
@@ -17,10 +17,12 @@ from handaxe.session.jobs import Jobs
 from handaxe.session.workdir import Workdir, is_inside
 from handaxe.settings.model import Settings
 from handaxe.shell.reach import reach_of
+from handaxe.tools.shell.bash.missing import NOT_FOUND, missing_program
 from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
 from handaxe.tools.shell.bash.previewing import told_of_preview
 from handaxe.tools.shell.bash.reading import note_reading
 from handaxe.tools.shell.bash.telling import (
+    FAILURE_CHARS,
     Directories,
     told_of_background,
     told_of_cancel,
@@ -91,8 +93,18 @@ class Foreground:
         assert end is not None
         if end.exit_code == 0:
             await note_reading(self._command, self._running, self._ctx)
+        if end.exit_code == NOT_FOUND and end.how == "exit":
+            end = await self._with_second_look(end)
         where = _moved(end.cwd, self._ctx)
         return told_of_end(self._command, self._running, end, where)
+
+    async def _with_second_look(self, end: CommandEnd) -> CommandEnd:
+        """What the program that is missing may have been installed as meanwhile."""
+        program = missing_program(self._running.tail(FAILURE_CHARS))
+        if program is None:
+            return end
+        told = await self._ctx[Shell].seek(program, self._ctx.cwd)
+        return msgspec.structs.replace(end, notes=(*end.notes, told)) if told else end
 
     async def _time_is_up(self) -> ToolResult:
         patience = self._patience

@@ -1,0 +1,144 @@
+"""The variables of a directory, as the user's own prompt would have them there.
+
+Nothing is asked where the user has none of the tools that give directories variables, and an
+answer holds until a file it rests on changes. What a tool may say is bounded: what is hidden from
+commands stays hidden, and what every command is told stays as it is.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from handaxe.host.shell.activators import (
+    Activator,
+    Answer,
+    Direnv,
+    Mise,
+    Signature,
+    Virtualenv,
+    state_of,
+)
+from handaxe.host.shell.environment import Sieve
+from handaxe.host.shell.questions import Ask
+from handaxe.session.workdir import is_inside
+from handaxe.text.terminal import plain_text
+
+MAX_CHARS = 100_000
+"""Linux starts no program with a longer variable than 128 KiB."""
+MAX_KEPT = 256
+
+_MISE_SIGNS = ("MISE_SHELL", "__MISE_DIFF", "__MISE_SESSION")
+
+
+class Following(msgspec.Struct, frozen=True, kw_only=True):
+    """How the environment follows the user's own."""
+
+    activators: Sequence[Activator] = ()
+    notes: Mapping[str, str] = {}
+    """What the activators had written down for themselves when the session began."""
+    sieve: Sieve
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    rests_on: Signature
+    watched: tuple[Signature | None, ...]
+    answer: Answer
+
+
+class Activation:
+    """What holds in which directory, asked when a command runs there."""
+
+    def __init__(self, following: Following, ask: Ask) -> None:
+        self._activators = following.activators
+        self._notes = following.notes
+        self._may_set = following.sieve.lets_change
+        self._ask = ask
+        self._kept: dict[tuple[int, str], _Kept] = {}
+        self._lock = asyncio.Lock()
+        self._told: set[str] = set()
+        self._untold: list[str] = []
+
+    async def at(self, directory: str, env: Mapping[str, str]) -> dict[str, str]:
+        """The environment of commands in a directory, where elsewhere it is `env`."""
+        found = dict(env)
+        for number, activator in enumerate(self._activators):
+            signature = activator.signature(directory)
+            if signature is not None:
+                rests_on = (*signature, found.get("PATH"))
+                answer = await self._answer(number, directory, rests_on, found)
+                self._apply(answer, found)
+        return found
+
+    def take_notes(self) -> tuple[str, ...]:
+        """What the model should know, each thing once."""
+        notes, self._untold = tuple(self._untold), []
+        return notes
+
+    async def _answer(
+        self, number: int, directory: str, rests_on: Signature, env: Mapping[str, str]
+    ) -> Answer:
+        async with self._lock:
+            kept = self._kept.get((number, directory))
+            if (
+                kept is not None
+                and kept.rests_on == rests_on
+                and kept.watched == tuple(map(state_of, kept.answer.watched))
+            ):
+                return kept.answer
+            whole = {**env, **self._notes}
+            answer = await self._activators[number].answer(directory, whole, self._ask)
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            watched = tuple(map(state_of, answer.watched))
+            self._kept[number, directory] = _Kept(rests_on, watched, answer)
+            self._tell(answer.problem)
+            return answer
+
+    def _tell(self, problem: str) -> None:
+        told = plain_text(problem.encode())
+        if told and told not in self._told:
+            self._told.add(told)
+            self._untold.append(told)
+
+    def _apply(self, answer: Answer, env: dict[str, str]) -> None:
+        for name, value in answer.variables.items():
+            if not self._may_set(name):
+                continue
+            if value is None:
+                env.pop(name, None)
+            elif name and "\0" not in value and "=" not in name and len(value) <= MAX_CHARS:
+                env[name] = value
+
+
+def activators_of(
+    inherited: Mapping[str, str], roots: Sequence[str], *, with_virtualenv: bool
+) -> list[Activator]:
+    """The tools that the user of an environment has, the last one having the last word."""
+    found: list[Activator] = []
+    if with_virtualenv:
+        found.append(Virtualenv(inherited))
+    if any(inherited.get(name) for name in _MISE_SIGNS):
+        program = _program("mise", inherited, roots)
+        if program is not None:
+            found.append(Mise(program, inherited))
+    program = _program("direnv", inherited, roots)
+    if program is not None:
+        found.append(Direnv(program, inherited))
+    return found
+
+
+def _program(name: str, inherited: Mapping[str, str], roots: Sequence[str]) -> str | None:
+    """The user's own program of a name: one that lies in a project is not."""
+    for directory in inherited.get("PATH", "").split(os.pathsep):
+        path = f"{directory}/{name}"
+        if not directory.startswith("/") or not os.access(path, os.X_OK):
+            continue
+        places = {os.path.normpath(path), os.path.realpath(path)}
+        if Path(path).is_file() and not any(
+            is_inside(place, root) for place in places for root in roots
+        ):
+            return path
+    return None

@@ -1,0 +1,76 @@
+"""The environment of a session's commands: the user's, as it is where and when a command runs."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from handaxe.host.shell.activation import Activation, Following
+from handaxe.host.shell.login_path import LoginPath, extended, place_of
+from handaxe.host.shell.questions import Ask
+
+SHOWN_PLACES = 8
+
+
+class UserEnvironment:
+    """What commands find, by directory."""
+
+    def __init__(
+        self, env: Mapping[str, str], following: Following | None = None, ask: Ask | None = None
+    ) -> None:
+        self._env = dict(env)
+        self._activation: Activation | None = None
+        self._login: LoginPath | None = None
+        self._lock = asyncio.Lock()
+        if following is not None and ask is not None:
+            self._login = LoginPath(self._env, ask)
+            if following.activators:
+                self._activation = Activation(following, ask)
+
+    @property
+    def path(self) -> str:
+        """Where programs are found, in whichever directory."""
+        return self._env.get("PATH", "")
+
+    @path.setter
+    def path(self, path: str) -> None:
+        self._env["PATH"] = path
+
+    async def at(self, directory: str) -> Mapping[str, str]:
+        """What commands in a directory find."""
+        if self._activation is None:
+            return self._env
+        return await self._activation.at(directory, self._env)
+
+    def take_notes(self) -> tuple[str, ...]:
+        """What the model should know of it, each thing once."""
+        return () if self._activation is None else self._activation.take_notes()
+
+    async def seek(self, program: str, directory: str) -> str:
+        """Look again for a program that was not found, where the login shell looks; what to tell.
+
+        If it is there, commands find it from now on.
+        """
+        if self._login is None:
+            return ""
+        async with self._lock:
+            before = (await self.at(directory)).get("PATH", "")
+            if place_of(program, before) is not None:
+                # Somebody else did not find it, with a PATH of their own.
+                return ""
+            path = extended(self.path, await self._login.directories())
+            place = place_of(program, path)
+            if place is None:
+                return _nowhere(program, extended(before, tuple(path.split(os.pathsep))))
+            self.path = path
+        return (
+            f"`{program}` is in {place}, where the user's login shell finds it now; commands find "
+            "it there from now on. Run the command again."
+        )
+
+
+def _nowhere(program: str, path: str) -> str:
+    places = list(dict.fromkeys(filter(None, path.split(os.pathsep))))
+    shown = ", ".join(places[:SHOWN_PLACES])
+    rest = len(places) - SHOWN_PLACES
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"`{program}` is neither in PATH nor in that of the login shell: {shown}{more}."
