@@ -23,6 +23,8 @@ from handaxe.host.shell.processes import (
 from handaxe.host.shell.warden import GIVE_UP_S, START_TEXT, Warden
 
 CONTROL_FD = 3
+APART = b"apart"
+"""Asks for a warden with a network of its own, where one can be had."""
 FAREWELL_S = 8.0
 """How long wardens may take to end what they have when the host is gone."""
 
@@ -37,6 +39,7 @@ class Supervisor:
         self._wardens: set[int] = set()
         self._start = os.memfd_create("handaxe-start", os.MFD_CLOEXEC)
         os.write(self._start, START_TEXT.encode())
+        self._is_apart_possible: bool | None = None
 
     def serve(self) -> None:
         """Do what the host asks for, until it is gone; then see everybody out."""
@@ -49,7 +52,7 @@ class Supervisor:
             if not message:
                 break
             if fds:
-                self._fork(fds[0])
+                self._fork(fds[0], is_apart=message == APART and self._can_be_apart())
             else:
                 pid, token = marshal.loads(message)  # noqa: S302 - from our own host
                 self._end(pid)
@@ -58,7 +61,14 @@ class Supervisor:
         self._control.close()
         self._see_out()
 
-    def _fork(self, talk: int) -> None:
+    def _can_be_apart(self) -> bool:
+        if self._is_apart_possible is None:
+            from handaxe.host.shell.own_network import can_have_own_network
+
+            self._is_apart_possible = can_have_own_network()
+        return self._is_apart_possible
+
+    def _fork(self, talk: int, *, is_apart: bool) -> None:
         pid = os.fork()
         if pid:
             os.close(talk)
@@ -70,7 +80,10 @@ class Supervisor:
             self._control.close()
             self._watch.close()
             become_reaper()
-            if Warden(socket.socket(fileno=talk), self._host, self._start).serve():
+            warden = Warden(
+                socket.socket(fileno=talk), self._host, self._start, is_apart=is_apart
+            )
+            if warden.serve():
                 exit_code = 0
         finally:
             os._exit(exit_code)
