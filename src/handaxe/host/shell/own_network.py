@@ -80,8 +80,9 @@ def _leave_users(more: int) -> None:
         ("uid_map", f"{user} {user} 1"),
         ("gid_map", f"{group} {group} 1"),
     ):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+        place = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        os.write(place, text.encode())
+        os.close(place)
 
 
 def _check(result: int) -> None:

@@ -7,6 +7,7 @@ stay small and forking them is cheap.
 import gc
 import marshal
 import os
+import select
 import signal
 import socket
 import sys
@@ -27,6 +28,8 @@ APART = b"apart"
 """Asks for a warden with a network of its own, where one can be had."""
 FAREWELL_S = 8.0
 """How long wardens may take to end what they have when the host is gone."""
+LEAVING_S = 3.0
+"""How long a host may take to end that has let go of us."""
 
 
 class Supervisor:
@@ -42,7 +45,7 @@ class Supervisor:
         self._is_apart_possible: bool | None = None
 
     def serve(self) -> None:
-        """Do what the host asks for, until it is gone; then see everybody out."""
+        """Do what the host asks for, until it is gone."""
         while True:
             is_said = self._watch.wait()
             self._reap()
@@ -59,7 +62,6 @@ class Supervisor:
                 with suppress(OSError):
                     self._control.send(marshal.dumps(token))
         self._control.close()
-        self._see_out()
 
     def _can_be_apart(self) -> bool:
         if self._is_apart_possible is None:
@@ -80,9 +82,7 @@ class Supervisor:
             self._control.close()
             self._watch.close()
             become_reaper()
-            warden = Warden(
-                socket.socket(fileno=talk), self._host, self._start, is_apart=is_apart
-            )
+            warden = Warden(socket.socket(fileno=talk), self._host, self._start, is_apart=is_apart)
             if warden.serve():
                 exit_code = 0
         finally:
@@ -124,7 +124,8 @@ class Supervisor:
                 while pid := os.waitpid(-1, os.WNOHANG)[0]:
                     self._wardens.discard(pid)
 
-    def _see_out(self) -> None:
+    def see_out(self) -> None:
+        """Wait for wardens, which end what they have; end what they do not."""
         ends_at = time.monotonic() + FAREWELL_S
         while self._reap() and time.monotonic() < ends_at:
             self._watch.wait_for_children(0.05)
@@ -135,7 +136,7 @@ class Supervisor:
         self._sweep()
 
 
-def main(host_pid: int) -> NoReturn:
+def main(host_pid: int, host_token: str) -> NoReturn:
     """Be the supervisor of the process with this number, which has just started this one."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         # `pkill python` in a command must not take down what owns the command.
@@ -148,9 +149,28 @@ def main(host_pid: int) -> NoReturn:
         # Surer than the end of the socket: a child of the host may hold a copy of that.
         host = os.pidfd_open(host_pid)
     if os.getppid() != host_pid:
+        _end_children_of_host(host_token)
         sys.exit(0)
     become_reaper()
     gc.disable()
     gc.freeze()
-    Supervisor(socket.socket(fileno=CONTROL_FD), host).serve()
+    supervisor = Supervisor(socket.socket(fileno=CONTROL_FD), host)
+    supervisor.serve()
+    is_dead = _has_ended(host, 0)
+    if is_dead:
+        _end_children_of_host(host_token)
+    supervisor.see_out()
+    # It may have let go of us on its way out.
+    if not is_dead and _has_ended(host, LEAVING_S):
+        _end_children_of_host(host_token)
     os._exit(0)
+
+
+def _has_ended(host: int | None, within_s: float) -> bool:
+    return host is not None and bool(select.select([host], [], [], within_s)[0])
+
+
+def _end_children_of_host(token: str) -> None:
+    from handaxe.host.shell.orphans import end_orphans
+
+    end_orphans(token)

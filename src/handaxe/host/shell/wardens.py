@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from handaxe.contract.ports.shell import Lent
+from handaxe.host.marked_processes import host_token
 from handaxe.host.shell.supervisor import APART, CONTROL_FD
 
 MAX_IDLE = 20
@@ -28,7 +29,7 @@ _PROGRAM = """\
 import sys
 sys.path.append(sys.argv[1])
 from handaxe.host.shell.supervisor import main
-main(int(sys.argv[2]))
+main(int(sys.argv[2]), sys.argv[3])
 """
 _KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
 
@@ -131,6 +132,12 @@ class Wardens:
                 return
         line.close()
 
+    def keep_watch(self) -> None:
+        """See that somebody ends what this process has started, should it be killed."""
+        if self._control is None and sys.platform == "linux":
+            with self._lock, suppress(OSError):
+                self._control = self._control or self._start_supervisor()
+
     def prod(self, line: Line) -> None:
         """Let both go on that could be needed for news on this line."""
         line.wake()
@@ -211,7 +218,7 @@ class Wardens:
         with theirs:
             self.supervisor_pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, str(os.getpid())],
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, str(os.getpid()), host_token()],
                 {name: os.environ[name] for name in kept if name in os.environ},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), CONTROL_FD),
