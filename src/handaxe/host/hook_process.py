@@ -18,7 +18,8 @@ from contextlib import suppress
 
 import msgspec
 
-from handaxe.host.marked_processes import kill_marked
+from handaxe.host.marked_processes import kill_marked, marked
+from handaxe.host.shell.wardens import WARDENS
 
 MAX_STDOUT_BYTES = 1 << 20
 MAX_STDERR_BYTES = 1 << 16
@@ -50,7 +51,7 @@ class HookProcess:
         self._argv = argv
         self._cwd = cwd
         self._mark = mark
-        self._env = {**env, MARK: mark}
+        self._env = marked({**env, MARK: mark})
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_unwanted = False
@@ -92,6 +93,7 @@ class HookProcess:
             bufsize=0,
             start_new_session=True,
         )
+        WARDENS.keep_watch()
         with self._lock:
             self._process = process
             if self._is_unwanted:

@@ -1,12 +1,30 @@
-"""Finding processes by a mark in the environment they were started with."""
+"""Finding processes by a mark in the environment they were started with.
+
+What this process starts bears a mark of its own besides: by it the supervisor ends what a host
+leaves that was killed (`host/shell/orphans.py`).
+"""
 
 import os
+import secrets
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+HOST_MARK = "HANDAXE_HOST"
 _ROUNDS = 5
+_token = secrets.token_hex(12)
+
+
+def host_token() -> str:
+    """What the processes of this host are known by."""
+    return _token
+
+
+def marked(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child of this process, which is to end with it."""
+    return {**env, HOST_MARK: _token}
 
 
 def kill_marked(variable: str, mark: str) -> int:
@@ -39,8 +57,7 @@ def _kill_if_marked(pid: int, wanted: bytes) -> bool:
     except OSError:
         return False
     try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        if not any(entry.startswith(wanted) for entry in environment):
+        if not is_marked(pid, wanted):
             return False
         signal.pidfd_send_signal(held, signal.SIGKILL)
     except OSError:
@@ -48,3 +65,29 @@ def _kill_if_marked(pid: int, wanted: bytes) -> bool:
     finally:
         os.close(held)
     return True
+
+
+def is_marked(pid: int, wanted: bytes) -> bool:
+    """Whether the environment of a process holds an entry that begins so."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(entry.startswith(wanted) for entry in environment)
+
+
+def session_of(pid: int) -> int | None:
+    """The session a process is in; None where it is gone."""
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def _take_new_token() -> None:
+    """In a child of this process, which may outlive it with what it starts."""
+    global _token  # noqa: PLW0603 - one per process
+    _token = secrets.token_hex(12)
+
+
+os.register_at_fork(after_in_child=_take_new_token)

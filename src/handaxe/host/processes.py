@@ -16,7 +16,8 @@ from pathlib import Path
 from handaxe.contract.ports.processes import CannotStart, Child, ChildProgram, Processes
 from handaxe.host.bounded_log import BoundedLog
 from handaxe.host.clean_environment import clean_environment
-from handaxe.host.marked_processes import kill_marked
+from handaxe.host.marked_processes import kill_marked, marked, session_of
+from handaxe.host.shell.wardens import WARDENS
 
 MARK = "HANDAXE_CHILD"
 POLITE_S = 1.0
@@ -35,7 +36,7 @@ class LocalProcesses(Processes):
         """Start a program; `CannotStart` if that fails."""
         mark = secrets.token_hex(12)
         talk = _Talk(BoundedLog(program.log_path))
-        env = {**clean_environment(os.environ, program.env), MARK: mark}
+        env = marked({**clean_environment(os.environ, program.env), MARK: mark})
         loop = asyncio.get_running_loop()
         try:
             transport, _ = await loop.subprocess_exec(
@@ -48,6 +49,7 @@ class LocalProcesses(Processes):
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CannotStart(f"{program.argv[0]} could not be started ({reason})") from None
+        WARDENS.keep_watch()
         return LocalChild(transport, talk, mark)
 
 
@@ -215,15 +217,6 @@ def _kill_leftovers(leader: int, mark: str) -> None:
         return
     # While a member of the session lives, its number cannot pass to another one.
     for name in os.listdir("/proc"):
-        if name.isdigit() and _session_of(name) == leader:
+        if name.isdigit() and session_of(int(name)) == leader:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(name), signal.SIGKILL)
-
-
-def _session_of(pid: str) -> int | None:
-    try:
-        # The name in parentheses may hold anything, also blanks and parentheses.
-        stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        return int(stat[3])
-    except (OSError, ValueError, IndexError):
-        return None

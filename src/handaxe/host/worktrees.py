@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 
 from handaxe.host.clean_environment import clean_environment
+from handaxe.host.marked_processes import marked
+from handaxe.host.shell.wardens import WARDENS
 from handaxe.settings.places import WORKTREES
 
 INCLUDE_FILE = ".worktreeinclude"
@@ -166,7 +168,7 @@ def _make_folder(folder: Path) -> None:
 
 
 async def _git(directory: str, *arguments: str) -> str:
-    env = clean_environment(os.environ, {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"})
+    env = marked(clean_environment(os.environ, {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}))
     try:
         process = await asyncio.create_subprocess_exec(
             "git", *_QUIET, *arguments, cwd=directory, env=env,
@@ -175,6 +177,7 @@ async def _git(directory: str, *arguments: str) -> str:
         )  # fmt: skip
     except OSError as error:
         raise NoWorktree(f"git cannot be run ({error.strerror})") from None
+    WARDENS.keep_watch()
     try:
         said, complained = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
     except BaseException as error:

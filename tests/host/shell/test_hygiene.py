@@ -198,7 +198,9 @@ def test_nothing_is_left_when_the_host_dies(tmp_path, mark, living, number):
         process.stdout.close()
     # The host itself has the word in its arguments and is gone by now.
     blocked_until(lambda: not living(mark))
-    supervisor = f"supervisor import main\nmain(int(sys.argv[2]))\n\0{ROOT}\0{process.pid}\0"
+    supervisor = (
+        f"supervisor import main\nmain(int(sys.argv[2]), sys.argv[3])\n\0{ROOT}\0{process.pid}\0"
+    )
     blocked_until(lambda: not living(supervisor))
 
 

@@ -90,6 +90,18 @@ def _nothing_to_tell() -> tuple[str, ...]:
     return ()
 
 
+class Lent(msgspec.Struct, frozen=True):
+    """How somebody starts a confined program who stands in a network with nobody else and lends it.
+
+    So that the program need not get one of its own.
+    """
+
+    argv: list[str]
+    door: int | None = None
+    """Of the inherited descriptors the one over which a listening socket is handed out first."""
+    port: int = 0
+
+
 class Confined(msgspec.Struct):
     """How to start a program so that it is confined; to be closed after its end."""
 
@@ -100,6 +112,8 @@ class Confined(msgspec.Struct):
     close: Callable[[], tuple[str, ...]] = _nothing_to_tell
     """Clean up after the program's end; what it was refused, as sentences. Twice is fine."""
     is_confined: bool = True
+    lent: Lent | None = None
+    """The same for who can lend a network; None where there is nothing to lend."""
 
 
 class Confiner(ABC):

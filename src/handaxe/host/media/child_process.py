@@ -15,6 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from handaxe.host.marked_processes import marked
+from handaxe.host.shell.wardens import WARDENS
+
 LIMIT_S = 15
 """How long one call may take, in seconds of the clock and of the processor."""
 MEMORY_BYTES = 1 << 30
@@ -78,10 +81,11 @@ async def _child(start: str, request: dict[str, Any]) -> AsyncGenerator[asyncio.
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env={},
+        env=marked({}),
         start_new_session=True,
         limit=_LINE_BYTES,
     )
+    WARDENS.keep_watch()
     try:
         yield child
         await child.wait()

@@ -18,6 +18,7 @@ SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 KERNEL_FILES = ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
 """The kernel lets root write its settings without any capability, and by `core_pattern` a program
 would run outside: so its files are read-only."""
+OWN_NETWORK = "--unshare-net"
 ISOLATION = (
     "--cap-drop", "ALL",
     "--unshare-user", "--disable-userns",
@@ -88,7 +89,7 @@ def _options(
 ) -> tuple[str, ...]:
     given = [*ISOLATION]
     if policy.network != "open":
-        given.append("--unshare-net")
+        given.append(OWN_NETWORK)
     if policy.confines_files:
         given += ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run"]
         given += ["--bind", policy.temp_directory, "/tmp"]  # noqa: S108 - the sandbox's own
@@ -162,8 +163,11 @@ def _shown(
 ) -> Iterator[_Step]:
     for path in dict.fromkeys(here.writable):
         yield _Step(0, path, ("--bind", path, path))
+    covered = (*here.writable, *here.denied_directories)
     for path in here.readable:
-        yield _Step(0, path, ("--ro-bind", path, path))
+        # Else it is seen anyway, as a part of the machine.
+        if _is_replaced(path) or any(is_below(path, place) for place in covered):
+            yield _Step(0, path, ("--ro-bind", path, path))
     for path in here.allowed:
         inside = any(is_below(path, place) for place in here.writable)
         yield _Step(1, path, ("--bind" if inside else "--ro-bind", path, path))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner
+from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner, Lent
 from handaxe.contract.sandbox_faults import NoSandbox
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.domains import may_be_private
 from handaxe.host.sandbox.guard import Guard
-from handaxe.host.sandbox.listener import proxy_environment, through_listener
+from handaxe.host.sandbox.listener import PORT, proxy_environment, through_listener
 from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
 from handaxe.host.sandbox.protection import Hides, Protection, ProtectionFinder
@@ -113,10 +113,15 @@ class LocalConfiner(Confiner):
             return outside
         policy = self._policy()
         means = self._means(policy, wanted)
-        found = self._finder.find(policy, *self._hides())
-        if found.hidden:
-            denied = (*policy.deny_read, *found.hidden)
-            policy = msgspec.structs.replace(policy, deny_read=denied)
+        found = None
+        if means.name == "landlock" or command is None or not reach_of(command).looks_only:
+            found = self._finder.find(policy, *self._hides())
+            hidden = found.hidden
+        else:
+            # Nothing to write to, so nothing that has to be kept from being written.
+            hidden = self._finder.hidden(policy, *self._hides())
+        if hidden:
+            policy = msgspec.structs.replace(policy, deny_read=(*policy.deny_read, *hidden))
         problem = _obstacle(policy, means)
         if problem is not None:
             if wanted.must_hold:
@@ -126,11 +131,8 @@ class LocalConfiner(Confiner):
         env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
         argv = _loading_inside(argv, env)
         if means.name == "landlock":
-            confined = self._by_landlock(policy, found, argv, env)
+            confined = self._by_landlock(policy, found or Protection(), argv, env)
         else:
-            if command is not None and reach_of(command).looks_only:
-                # Nothing to write to, so nothing that has to be kept from being written.
-                found = None
             confined = self._by_bubblewrap(
                 policy, found, means.program or "bwrap", [*argv], env, cwd
             )
@@ -140,7 +142,7 @@ class LocalConfiner(Confiner):
     def hidden(self) -> tuple[str, ...]:
         """What confined programs may not read."""
         policy = self._policy()
-        return (*policy.deny_read, *self._finder.find(policy, *self._hides()).hidden)
+        return (*policy.deny_read, *self._finder.hidden(policy, *self._hides()))
 
     def close(self) -> None:
         """End the proxies."""
@@ -166,6 +168,7 @@ class LocalConfiner(Confiner):
     ) -> Confined:
         door: Door | None = None
         descriptors: list[int] = []
+        last = argv
         if policy.network == "listed":
             python = self._python(policy)
             door = self._door(policy)
@@ -186,11 +189,16 @@ class LocalConfiner(Confiner):
             visible=(sys.prefix, sys.base_prefix) if door else (),
             is_reading=found is None,
         )
+        lent = None
+        if bubblewrap.OWN_NETWORK in options:
+            kept = [option for option in options if option != bubblewrap.OWN_NETWORK]
+            lent = Lent([program, *kept, *last], door and door.descriptor, PORT)
         return Confined(
             [program, *options, *argv],
             env,
             (filter_fd, *descriptors),
             _Closing(filter_fd, door=door, masks=(masks, self._ledger), guard=guard),
+            lent=lent,
         )
 
     def _by_landlock(

@@ -52,7 +52,7 @@ def find_means(roots: Sequence[str] = (), *, bwrap: str | None = None) -> Means:
 @lru_cache(maxsize=8)
 def bubblewrap_problem(program: str) -> str | None:
     """Why bubblewrap does not work here; None if it does."""
-    options = [*bubblewrap.ISOLATION, "--unshare-net", "--ro-bind", "/", "/"]
+    options = [*bubblewrap.ISOLATION, bubblewrap.OWN_NETWORK, "--ro-bind", "/", "/"]
     options += [*bubblewrap.KERNEL_FILES, "--tmpfs", "/run"]
     filter_fd = carrying(seccomp.build_filter())
     try:

@@ -58,15 +58,28 @@ class ProtectionFinder:
         self._listings: dict[str, _Listing] = {}
         self._key: object = None
 
+    def hidden(
+        self, policy: SandboxPolicy, hides: Hides | None = None, rules: object = None
+    ) -> tuple[str, ...]:
+        """What exists in a root now and may not be read."""
+        if hides is None or not policy.confines_files:
+            return ()
+        self._note(policy, rules)
+        return tuple(
+            dict.fromkeys(
+                path
+                for root in policy.roots
+                for path in self._walk(root, policy.protected_names, hides).hidden
+            )
+        )
+
     def find(
         self, policy: SandboxPolicy, hides: Hides | None = None, rules: object = None
     ) -> Protection:
         """The protected places now; `rules` stands for what `hides` depends on."""
         if not policy.confines_files:
             return Protection()
-        if (policy.protected_names, rules) != self._key:
-            self._listings.clear()
-            self._key = (policy.protected_names, rules)
+        self._note(policy, rules)
         fixed: dict[str, None] = {}
         anchored: dict[str, None] = {}
         missing: dict[str, None] = {}
@@ -96,6 +109,11 @@ class ProtectionFinder:
             watched=tuple(watched),
             hidden=tuple(hidden),
         )
+
+    def _note(self, policy: SandboxPolicy, rules: object) -> None:
+        if (policy.protected_names, rules) != self._key:
+            self._listings.clear()
+            self._key = (policy.protected_names, rules)
 
     def _walk(self, root: str, names: frozenset[str], hides: Hides | None) -> _Listing:
         whole = _Listing(0)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import BinaryIO, Literal, cast
 
+from handaxe.host.marked_processes import marked
 from handaxe.host.search.watch import Stopped, Watch
 
 PIECE_BYTES = 1 << 16
@@ -217,11 +218,15 @@ def _start(command: Sequence[str], directory: str, said: BinaryIO) -> subprocess
         stdout=subprocess.PIPE,
         stderr=said,
         cwd=directory,
-        env={},
+        env=marked({}),
         bufsize=0,
         process_group=0,
     )
     if prlimit is not None:
         with suppress(OSError):
             prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    # Beside the search, which has begun.
+    from handaxe.host.shell.wardens import WARDENS
+
+    WARDENS.keep_watch()
     return process

@@ -283,6 +283,8 @@ class LocalCommand(RunningCommand):
             pass
         self._close_pipe()
         self._prodding.cancel()
+        # Before another command can come: a way out of its network would be that one's too.
+        notes = self._terms.confined.close()
         if is_clean:
             WARDENS.give_back(line)
         else:
@@ -296,7 +298,7 @@ class LocalCommand(RunningCommand):
             duration_s=time.monotonic() - self._began,
             cwd=cwd,
             survivors=survivors,
-            notes=(*self._notes(), *self._terms.confined.close()),
+            notes=(*self._notes(), *notes),
         )
         self._capture.close()
         for waiter in self._waiters:

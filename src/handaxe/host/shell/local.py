@@ -229,7 +229,7 @@ class LocalShell(Shell):
         confined: Confined,
         inherited: Mapping[int, int],
     ) -> None:
-        line = WARDENS.take()
+        line = WARDENS.take(is_apart=confined.lent is not None)
         pipe = -1
         try:
             pipe, output = os.pipe2(os.O_CLOEXEC)
@@ -243,6 +243,7 @@ class LocalShell(Shell):
                     output=output,
                     inherited=given,
                     is_asked=terms.stays_in is None,
+                    lent=confined.lent,
                 )
             finally:
                 os.close(output)

@@ -7,6 +7,7 @@ stay small and forking them is cheap.
 import gc
 import marshal
 import os
+import select
 import signal
 import socket
 import sys
@@ -23,8 +24,12 @@ from handaxe.host.shell.processes import (
 from handaxe.host.shell.warden import GIVE_UP_S, START_TEXT, Warden
 
 CONTROL_FD = 3
+APART = b"apart"
+"""Asks for a warden with a network of its own, where one can be had."""
 FAREWELL_S = 8.0
 """How long wardens may take to end what they have when the host is gone."""
+LEAVING_S = 3.0
+"""How long a host may take to end that has let go of us."""
 
 
 class Supervisor:
@@ -37,9 +42,10 @@ class Supervisor:
         self._wardens: set[int] = set()
         self._start = os.memfd_create("handaxe-start", os.MFD_CLOEXEC)
         os.write(self._start, START_TEXT.encode())
+        self._is_apart_possible: bool | None = None
 
     def serve(self) -> None:
-        """Do what the host asks for, until it is gone; then see everybody out."""
+        """Do what the host asks for, until it is gone."""
         while True:
             is_said = self._watch.wait()
             self._reap()
@@ -49,16 +55,22 @@ class Supervisor:
             if not message:
                 break
             if fds:
-                self._fork(fds[0])
+                self._fork(fds[0], is_apart=message == APART and self._can_be_apart())
             else:
                 pid, token = marshal.loads(message)  # noqa: S302 - from our own host
                 self._end(pid)
                 with suppress(OSError):
                     self._control.send(marshal.dumps(token))
         self._control.close()
-        self._see_out()
 
-    def _fork(self, talk: int) -> None:
+    def _can_be_apart(self) -> bool:
+        if self._is_apart_possible is None:
+            from handaxe.host.shell.own_network import can_have_own_network
+
+            self._is_apart_possible = can_have_own_network()
+        return self._is_apart_possible
+
+    def _fork(self, talk: int, *, is_apart: bool) -> None:
         pid = os.fork()
         if pid:
             os.close(talk)
@@ -70,7 +82,8 @@ class Supervisor:
             self._control.close()
             self._watch.close()
             become_reaper()
-            if Warden(socket.socket(fileno=talk), self._host, self._start).serve():
+            warden = Warden(socket.socket(fileno=talk), self._host, self._start, is_apart=is_apart)
+            if warden.serve():
                 exit_code = 0
         finally:
             os._exit(exit_code)
@@ -111,7 +124,8 @@ class Supervisor:
                 while pid := os.waitpid(-1, os.WNOHANG)[0]:
                     self._wardens.discard(pid)
 
-    def _see_out(self) -> None:
+    def see_out(self) -> None:
+        """Wait for wardens, which end what they have; end what they do not."""
         ends_at = time.monotonic() + FAREWELL_S
         while self._reap() and time.monotonic() < ends_at:
             self._watch.wait_for_children(0.05)
@@ -122,7 +136,7 @@ class Supervisor:
         self._sweep()
 
 
-def main(host_pid: int) -> NoReturn:
+def main(host_pid: int, host_token: str) -> NoReturn:
     """Be the supervisor of the process with this number, which has just started this one."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         # `pkill python` in a command must not take down what owns the command.
@@ -135,9 +149,28 @@ def main(host_pid: int) -> NoReturn:
         # Surer than the end of the socket: a child of the host may hold a copy of that.
         host = os.pidfd_open(host_pid)
     if os.getppid() != host_pid:
+        _end_children_of_host(host_token)
         sys.exit(0)
     become_reaper()
     gc.disable()
     gc.freeze()
-    Supervisor(socket.socket(fileno=CONTROL_FD), host).serve()
+    supervisor = Supervisor(socket.socket(fileno=CONTROL_FD), host)
+    supervisor.serve()
+    is_dead = _has_ended(host, 0)
+    if is_dead:
+        _end_children_of_host(host_token)
+    supervisor.see_out()
+    # It may have let go of us on its way out.
+    if not is_dead and _has_ended(host, LEAVING_S):
+        _end_children_of_host(host_token)
     os._exit(0)
+
+
+def _has_ended(host: int | None, within_s: float) -> bool:
+    return host is not None and bool(select.select([host], [], [], within_s)[0])
+
+
+def _end_children_of_host(token: str) -> None:
+    from handaxe.host.shell.orphans import end_orphans
+
+    end_orphans(token)

@@ -44,7 +44,10 @@ _CHASE = 48
 class Warden:
     """Runs commands one after the other and ends whatever they leave."""
 
-    def __init__(self, talk: socket.socket, host: int | None, start: int) -> None:
+    def __init__(
+        self, talk: socket.socket, host: int | None, start: int, *, is_apart: bool = False
+    ) -> None:
+        """`start` is what shells read first; `is_apart`: it has a network of its own to lend."""
         self._talk = talk
         self._watch = Watch(talk, host)
         self._start = start
@@ -53,6 +56,11 @@ class Warden:
         self._shell = 0
         self._status: int | None = None
         self._last_ended = 0
+        self._network = None
+        if is_apart:
+            from handaxe.host.shell.own_network import OwnNetwork
+
+            self._network = OwnNetwork()
 
     def serve(self) -> bool:
         """Run what the host asks for, until it is gone; whether nothing is left then."""
@@ -77,15 +85,19 @@ class Warden:
     def _begin(self, message: bytes, fds: list[int]) -> bool:
         if message == b"large":
             message = os.pread(fds[-1], os.fstat(fds[-1]).st_size, 0)
-        argv, env, cwd, targets, is_asked = marshal.loads(message)  # noqa: S302 - from our own host
+        argv, env, cwd, targets, is_asked, lent = marshal.loads(message)  # noqa: S302 - from our own host
+        inherited = dict(zip(targets, fds[1:], strict=False))
         self._status = None
         self._empty_cwd()
         try:
+            if self._network is not None and lent is not None:
+                argv, door, port = lent
+                self._network.begin(inherited.pop(door, None), port)
             os.chdir(cwd)
             given = [(fds[0], 1), (fds[0], 2)]
             if is_asked:
                 given += [(self._start, START_FD), (self._cwd_to, CWD_FD)]
-            given += zip(fds[1:], targets, strict=False)
+            given += ((source, target) for target, source in inherited.items())
             self._shell = spawn(argv, env, given)
         except (OSError, ValueError) as error:
             self._say(("failed", getattr(error, "errno", None), str(error)))

@@ -15,10 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from handaxe.host.shell.supervisor import CONTROL_FD
+from handaxe.contract.ports.shell import Lent
+from handaxe.host.marked_processes import host_token
+from handaxe.host.shell.supervisor import APART, CONTROL_FD
 
 MAX_IDLE = 20
-"""So many wardens wait for the next command; more are let go when theirs has ended."""
+"""So many wardens of a kind wait for the next command; more are let go when theirs has ended."""
 
 _INLINE_BYTES = 1 << 16
 _REPLY_S = 8.0
@@ -27,7 +29,7 @@ _PROGRAM = """\
 import sys
 sys.path.append(sys.argv[1])
 from handaxe.host.shell.supervisor import main
-main(int(sys.argv[2]))
+main(int(sys.argv[2]), sys.argv[3])
 """
 _KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
 
@@ -35,8 +37,9 @@ _KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
 class Line:
     """The line to one warden."""
 
-    def __init__(self, talk: socket.socket) -> None:
+    def __init__(self, talk: socket.socket, *, is_apart: bool) -> None:
         self._talk = talk
+        self.is_apart = is_apart
         self.fileno = talk.fileno
         self.close = talk.close
         self.warden_pid = 0
@@ -50,12 +53,15 @@ class Line:
         output: int,
         inherited: Mapping[int, int],
         is_asked: bool,
+        lent: Lent | None = None,
     ) -> None:
         """Have a program run; `inherited` says which descriptor it finds under which number.
 
-        `is_asked`: it is a shell that says at its end in which directory it stands.
+        `is_asked`: it is a shell that says at its end in which directory it stands. `lent` is how
+        it is started instead by a warden that has a network to lend.
         """
-        message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited), is_asked))
+        apart = None if lent is None else (lent.argv, lent.door, lent.port)
+        message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited), is_asked, apart))
         fds = [output, *inherited.values()]
         if len(message) <= _INLINE_BYTES:
             self._send(message, fds)
@@ -99,28 +105,38 @@ class Wardens:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reply_lock = threading.Lock()
-        self._idle: list[Line] = []
+        self._idle: dict[bool, list[Line]] = {False: [], True: []}
         self._control: socket.socket | None = None
         self.supervisor_pid = 0
         self._former: set[int] = set()
 
-    def take(self) -> Line:
-        """A line to a warden that is free; `OSError` where none can be had."""
+    def take(self, *, is_apart: bool = False) -> Line:
+        """A line to a warden that is free; `OSError` where none can be had.
+
+        `is_apart`: to one with a network of its own to lend, if this machine lets it have one.
+        """
         with self._lock:
-            while self._idle:
-                line = self._idle.pop()
+            while idle := self._idle[is_apart]:
+                line = idle.pop()
                 if _is_alive(line):
                     return line
                 line.close()
-            return self._new_line()
+            return self._new_line(is_apart=is_apart)
 
     def give_back(self, line: Line) -> None:
         """Its command has ended and left nothing."""
         with self._lock:
-            if len(self._idle) < MAX_IDLE:
-                self._idle.append(line)
+            idle = self._idle[line.is_apart]
+            if len(idle) < MAX_IDLE:
+                idle.append(line)
                 return
         line.close()
+
+    def keep_watch(self) -> None:
+        """See that somebody ends what this process has started, should it be killed."""
+        if self._control is None and sys.platform == "linux":
+            with self._lock, suppress(OSError):
+                self._control = self._control or self._start_supervisor()
 
     def prod(self, line: Line) -> None:
         """Let both go on that could be needed for news on this line."""
@@ -158,32 +174,32 @@ class Wardens:
         self._forget()
 
     def _forget(self) -> None:
-        for line in self._idle:
-            line.close()
-        self._idle.clear()
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
         if self._control is not None:
             self._control.close()
             self._control = None
             self._former.add(self.supervisor_pid)
 
-    def _new_line(self) -> Line:
+    def _new_line(self, *, is_apart: bool) -> Line:
         ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
         with theirs:
             try:
-                self._hand_over(theirs)
+                self._hand_over(theirs, APART if is_apart else b"fork")
             except BaseException:
                 ours.close()
                 raise
-        return Line(ours)
+        return Line(ours, is_apart=is_apart)
 
-    def _hand_over(self, theirs: socket.socket) -> None:
+    def _hand_over(self, theirs: socket.socket, kind: bytes) -> None:
         if self._control is not None:
             with suppress(ConnectionError):
-                socket.send_fds(self._control, [b"fork"], [theirs.fileno()])
+                socket.send_fds(self._control, [kind], [theirs.fileno()])
                 return
             self._bury(self._control)
         self._control = self._start_supervisor()
-        socket.send_fds(self._control, [b"fork"], [theirs.fileno()])
+        socket.send_fds(self._control, [kind], [theirs.fileno()])
 
     def _bury(self, control: socket.socket) -> None:
         """Somebody killed the supervisor. Its wardens go on by themselves."""
@@ -202,7 +218,7 @@ class Wardens:
         with theirs:
             self.supervisor_pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, str(os.getpid())],
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, str(os.getpid()), host_token()],
                 {name: os.environ[name] for name in kept if name in os.environ},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), CONTROL_FD),

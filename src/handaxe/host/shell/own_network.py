@@ -1,0 +1,91 @@
+"""A network with nobody else in it, for a warden that runs confined commands one after the other.
+
+To make one for each command takes a millisecond, and to take it apart as long again. A warden that
+stands in one lends it: nothing of a command lives when the next one begins.
+"""
+
+import ctypes
+import os
+import socket
+import struct
+from contextlib import suppress
+from fcntl import ioctl
+
+_NEW_NETWORK, _NEW_USER, _NEW_MOUNTS = 0x40000000, 0x10000000, 0x00020000
+_PRIVATE = 1 << 18 | 1 << 14
+_SET_FLAGS = 0x8914
+_UP = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class OwnNetwork:
+    """The network this process stands in; `OSError` where it can have none."""
+
+    def __init__(self) -> None:
+        """Go into one. Who is not root needs a user namespace for it."""
+        self._is_used_up = False
+        if os.geteuid() == 0:
+            _check(_libc.unshare(_NEW_NETWORK))
+        else:
+            _leave_users(_NEW_NETWORK)
+        _switch_on()
+
+    def begin(self, door: int | None, port: int) -> None:
+        """Before a command; with a `door`, somebody outside gets a socket that listens here.
+
+        Where anybody outside has had one, nobody comes after: there is a new network then.
+        """
+        if door is not None or self._is_used_up:
+            _check(_libc.unshare(_NEW_NETWORK))
+            _switch_on()
+            self._is_used_up = door is not None
+        if door is not None:
+            _hand_out_listener(door, port)
+
+
+def can_have_own_network() -> bool:
+    """Whether a program that makes namespaces works in such a network: tried by a child."""
+    pid = os.fork()
+    if pid:
+        return os.waitpid(pid, 0)[1] == 0
+    with suppress(BaseException):
+        OwnNetwork()
+        if os.geteuid() != 0:
+            _leave_users(_NEW_MOUNTS)
+            _check(_libc.mount(None, b"/", None, _PRIVATE, None))
+            _check(_libc.mount(b"none", b"/", b"tmpfs", 0, None))
+        os._exit(0)
+    os._exit(1)
+
+
+def _hand_out_listener(door: int, port: int) -> None:
+    """Listen in this network, and give the socket to whoever is at the other end of `door`."""
+    with socket.socket(fileno=os.dup(door)) as out, socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(128)
+        socket.send_fds(out, [b"x"], [listener.fileno()])
+
+
+def _switch_on() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
+
+
+def _leave_users(more: int) -> None:
+    user, group = os.geteuid(), os.getegid()
+    _check(_libc.unshare(_NEW_USER | more))
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
+        place = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        os.write(place, text.encode())
+        os.close(place)
+
+
+def _check(result: int) -> None:
+    if result:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
