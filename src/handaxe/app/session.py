@@ -163,8 +163,8 @@ class Session:
             loaders(),
             own,
             selected=select(names, BUILTIN),
-            ports=offers.keys(),
-            is_hidden=lambda name: hidden_by(policy(), name),
+            ports=offers,
+            hides=lambda: hidden_by(policy()),
         )
         self.deferral = offers[ToolIndex] = deferral_of(
             self.catalog, self._companions.memory.loaded, self.settings
