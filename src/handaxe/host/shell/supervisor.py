@@ -12,7 +12,6 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from typing import NoReturn
 
 from handaxe.host.shell.processes import (
     Watch,
@@ -21,6 +20,11 @@ from handaxe.host.shell.processes import (
     signal_groups,
 )
 from handaxe.host.shell.warden import GIVE_UP_S, START_TEXT, Warden
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would be a fifth of this process's start, which the first command waits for.
+    from typing import NoReturn
 
 CONTROL_FD = 3
 FAREWELL_S = 8.0
@@ -122,7 +126,7 @@ class Supervisor:
         self._sweep()
 
 
-def main(host_pid: int) -> NoReturn:
+def main(host_pid: int) -> "NoReturn":
     """Be the supervisor of the process with this number, which has just started this one."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         # `pkill python` in a command must not take down what owns the command.

@@ -14,9 +14,8 @@ from pathlib import Path
 SILENT_S = 2.0
 """How long nothing must have been said."""
 
-_QUESTION = re.compile(
-    r"[:?>\])…][\"' ]*$|\b(?:password|passphrase|y/n|yes/no|continue|press|enter|login)\b",
-    re.IGNORECASE,
+_QUESTION = (
+    r"(?i)[:?>\])…][\"' ]*$|\b(?:password|passphrase|y/n|yes/no|continue|press|enter|login)\b"
 )
 _RECHECK_S = 1.0
 
@@ -40,7 +39,7 @@ class PromptWatch:
         if now - self._spoke_at < SILENT_S or not pid:
             return None
         line = last_line()
-        if line is None or _QUESTION.search(line) is None:
+        if line is None or re.search(_QUESTION, line) is None:
             return None
         if now - self._looked_at > _RECHECK_S:
             self._looked_at = now

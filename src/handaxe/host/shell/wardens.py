@@ -104,6 +104,14 @@ class Wardens:
         self.supervisor_pid = 0
         self._former: set[int] = set()
 
+    def get_ready(self) -> None:
+        """Start the supervisor and a first warden, if nobody has needed them yet."""
+        with self._lock:
+            if self._control is None:
+                # Whoever needs one is told why there is none.
+                with suppress(OSError):
+                    self._idle.append(self._new_line())
+
     def take(self) -> Line:
         """A line to a warden that is free; `OSError` where none can be had."""
         with self._lock:
@@ -219,10 +227,14 @@ class Wardens:
 
 def _is_alive(line: Line) -> bool:
     try:
-        line.hear()
+        words = line.hear()
     except BlockingIOError:
         return True
-    return False
+    # All that a warden says while it waits is that it is there.
+    if words is None or words[0] != "here":
+        return False
+    line.warden_pid = words[1]
+    return True
 
 
 def _has_ended(child: int) -> bool:
