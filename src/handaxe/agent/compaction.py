@@ -138,6 +138,21 @@ class Compactor:
         self._workplace.among.emit(event)
         return event
 
+    def go_back(self, messages: tuple[Message, ...]) -> Compacted:
+        """From here on the conversation is what it was before."""
+        tokens_before = self.tokens()
+        self._conversation.replace(messages)
+        self._known, self._weights, self._total = None, [], 0
+        event = Compacted(
+            trigger="rewound",
+            method="cut",
+            tokens_before=tokens_before,
+            tokens_after=self.tokens(),
+            messages=self._conversation.messages,
+        )
+        self._workplace.among.emit(event)
+        return event
+
     async def _summed_up(
         self,
         model: Model,

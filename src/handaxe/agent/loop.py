@@ -39,6 +39,7 @@ from handaxe.contract.events import (
     HookRan,
     RunEnded,
 )
+from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, ToolSpec
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.telling import tell
@@ -112,14 +113,16 @@ class AgentLoop:
         if self.is_running:
             self._events.put_nowait(event)
 
-    async def run(self, prompt: Prompt | None) -> AsyncGenerator[AgentEvent, None]:
+    async def run(
+        self, prompt: Prompt | None, message_id: str | None = None
+    ) -> AsyncGenerator[AgentEvent, None]:
         """Work on a prompt; the last event says how it ended. None goes on without a new one."""
         if self.is_running:
             raise RuntimeError("This agent is at work; use `send` to tell it something.")
         self._events = asyncio.Queue()
         self._has_begun = self._is_interrupted = self._is_silent = False
         self._denials = []
-        self._task = task = asyncio.ensure_future(self._drive(prompt))
+        self._task = task = asyncio.ensure_future(self._drive(prompt, message_id))
         task.add_done_callback(lambda _: self._events.put_nowait(None))
         try:
             while (event := await self._events.get()) is not None:
@@ -129,6 +132,10 @@ class AgentLoop:
             if not task.done():
                 self.interrupt()
                 await asyncio.wait((task,))
+
+    def go_back(self, messages: tuple[Message, ...]) -> Compacted:
+        """Forget what came after these messages, which the conversation once was."""
+        return self._compactor.go_back(messages)
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now; None if nothing is there or a hook forbids it."""
@@ -144,14 +151,14 @@ class AgentLoop:
             instructions=instructions,
         )
 
-    async def _drive(self, prompt: Prompt | None) -> None:
+    async def _drive(self, prompt: Prompt | None, message_id: str | None) -> None:
         self._has_begun = True
         self.meter.start()
         if self.output is not None:
             self.output.start()
         stop_listening = self._workplace.subscribe(self._overhear)
         try:
-            ending = await self._until_interrupted(prompt)
+            ending = await self._until_interrupted(prompt, message_id)
         finally:
             stop_listening()
         last = finished(ending, self.meter, self._workplace.among.session_id, self._denials)
@@ -168,11 +175,11 @@ class AgentLoop:
         self._workplace.flush()
         self.tell(last)
 
-    async def _until_interrupted(self, prompt: Prompt | None) -> Ending:
+    async def _until_interrupted(self, prompt: Prompt | None, message_id: str | None) -> Ending:
         try:
             if self._is_interrupted:
                 return await self._tidy_up()
-            return await self._work(prompt)
+            return await self._work(prompt, message_id)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if self._is_interrupted and task is not None:
@@ -209,9 +216,9 @@ class AgentLoop:
             self._speaker.say(said, synthetic=True)
         return Ending(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
 
-    async def _work(self, prompt: Prompt | None) -> Ending:
+    async def _work(self, prompt: Prompt | None, message_id: str | None) -> Ending:
         await self._open()
-        if prompt is not None and (refused := await self._submit(prompt)) is not None:
+        if prompt is not None and (refused := await self._submit(prompt, message_id)) is not None:
             return refused
         rest = Patience()
         guard = LoopGuard(stop_after_nudges=self.options.stop_after_nudges)
@@ -255,10 +262,10 @@ class AgentLoop:
         names = tuple(spec.name for spec in self._workplace.specs())
         self.tell(RunStarted(among.session_id, self.model.name, names))
 
-    async def _submit(self, prompt: Prompt) -> Ending | None:
+    async def _submit(self, prompt: Prompt, message_id: str | None) -> Ending | None:
         """Let hooks see the prompt, then say it; an ending if they refuse it."""
         if self.options.is_sub_agent:
-            self._speaker.say(prompt)
+            self._speaker.say(prompt, message_id=message_id)
             return None
         outcome = await self._workplace.fire("UserPromptSubmit", prompt=text_of_prompt(prompt))
         for sentence in outcome.told:
@@ -266,7 +273,7 @@ class AgentLoop:
         refusal = outcome.blocked or outcome.stop
         if refusal is not None:
             return Ending("prompt_blocked", refusal, is_error=True, errors=(refusal,))
-        self._speaker.say(prompt)
+        self._speaker.say(prompt, message_id=message_id)
         self._speaker.remind(outcome.messages)
         return None
 

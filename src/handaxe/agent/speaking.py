@@ -28,12 +28,15 @@ class Speaker:
         self._tell = tell
         self._waiting: list[Prompt] = []
 
-    def say(self, prompt: Prompt, *, synthetic: bool = False) -> None:
+    def say(
+        self, prompt: Prompt, *, synthetic: bool = False, message_id: str | None = None
+    ) -> None:
         """Add a message; it is in the log before the model hears it."""
         content: tuple[UserBlock, ...] = (
             (TextBlock(prompt),) if isinstance(prompt, str) else tuple(prompt)
         )
-        said = UserSaid(message_id=new_id(), message=UserMessage(content, synthetic=synthetic))
+        message = UserMessage(content, synthetic=synthetic)
+        said = UserSaid(message_id=message_id or new_id(), message=message)
         self._workplace.among.emit(said)
         self._conversation.take(said)
         self._tell(MessageAdded(said.message, said.message_id))

@@ -119,6 +119,7 @@ class Turn:
                 self._close_thinking()
                 call_id = self._ids[event.id] = self._unused(event.id)
                 self._tell(ToolStarted(call_id, event.name))
+                self.stream.expect(event.name)
             case ToolInputDelta():
                 self._tell(ToolInputDelta(self._ids.get(event.id, event.id), event.json))
             case ToolEnded():

@@ -176,10 +176,13 @@ class Agent:
         """The conversation so far."""
         return self.loop.conversation.messages
 
-    async def run(self, prompt: Prompt | None) -> AsyncGenerator[AgentEvent, None]:
+    async def run(
+        self, prompt: Prompt | None, *, message_id: str | None = None
+    ) -> AsyncGenerator[AgentEvent, None]:
         """Work on a prompt; every event as it happens, `RunFinished` last.
 
-        None goes on with the conversation as it is.
+        None goes on with the conversation as it is. `message_id` is what the prompt is known by
+        from then on; without one it gets a new id.
         """
         if self._main is not None:
             await self._main.open()
@@ -187,7 +190,7 @@ class Agent:
             yield Told(note)
         prompt = self._with_beginning(prompt)
         try:
-            async with aclosing(self.loop.run(prompt)) as events:
+            async with aclosing(self.loop.run(prompt, message_id)) as events:
                 async for event in events:
                     yield event
         finally:

@@ -63,9 +63,9 @@ class AgentPrompts:
             return ()
         self._notes = workplace.notes()
         self._environment = environment_of(self._session, self.model)
-        if not self._options.memory:
-            return self.problems
         session, workdir = self._session, self._session.workdir
+        if not (self._options.memory and session.configuration.discovery.instructions):
+            return self.problems
         places = MemoryPlaces(
             directory=workdir.current,
             project=workdir.root,

@@ -184,9 +184,9 @@ class _Place:
         for companion in self._companions:
             offers.add(companion.offers)
         catalog = parent.catalog.narrowed(
-            pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers.keys()
+            pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers
         )
-        catalog.hides(lambda name: hidden_by(policy(), name))
+        catalog.ask_what_is_hidden(lambda: hidden_by(policy()))
         deferral = deferral_of(catalog, offers[LoadedTools], session.settings)
         offers[ToolIndex] = deferral
         among = msgspec.structs.replace(

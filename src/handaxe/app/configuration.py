@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from handaxe.app.discovery import EVERYTHING
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.settings_store import Scope
@@ -57,6 +58,8 @@ class Configuration:
         self._files = SettingsFiles(all_places(root, self.sources), LastRules(home))
         self.changed_files: tuple[str, ...] = ()
         """Those that changed when something last did."""
+        self.discovery = EVERYTHING
+        """Which files count beside those of settings."""
         self.pending: tuple[str, ...] = ()
         """Changed files whose change somebody wants to be asked about first."""
         self.holds: Callable[[], bool] = lambda: False

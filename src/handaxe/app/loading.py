@@ -42,13 +42,13 @@ class Announcer:
     def first(self) -> str:
         """The names of all tools that wait now, for the system prompt; empty if none does."""
         self._deferral.sent()
-        waiting = self._deferral.waiting()
+        waiting = self._deferral.beside_sent
         self._told = frozenset(waiting)
         return announcement(waiting) if waiting else ""
 
     def __call__(self) -> tuple[str, ...]:
-        """What there is to tell now; mostly nothing."""
-        waiting = self._deferral.waiting()
+        """What there is to tell beside the tools that were sent last; mostly nothing."""
+        waiting = self._deferral.beside_sent
         new = [name for name in waiting if name not in self._told]
         known = {*waiting, *self._deferral.loaded}
         gone = sorted(name for name in self._told if name not in known)

@@ -22,6 +22,8 @@ def kinds_of(session: Session, given: Mapping[str, Any] | None) -> AgentKinds:
     workdir = session.workdir
     users = user_directories() if "user" in session.configuration.sources else ()
     directories = agent_directories(workdir.current, workdir.root, users)
+    if not session.configuration.discovery.agents:
+        directories = []
     return AgentKinds(given, directories, session.configuration)
 
 

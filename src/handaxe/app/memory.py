@@ -56,7 +56,11 @@ class Memory(Companion):
     def _skills(self) -> "Skills":
         from handaxe.host.skills import DiskSkills
 
-        workdir = self._around.workdir
+        workdir, wanted = self._around.workdir, self._around.configuration.discovery.skills
+        if wanted == "none":
+            return DiskSkills(None, tuple)
+        if wanted == "added":
+            return DiskSkills(None, lambda: workdir.roots[1:], with_commands=False)
         return DiskSkills(workdir.home, lambda: (workdir.current, *workdir.roots))
 
     def _tasks(self) -> "TaskList":

@@ -101,6 +101,8 @@ def styles_of(session: Session) -> OutputStyles:
     """The styles that count for a session."""
     users = user_directories() if "user" in session.configuration.sources else ()
     here = session.workdir.current
+    if not session.configuration.discovery.styles:
+        return OutputStyles(list)
     return OutputStyles(lambda: style_directories(here, users, MANAGED_DIRECTORIES))
 
 

@@ -13,6 +13,7 @@ from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration, Given
+from handaxe.app.discovery import EVERYTHING, Discovery
 from handaxe.app.doubts import setting_doubts
 from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import closed_answer, schema_of, shown
@@ -86,12 +87,14 @@ class Session:
         session_id: str | None = None,
         mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
+        discovery: Discovery = EVERYTHING,
     ) -> None:
         data = data_home(home)
         project = working_directories(root, ())[0][0]
         self.configuration = Configuration(
             project, home=data, given=settings, sources=setting_sources, trusted=trusted
         )
+        self.configuration.discovery = discovery
         more = self.configuration.directories()[0]
         self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
@@ -163,8 +166,8 @@ class Session:
             loaders(),
             own,
             selected=select(names, BUILTIN),
-            ports=offers.keys(),
-            is_hidden=lambda name: hidden_by(policy(), name),
+            ports=offers,
+            hides=lambda: hidden_by(policy()),
         )
         self.deferral = offers[ToolIndex] = deferral_of(
             self.catalog, self._companions.memory.loaded, self.settings
@@ -350,10 +353,6 @@ class Session:
         """
         tools = self.deferral.sent() if deferred else self.catalog.offered()
         return [self.schema_of(tool, provider) for tool in tools]
-
-    def waiting_tools(self) -> tuple[str, ...]:
-        """The names of tools that ToolSearch can load."""
-        return self.deferral.waiting()
 
     def set_directories(self, add_dirs: Sequence[PathLike]) -> None:
         """Exchange the working directories beside the root; those of settings stay."""

@@ -1,11 +1,14 @@
 """The shell of one session and its sandbox, both built when the first command comes."""
 
 import os
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from handaxe.app.companions import Surroundings
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import (
     Confined,
     ConfinementLevel,
@@ -77,14 +80,20 @@ class SessionShell(Shell):
         self._confiner = confiner
         self._shell: Shell | None = None
 
+    def get_ready(self) -> None:
+        """A command is coming soon; where none can run, it is the command that says so."""
+        with suppress(SetupError):
+            self._local().get_ready()
+        # What reads commands is large; it is loaded while another process starts.
+        import_module("handaxe.shell.reach")
+
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it."""
-        if self._shell is None:
-            self._shell = local_shell(self._around, self._confiner)
+        shell = self._local()
         left = self._around.among().hooks.variables
         if left:
             command = msgspec.structs.replace(command, env={**left, **command.env})
-        return await self._shell.start(command)
+        return await shell.start(command)
 
     async def seek(self, program: str, cwd: str) -> str:
         """Look again for a program that a command did not find."""
@@ -95,6 +104,11 @@ class SessionShell(Shell):
         closing = getattr(self._shell, "close", None)
         if closing is not None:
             await closing()
+
+    def _local(self) -> Shell:
+        if self._shell is None:
+            self._shell = local_shell(self._around, self._confiner)
+        return self._shell
 
 
 def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:

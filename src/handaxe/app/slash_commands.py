@@ -45,7 +45,7 @@ async def expanded(session: Session, text: str) -> str:
         ToolFault: the command's text cannot be made.
     """
     typed = typed_command(text)
-    if typed is None:
+    if typed is None or session.configuration.discovery.skills == "none":
         return text
     known = {skill.name: skill for skill in commands_of(session)}
     skill = known.get(typed.name)

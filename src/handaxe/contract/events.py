@@ -250,7 +250,8 @@ class AssistantEnded(_Event, frozen=True, tag="assistant_ended", kw_only=True):
 class Compacted(_Event, frozen=True, tag="compacted", kw_only=True):
     """The conversation was made shorter; from here on these messages stand for all before."""
 
-    trigger: Literal["auto", "manual", "too_long"]
+    trigger: Literal["auto", "manual", "too_long", "rewound"]
+    """`rewound`: somebody went back to an earlier message."""
     method: Literal["shortened", "summarized", "cut"]
     tokens_before: int
     tokens_after: int

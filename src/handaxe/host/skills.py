@@ -27,9 +27,16 @@ class _Read(msgspec.Struct, frozen=True):
 class DiskSkills(Skills):
     """Skills of the user, of the project and of added directories; the user's come first."""
 
-    def __init__(self, home: str, directories: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        home: str | None,
+        directories: Callable[[], Sequence[str]],
+        *,
+        with_commands: bool = True,
+    ) -> None:
         """`directories` gives the current directory and the roots."""
         self._home = home
+        self._with_commands = with_commands
         self._directories = directories
         self._read: dict[str, _Read] = {}
 
@@ -56,7 +63,8 @@ class DiskSkills(Skills):
 
     def _files(self) -> Iterator[tuple[Path, str]]:
         """Every file that may hold a skill, with its name; skills before commands."""
-        places = [Path(self._home), *_upwards(self._directories())]
+        home = [] if self._home is None else [Path(self._home)]
+        places = [*home, *_upwards(self._directories())]
         folders = list(dict.fromkeys(place / home for place in places for home in _HOMES))
         seen: set[str] = set()
         for folder in folders:
@@ -65,7 +73,7 @@ class DiskSkills(Skills):
                 if directory.name != RESERVED and real not in seen and Path(real).is_file():
                     seen.add(real)
                     yield directory / SKILL_FILE, directory.name
-        for folder in folders:
+        for folder in folders if self._with_commands else ():
             for path in sorted((folder / "commands").glob("**/*.md")):
                 yield path, path.stem
 

@@ -7,7 +7,7 @@ import re
 from handaxe.shell.syntax import Piece
 
 _Atom = str | Piece
-_RANGE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
+_RANGE = r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?"
 EXPANSION_LIMIT = 64
 _GROUPS = 12
 
@@ -87,7 +87,7 @@ def _group(atoms: list[_Atom], start: int) -> tuple[list[list[_Atom]], int] | No
 def _range(part: list[_Atom]) -> list[list[_Atom]] | None:
     if not all(isinstance(atom, str) for atom in part):
         return None
-    found = _RANGE.fullmatch("".join(atom for atom in part if isinstance(atom, str)))
+    found = re.fullmatch(_RANGE, "".join(atom for atom in part if isinstance(atom, str)))
     if found is None:
         return None
     first, last = found.group(1), found.group(2)

@@ -7,7 +7,7 @@ import re
 from handaxe.shell.syntax import Word
 from handaxe.shell.tables import names
 
-_UNARY = re.compile(r"-[abcdefghknoprstuvwxzGLNORS]")
+_UNARY = r"-[abcdefghknoprstuvwxzGLNORS]"
 _BINARY = names("= == != =~ < > -nt -ot -ef -eq -ne -lt -le -gt -ge")
 
 
@@ -37,7 +37,7 @@ def _term(words: list[Word], at: int) -> int:
         return at + 1 if at >= 0 and _text(words, at) == ")" else -1
     if not _is_operand(words, at):
         return -1
-    if _UNARY.fullmatch(_text(words, at)) and _is_operand(words, at + 1):
+    if re.fullmatch(_UNARY, _text(words, at)) and _is_operand(words, at + 1):
         if _text(words, at + 1) not in _BINARY or not _is_operand(words, at + 2):
             return at + 2
         return -1

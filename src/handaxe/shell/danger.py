@@ -22,7 +22,7 @@ _EVALUATING = names(
     "compgen complete wait exec"
 )
 _RUNS_TEXT = frozenset({"compgen", "complete", "mapfile", "readarray"})
-_COMMAND_VARIABLE = re.compile(
+_COMMAND_VARIABLE = (
     r"PS[0-4]|PROMPT_COMMAND|BASH_ENV|ENV|.*PAGER|.*EDITOR|VISUAL|BROWSER|.*_COMMAND|GIT_SSH|.*ASKPASS"
     r"|GIT_EXTERNAL_DIFF|LESSOPEN|LESSCLOSE|SHELL|MANPAGER|.*_PROXY_COMMAND|.*_CMD|GIT_CONFIG_.*"
 )
@@ -100,7 +100,7 @@ class _Finder:
         for item in node.assignments:
             if item.subscript is not None:
                 self._evaluated([item.subscript], depth)
-            if item.value is not None and _COMMAND_VARIABLE.fullmatch(item.name):
+            if item.value is not None and re.fullmatch(_COMMAND_VARIABLE, item.name):
                 self._text(value_field(item.value, state.variables), depth, certain=False)
         fields = [field for word in node.words for field in fields_of(word, state.variables)]
         if fields:

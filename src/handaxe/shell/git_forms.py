@@ -15,10 +15,9 @@ _PLAIN_GLOBALS = names(
     "--no-pager -P --no-optional-locks --no-replace-objects --literal-pathspecs --glob- "
     "pathspecs --noglob-pathspecs --icase-pathspecs --no-lazy-fetch --no-advice"
 )
-_CONFIG_KEYS = re.compile(
-    r"(user\.(name|email|signingkey)|core\.\w+|init\.\w+|pull\.\w+|push\.\w+|merge\.\w+|diff\.\w+"
-    r"|branch\..+\.(remote|merge|rebase)|remote\..+\.(fetch|push))",
-    re.IGNORECASE,
+_CONFIG_KEYS = (
+    r"(?i)(user\.(name|email|signingkey)|core\.\w+|init\.\w+|pull\.\w+|push\.\w+|merge\.\w+|diff\.\w+"
+    r"|branch\..+\.(remote|merge|rebase)|remote\..+\.(fetch|push))"
 )
 
 
@@ -76,5 +75,5 @@ def _check_form(name: str, arguments: Arguments) -> None:
         raise Refused(f"git {name} changes the repository")
     if name == "config" and len(words) != 1:
         raise Refused("git config with anything but one key lists or changes configuration")
-    if name == "config" and not _CONFIG_KEYS.fullmatch(first):
+    if name == "config" and not re.fullmatch(_CONFIG_KEYS, first):
         raise Refused(f"the configuration value {first} may hold a secret")

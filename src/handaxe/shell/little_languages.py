@@ -12,10 +12,9 @@ from handaxe.shell.tables import names
 # A bracket without a slash, a newline or another bracket inside: everybody reads its end alike.
 _BRACKET = r"\[\^?(?:\]?[^\]\[/\n\\]*|\[:[a-z]+:\])\]"
 _SED_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|{_BRACKET})+/[IM]*)"
-_SED_RANGE = re.compile(rf"(?:{_SED_ADDRESS}(?:\s*,\s*(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*!?\s*")
-_SED_SIMPLE = re.compile(r"[pPdDnNhHgGxlz=]|[qQ]\s*\d*")
-_SED_BRACKET = re.compile(_BRACKET)
-_SED_SEPARATOR = re.compile(r"[ \t]*(?:[;\n}]|$)")
+_SED_RANGE = rf"(?:{_SED_ADDRESS}(?:\s*,\s*(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*!?\s*"
+_SED_SIMPLE = r"[pPdDnNhHgGxlz=]|[qQ]\s*\d*"
+_SED_SEPARATOR = r"[ \t]*(?:[;\n}]|$)"
 
 
 def is_printing_sed(script: str) -> bool:
@@ -25,13 +24,13 @@ def is_printing_sed(script: str) -> bool:
         if script[at] in " \t\n;}":
             at += 1
             continue
-        found = _SED_RANGE.match(script, at)
+        found = re.compile(_SED_RANGE).match(script, at)
         at = found.end() if found else at
         if script.startswith("{", at):
             at += 1
             continue
         end = _sed_command(script, at)
-        if end < 0 or not _SED_SEPARATOR.match(script, end):
+        if end < 0 or not re.compile(_SED_SEPARATOR).match(script, end):
             return False
         at = end
     return True
@@ -39,7 +38,7 @@ def is_printing_sed(script: str) -> bool:
 
 def _sed_command(script: str, at: int) -> int:
     """Where the command at `at` ends, or -1."""
-    simple = _SED_SIMPLE.match(script, at)
+    simple = re.compile(_SED_SIMPLE).match(script, at)
     if simple:
         return simple.end()
     letter = script[at : at + 1]
@@ -68,7 +67,7 @@ def _sed_part(script: str, at: int, delimiter: str) -> int:
         elif char == delimiter:
             return at + 1
         elif char == "[":
-            bracket = _SED_BRACKET.match(script, at)
+            bracket = re.compile(_BRACKET).match(script, at)
             if bracket is None or delimiter in bracket.group():
                 return -1
             at = bracket.end()
@@ -89,22 +88,19 @@ _AWK_CALLS = names(
     "length substr split index tolower toupper sprintf gsub sub match int sqrt exp log sin "
     "cos atan2 rand srand gensub strftime systime asort asorti strtonum"
 )
-_AWK_BRANCH = re.compile(r"\b(?:if|while|for)\b")
-_AWK_TOKEN = re.compile(
-    r"""(?P<space>[ \t]+|\n|\\\n|\#[^\n]*)
+_AWK_BRANCH = r"\b(?:if|while|for)\b"
+_AWK_PIECE = r"""(?xa)(?P<space>[ \t]+|\n|\\\n|\#[^\n]*)
     |(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<number>\d+\.?\d*|\.\d+)
     |(?P<word>[A-Za-z_]\w*)
-    |(?P<op>&&|\|\||[<>=!]=|!~|[+\-*/%^]=|\+\+|--|[-+*%^<>=!~?:,;{}()\[\]$/])""",
-    re.VERBOSE | re.ASCII,
-)
-_AWK_REGEX = re.compile(rf"/(?:[^/\\\n\[]|\\.|{_BRACKET})+/")
+    |(?P<op>&&|\|\||[<>=!]=|!~|[+\-*/%^]=|\+\+|--|[-+*%^<>=!~?:,;{}()\[\]$/])"""
+_AWK_REGEX = rf"/(?:[^/\\\n\[]|\\.|{_BRACKET})+/"
 _AWK_OPERAND = frozenset({"string", "number", "word", "regex"})
-_AWK_BANNED = re.compile(r"system|getline|ENVIRON|PROCINFO|@|close|fflush|ARGV|SYMTAB|FUNCTAB")
+_AWK_BANNED = r"system|getline|ENVIRON|PROCINFO|@|close|fflush|ARGV|SYMTAB|FUNCTAB"
 
 
 def is_printing_awk(program: str) -> bool:
     """Whether an awk program only computes and prints to standard output."""
-    if _AWK_BANNED.search(program):
+    if re.search(_AWK_BANNED, program):
         return False
     at, before, printing, depth = 0, "", False, 0
     while at < len(program):
@@ -137,12 +133,14 @@ def _awk_before(kind: str, text: str) -> str:
 
 def _awk_token(program: str, at: int, before: str) -> tuple[str, str, int]:
     if program[at] == "/":
-        if before in ("call", "$", "++", "--") or (before == ")" and _AWK_BRANCH.search(program)):
+        if before in ("call", "$", "++", "--") or (
+            before == ")" and re.search(_AWK_BRANCH, program)
+        ):
             return "", "", at
         if before not in _AWK_OPERAND and before not in (")", "]"):
-            found = _AWK_REGEX.match(program, at)
+            found = re.compile(_AWK_REGEX).match(program, at)
             return ("regex", found.group(), found.end()) if found else ("", "", at)
-    found = _AWK_TOKEN.match(program, at)
+    found = re.compile(_AWK_PIECE).match(program, at)
     if found is None or found.lastgroup is None:
         return "", "", at
     return found.lastgroup, found.group(), found.end()
@@ -154,7 +152,7 @@ def _is_awk_word(word: str) -> bool:
     )
 
 
-_JQ_BANNED = re.compile(
+_JQ_BANNED = (
     r"\b(env|input_filename|import|include|input_line_number|debug|stderr|getpath\s*\(\s*\$|halt_error"
     r"|\$__loc__|modulemeta|get_search_list)\b|\$ENV|@sh"
 )
@@ -162,4 +160,4 @@ _JQ_BANNED = re.compile(
 
 def is_plain_jq(program: str) -> bool:
     """Whether a jq filter reads nothing but its input."""
-    return not _JQ_BANNED.search(program)
+    return not re.search(_JQ_BANNED, program)

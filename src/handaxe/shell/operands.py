@@ -14,10 +14,10 @@ from handaxe.shell.options import Arguments, Refused
 from handaxe.shell.places import PathUse, uses_of
 from handaxe.shell.tables import names
 
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
-_DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
+_NUMBER = r"[+-]?\d+(?:\.\d+)?"
+_DURATION = r"\d+(?:\.\d+)?[smhd]?"
 _BINUTILS = names("strings nm size readelf objdump")
-_LINE_PLACE = re.compile(r"[^:]*(?::([^:].*))?|:[^:]+:(.+)")
+_LINE_PLACE = r"[^:]*(?::([^:].*))?|:[^:]+:(.+)"
 
 
 class Setting(Struct, frozen=True):
@@ -68,8 +68,8 @@ _TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
     "sed": is_printing_sed,
     "awk": is_printing_awk,
     "jq": is_plain_jq,
-    "number": lambda text: bool(_NUMBER.fullmatch(text)),
-    "duration": lambda text: bool(_DURATION.fullmatch(text)),
+    "number": lambda text: bool(re.fullmatch(_NUMBER, text)),
+    "duration": lambda text: bool(re.fullmatch(_DURATION, text)),
     "format": lambda text: text.startswith("+"),
 }
 
@@ -88,7 +88,7 @@ def ref_uses(field: Field, state: State) -> list[PathUse]:
 
 
 def _line_place(field: Field, state: State) -> list[PathUse]:
-    found = _LINE_PLACE.fullmatch(field.known or "\n")
+    found = re.fullmatch(_LINE_PLACE, field.known or "\n")
     if found is None:
         raise Refused(f"the line range {field.text} is not plain")
     path = found.group(1) or found.group(2)

@@ -10,8 +10,8 @@ _SEGMENTS = names(
     "KEY KEYS PASS PWD AUTH PAT CRED CREDS DSN COOKIE COOKIES JWT BEARER PASSPHRASE SALT "
     "SESSION WEBHOOK SIGNATURE PIN OTP CERT CONN APIKEY LICENSE"
 )
-_PARTS = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|APIKEY|PRIVATE|ACCESSKEY|CONNECTION_STRING")
-_STORES = re.compile(r"(DATABASE|DB|REDIS|MONGO|POSTGRES|MYSQL|AMQP|BROKER|SENTRY).*(URL|URI)$")
+_PARTS = r"TOKEN|SECRET|PASSW|CREDENTIAL|APIKEY|PRIVATE|ACCESSKEY|CONNECTION_STRING"
+_STORES = r"(DATABASE|DB|REDIS|MONGO|POSTGRES|MYSQL|AMQP|BROKER|SENTRY).*(URL|URI)$"
 
 HARMLESS = names(
     "NODE_ENV CI LANG LC_ALL TZ NO_COLOR FORCE_COLOR PYTHONUNBUFFERED LC_CTYPE LC_COLLATE "
@@ -24,7 +24,7 @@ _OWN_UPPER = names(
     "FILE FILES DIR DIRS N I J X Y NAME NAMES COUNT TOTAL SRC DST DEST OUT PATTERN VERSION "
     "LINE LINES_ RESULT RESULTS BRANCH COMMIT SHA FROM TO START ITEM MSG MESSAGE EXT ROOT_DIR"
 )
-_HARMLESS_VALUE = re.compile(r"[\w.+:@,/ -]*", re.ASCII)
+_HARMLESS_VALUE = r"(?a)[\w.+:@,/ -]*"
 
 
 def looks_secret(name: str) -> bool:
@@ -32,7 +32,7 @@ def looks_secret(name: str) -> bool:
     upper = name.upper()
     if upper in ("PWD", "OLDPWD"):
         return False
-    if _PARTS.search(upper) or _STORES.search(upper):
+    if re.search(_PARTS, upper) or re.search(_STORES, upper):
         return True
     return not _SEGMENTS.isdisjoint(upper.split("_"))
 
@@ -48,4 +48,4 @@ def is_own_variable(name: str) -> bool:
 
 def is_harmless_prefix(name: str, value: str | None) -> bool:
     """Whether `name=value` before a program leaves what runs as it is."""
-    return name in HARMLESS and value is not None and bool(_HARMLESS_VALUE.fullmatch(value))
+    return name in HARMLESS and value is not None and bool(re.fullmatch(_HARMLESS_VALUE, value))

@@ -2,7 +2,7 @@
 
 import re
 
-_SEQUENCES = re.compile(
+_SEQUENCES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]?"  # colours, cursor, modes
     r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles, links
     r"|\x1b[PX^_][^\x1b\n]*(?:\x1b\\)?"  # device strings
@@ -27,7 +27,7 @@ def plain_text(raw: bytes) -> str:
     text = _whole_characters(raw).decode("utf-8", "replace")
     if _SPECIAL.search(text) is None:
         return text
-    text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
+    text = re.sub(_SEQUENCES, "", text).replace("\r\n", "\n")
     if "\b" in text:
         text = _OVERSTRUCK.sub("", text)
     if "\r" in text:

@@ -260,8 +260,8 @@ def test_commands_are_matched_by_whoever_reads_commands():
 )
 def test_a_blanket_deny_hides_a_tool_and_a_scoped_one_keeps_it(rule, hidden, shown):
     policy = policy_with(deny=[rule])
-    assert [name for name in (*hidden, *shown) if hidden_by(policy, name)] == hidden
-    assert not any(hidden_by(policy_with(ask=[rule]), name) for name in hidden)
+    assert [name for name in (*hidden, *shown) if hidden_by(policy)(name)] == hidden
+    assert not any(hidden_by(policy_with(ask=[rule]))(name) for name in hidden)
 
 
 def test_search_results_can_be_asked_for_what_read_denies():

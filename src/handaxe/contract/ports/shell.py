@@ -148,6 +148,9 @@ class Confiner(ABC):
 class Shell(ABC):
     """Somebody who can run commands on this machine and never loses one."""
 
+    def get_ready(self) -> None:  # noqa: B027 - not everybody has something to prepare
+        """A command is coming soon: what has to be started once may start now."""
+
     @abstractmethod
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""

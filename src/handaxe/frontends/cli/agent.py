@@ -17,10 +17,8 @@ def run_agent(
     parser.epilog = f"commands (`handaxe COMMAND --help` explains one):\n{lines}"
     add_agent_options(parser)
     arguments = parse_agent_options(parser, argv)
-    if arguments.debug:
-        import logging
-
-        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
+    if arguments.debug or arguments.debug_file:
+        _log_everything(arguments.debug_file)
     from handaxe.frontends.cli.headless import is_headless, run_headless
 
     if is_headless(arguments):
@@ -30,6 +28,16 @@ def run_agent(
     from handaxe.frontends.cli.interactive import run_interactive
 
     return run_interactive(arguments)
+
+
+def _log_everything(file: str | None) -> None:
+    import logging
+
+    try:
+        target = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
+    except OSError as error:
+        raise SetupError(f"--debug-file: {file} cannot be written ({error.strerror}).") from None
+    logging.basicConfig(level=logging.DEBUG, handlers=[target])
 
 
 def _no_terminal(argv: Sequence[str], commands: Mapping[str, str]) -> str:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from handaxe.agent.kinds import EFFORTS
 from handaxe.app.agent_api import Agent
+from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.model import Model
+from handaxe.frontends.cli.agent_modes import apply_mode
 from handaxe.frontends.cli.agent_options import ignored_options
 from handaxe.frontends.cli.opening import open_session, warn
 from handaxe.frontends.stream_json.facts import Servers
@@ -22,6 +24,7 @@ from handaxe.storage.home import data_home, new_session_id
 from handaxe.storage.sessions import (
     checked_name,
     conversations,
+    events_of,
     fork_session,
     name_session,
     session_of,
@@ -30,6 +33,7 @@ from handaxe.text.near_names import nearest
 
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
+    from handaxe.contract.messages import Message
     from handaxe.frontends.cli.own_checkout import OwnCheckout
 
 NO_SDK_SERVERS = "Servers in a client's own process need --input-format stream-json."
@@ -48,6 +52,7 @@ class AgentOpener:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._temporary: str | None = None
+        self._discovery = apply_mode(arguments)
         arguments.mcp_config, inside = _without_sdk_servers(arguments.mcp_config)
         is_stream = getattr(arguments, "input_format", None) == "stream-json"
         self.servers = (
@@ -63,6 +68,7 @@ class AgentOpener:
             arguments.permission_mode = "bypassPermissions"
         if arguments.tools == "default":
             arguments.tools = None
+        self._kept: tuple[Message, ...] | None = None
         self._name = None if arguments.name is None else checked_name(arguments.name)
         self._checkout = _checkout(arguments)
         try:
@@ -78,21 +84,9 @@ class AgentOpener:
     def open(self, brought: Brought) -> Agent:
         """The agent with its session."""
         arguments = self._arguments
-        warn(f"{name} has no effect here." for name in ignored_options(arguments))
-        warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
-        if brought.servers:
-            arguments.mcp_config = [*arguments.mcp_config, dict(brought.servers)]
-        session = open_session(
-            arguments,
-            on_ask=brought.on_ask,
-            on_question=brought.on_question,
-            hooks=brought.hooks,
-            home=self._home,
-        )
-        if self._name is not None:
-            name_session(self._home, session.id, self._name)
+        session = self.open_session(brought)
         self._default_model = arguments.model or session.settings.model
-        return Agent(
+        agent = Agent(
             arguments.model and self.model(arguments.model),
             session,
             open_model=self.model,
@@ -109,6 +103,28 @@ class AgentOpener:
             append_subagent_system_prompt=arguments.append_subagent_system_prompt or "",
             wait_for_agents_s=self.wait_for_agents_s,
         )
+        if self._kept is not None:
+            agent.loop.go_back(self._kept)
+        return agent
+
+    def open_session(self, brought: Brought) -> Session:
+        """The session alone, for what needs no model."""
+        arguments = self._arguments
+        warn(f"{name} has no effect here." for name in ignored_options(arguments))
+        warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
+        if brought.servers:
+            arguments.mcp_config = [*arguments.mcp_config, dict(brought.servers)]
+        session = open_session(
+            arguments,
+            on_ask=brought.on_ask,
+            on_question=brought.on_question,
+            hooks=brought.hooks,
+            home=self._home,
+            discovery=self._discovery,
+        )
+        if self._name is not None:
+            name_session(self._home, session.id, self._name)
+        return session
 
     def model(self, name: str | None) -> Model:
         """The model of this name, or the one that was chosen at the start."""
@@ -144,6 +160,19 @@ class AgentOpener:
         self._temporary = tempfile.mkdtemp(prefix="handaxe-")
         return Path(self._temporary)
 
+    def _kept_messages(self, session_id: str) -> "tuple[Message, ...] | None":
+        """What is left of a conversation that goes on from an earlier message."""
+        at: str | None = self._arguments.resume_session_at
+        if at is None:
+            return None
+        from handaxe.app.earlier_points import DropsMore, NoSuchMessage, messages_up_to
+
+        dropped: str | None = self._arguments.resume_drops_turn
+        try:
+            return messages_up_to(events_of(self._home, session_id), at, only_dropping=dropped)
+        except (NoSuchMessage, DropsMore) as refused:
+            raise NoConversation(str(refused)) from None
+
     def _newest(self) -> str | None:
         found = conversations(self._home, os.path.realpath(self._arguments.root))
         return next((talk.session_id for talk in found), None)
@@ -151,12 +180,6 @@ class AgentOpener:
     def _session_id(self) -> str | None:
         """The session to work in: a new one, an old one, or a copy of an old one."""
         arguments = self._arguments
-        if arguments.resume_session_at:
-            # To go on from another place than the one that was asked for helps nobody.
-            raise SetupError(
-                "--resume-session-at: a conversation can only be resumed at its end here. "
-                "`rewind_files` puts files back."
-            )
         wanted: str | None = arguments.resume or None
         if arguments.continue_ and wanted is None:
             wanted = self._newest()
@@ -167,6 +190,7 @@ class AgentOpener:
         if wanted is None:
             return arguments.session_id
         wanted = self.found(wanted)
+        self._kept = self._kept_messages(wanted)
         if not arguments.fork_session:
             return wanted
         fork_id: str = arguments.session_id or new_session_id()

@@ -9,7 +9,6 @@ from handaxe.text.near_names import nearest
 
 _WITHOUT_EFFECT = (
     "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",
-    "--resume-session-at", "--resume-drops-turn", "--debug-file",
 )  # fmt: skip
 _FLAGS_WITHOUT_EFFECT = (
     "--session-mirror", "--prompt-suggestions", "--allow-dangerously-skip-permissions",
@@ -44,9 +43,16 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--permission-prompt-tool", metavar="stdio|TOOL",
                        help="who answers permission questions of a headless run")  # fmt: skip
     group.add_argument("--disable-slash-commands", action="store_true",
-                       help="`/name` in a prompt is plain text")  # fmt: skip
+                       help="no skills; `/name` in a prompt is plain text")  # fmt: skip
     group.add_argument("--verbose", action="store_true", help="tell every call on standard error")
     group.add_argument("--debug", action="store_true", help="log what happens inside")
+    group.add_argument("--debug-file", metavar="FILE", help="the same, into a file")
+    group.add_argument("--bare", action="store_true",
+                       help="use nothing but what is given here, and only Bash, Read and Edit"
+                       )  # fmt: skip
+    group.add_argument("--safe-mode", action="store_true",
+                       help="settings count, but no instructions, skills, agents, hooks, servers"
+                       )  # fmt: skip
     add_session_options(parser)
     for name in _WITHOUT_EFFECT:
         parser.add_argument(name, help=argparse.SUPPRESS, action="append")
@@ -88,6 +94,13 @@ def _add_sessions(parser: argparse.ArgumentParser) -> None:
                        help="go on with a conversation, by its id or name")  # fmt: skip
     group.add_argument("-n", "--name", metavar="NAME",
                        help="a name to find this conversation by")  # fmt: skip
+    group.add_argument("--resume-session-at", metavar="UUID",
+                       help="go on after this message, and forget what followed it")  # fmt: skip
+    group.add_argument("--resume-drops-turn", metavar="UUID",
+                       help="... only if nothing but this prompt's turn is forgotten")  # fmt: skip
+    group.add_argument("--rewind-files", metavar="UUID",
+                       help="put files back to how they were when this was said, then stop"
+                       )  # fmt: skip
     group.add_argument("--fork-session", action="store_true",
                        help="go on under a new id, and leave the old one as it is")  # fmt: skip
     group.add_argument("--no-session-persistence", action="store_true",

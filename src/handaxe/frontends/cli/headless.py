@@ -24,7 +24,9 @@ from handaxe.frontends.signals import HeardSignals
 from handaxe.frontends.stream_json.codec import Codec, Shown
 from handaxe.frontends.stream_json.endings import Lookups
 from handaxe.frontends.stream_json.lines import LineWriter, encode
+from handaxe.frontends.stream_json.rewinding import rewind
 from handaxe.frontends.stream_json.serve import Brought, Conversation, Serving, codec_of
+from handaxe.text.counting import counted
 
 MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
@@ -34,7 +36,7 @@ _GRACE_S = 5.0
 def is_headless(arguments: argparse.Namespace) -> bool:
     """Whether nobody sits at a terminal for this."""
     streams = arguments.input_format == arguments.output_format == "stream-json"
-    return bool(arguments.print or streams)
+    return bool(arguments.print or streams or arguments.rewind_files)
 
 
 def run_headless(arguments: argparse.Namespace) -> int:
@@ -46,6 +48,8 @@ def run_headless(arguments: argparse.Namespace) -> int:
         print(f"handaxe: {missing}", file=sys.stderr)
         return FAILED
     try:
+        if arguments.rewind_files is not None:
+            return asyncio.run(_rewind(opener, arguments.rewind_files))
         if arguments.input_format == "stream-json":
             return _Ending().run(lambda ending: _converse(arguments, opener, ending))
         prompt = _prompt(arguments)
@@ -106,6 +110,19 @@ async def _converse(arguments: argparse.Namespace, opener: AgentOpener, ending: 
     return FAILED if last is not None and last.is_error else DONE
 
 
+async def _rewind(opener: AgentOpener, message_id: str) -> int:
+    """Put files back to how they were when a message was said."""
+    session = opener.open_session(Brought())
+    try:
+        told = await rewind(session, message_id)
+    finally:
+        await session.close()
+    changed = told["filesChanged"]
+    _aside(f"{counted(len(changed), 'file')} put back" + (":" if changed else "."))
+    sys.stdout.write("".join(f"{plain(path)}\n" for path in changed))
+    return DONE
+
+
 async def _answer(
     arguments: argparse.Namespace, opener: AgentOpener, prompt: str | None, ending: _Ending
 ) -> int:
@@ -116,7 +133,7 @@ async def _answer(
     calls = _Calls()
     final: RunFinished | None = None
     try:
-        said = await _expanded(agent, prompt, arguments)
+        said = await _expanded(agent, prompt)
         stop = agent.session.subscribe(teller.session_event)
         async with aclosing(agent.run(said)) as events:
             async for event in events:
@@ -134,13 +151,11 @@ async def _answer(
     return calls.exit_code(final)
 
 
-async def _expanded(agent: Agent, prompt: str | None, arguments: argparse.Namespace) -> str | None:
+async def _expanded(agent: Agent, prompt: str | None) -> str | None:
     if prompt is None:
         if not agent.messages:
             raise SetupError("There is nothing to go on with. Say what to do: -p PROMPT.")
         return None
-    if arguments.disable_slash_commands:
-        return prompt
     try:
         return await expanded(agent.session, prompt)
     except ToolFault as fault:
@@ -257,6 +272,12 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SetupError("--input-format stream-json needs --output-format stream-json.")
     if is_stream and arguments.prompt:
         raise SetupError("With --input-format stream-json the prompt comes on standard input.")
+    is_resumed = arguments.continue_ or arguments.resume is not None
+    for name in ("resume_session_at", "rewind_files"):
+        if getattr(arguments, name) is not None and not is_resumed:
+            raise SetupError(f"--{name.replace('_', '-')} needs --resume or --continue.")
+    if arguments.resume_drops_turn is not None and arguments.resume_session_at is None:
+        raise SetupError("--resume-drops-turn needs --resume-session-at.")
     tool = arguments.permission_prompt_tool
     if tool == "stdio" and not is_stream:
         raise SetupError("--permission-prompt-tool stdio needs --input-format stream-json.")

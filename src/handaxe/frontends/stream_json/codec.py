@@ -20,6 +20,7 @@ from handaxe.agent.events import (
     ToolCalled,
     TurnEnded,
 )
+from handaxe.agent.message_names import name_of_answer, name_of_result, pieces_of
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
     AgentEnded,
@@ -48,7 +49,6 @@ from handaxe.frontends.stream_json.endings import Lookups, result_message
 from handaxe.frontends.stream_json.partial import PartialEvents
 from handaxe.frontends.stream_json.shapes import Json, block_json, structured, usage_json
 
-_PART_CHARS = 150_000
 _INTERRUPTED = "[Request interrupted by user"
 
 
@@ -75,6 +75,8 @@ class Codec:
         self._tasks = AgentTasks(lookups.output_of)
         self._model = ""
         self._message_id = ""
+        self._logged_id = ""
+        self._told = 0
         self._untold: list[AssistantBlock] = []
         self._held: list[ToolResult] = []
         self._is_answering = False
@@ -141,6 +143,8 @@ class Codec:
             case AssistantSaid():
                 # Pieces that went out before have named the answer already.
                 self._message_id, self._is_answering = self._message_id or event.message_id, True
+                if self._logged_id != event.message_id:
+                    self._logged_id, self._told = event.message_id, 0
                 self._untold += event.content
             case ToolCalled():
                 self.open_calls[event.call.id] = event.call.tool
@@ -227,11 +231,14 @@ class Codec:
     def _tell_blocks(self, usage: Usage, whole: AssistantMessage | None) -> Iterator[Json]:
         """The finished parts of an answer that nobody was told yet; tokens come with the last."""
         parts, self._untold = _parts(self._untold), []
-        for blocks in parts[:-1]:
-            yield self._assistant(blocks, Usage(), None, None)
-        if parts:
-            reason = whole.stop_reason if whole is not None else None
-            yield self._assistant(parts[-1], usage, reason, None)
+        reason = whole.stop_reason if whole is not None else None
+        for number, blocks in enumerate(parts, 1):
+            is_last = number == len(parts)
+            self._told += len(blocks)
+            told = self._assistant(
+                blocks, usage if is_last else Usage(), reason if is_last else None, None
+            )
+            yield told | {"uuid": name_of_answer(self._logged_id, self._told - 1)}
 
     def _answer(self, result: ToolResult) -> Iterator[Json]:
         if result.id in self._answered:
@@ -253,6 +260,7 @@ class Codec:
         self, block: ToolResultBlock, result: ToolResult | None, parent: str | None
     ) -> Iterator[Json]:
         told = self._user([block_json(block)], parent)
+        told["uuid"] = name_of_result(block.tool_use_id)
         if result is not None:
             told["tool_use_result"] = structured(result)
             if (result.code or "").startswith("permission."):
@@ -351,10 +359,9 @@ def _parts(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
     parts: list[list[AssistantBlock]] = []
     is_full = True
     for block in blocks:
-        if isinstance(block, TextBlock) and len(block.text) > _PART_CHARS:
-            starts = range(0, len(block.text), _PART_CHARS)
-            for at in starts:
-                parts.append([TextBlock(block.text[at : at + _PART_CHARS])])  # noqa: PERF401
+        pieces = pieces_of(block)
+        if len(pieces) > 1:
+            parts += [[piece] for piece in pieces]
             is_full = True
         elif is_full:
             parts.append([block])

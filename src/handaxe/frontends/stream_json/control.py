@@ -46,10 +46,6 @@ class Conversing(Protocol):
         """Stop the turn under way; a receipt for what waits."""
         ...
 
-    def message_id_of(self, uuid: str) -> str:
-        """Our own id for a message the client named."""
-        ...
-
 
 class Controls:
     """Answers control requests."""
@@ -144,7 +140,7 @@ class Controls:
         return {}
 
     async def _rewind_files(self, request: Json) -> Json:
-        message_id = self._of.message_id_of(str(request.get("user_message_id") or ""))
+        message_id = str(request.get("user_message_id") or "")
         return await rewind(
             self._of.agent.session, message_id, dry_run=bool(request.get("dry_run"))
         )

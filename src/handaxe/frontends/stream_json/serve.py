@@ -13,14 +13,13 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.agent.events import MessageAdded, RunFinished, RunStarted
+from handaxe.agent.events import RunFinished, RunStarted
 from handaxe.agent.speaking import Prompt
 from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
 from handaxe.app.slash_commands import expanded, typed_command
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.contract.messages import UserMessage
 from handaxe.contract.ports.questions import OnQuestion
 from handaxe.frontends.stream_json.channel import Channel
 from handaxe.frontends.stream_json.client_servers import openers_of, settled
@@ -32,6 +31,8 @@ from handaxe.frontends.stream_json.heartbeat import HEARTBEAT_S, beat
 from handaxe.frontends.stream_json.permission import StreamAsker
 from handaxe.frontends.stream_json.shapes import Json
 from handaxe.frontends.stream_json.user_input import BadMessage, Blocks, joined, prompt_of
+
+_NAME_CHARS = 200
 
 
 class Brought(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +81,6 @@ class Conversation:
         self._controls = Controls(self, write, serving.open_model)
         self._queue: asyncio.Queue[Waiting | None] = asyncio.Queue()
         self._held: list[str | Blocks] = []
-        self._ids: dict[str, str] = {}
         self._is_busy = False
         self._wants_interrupt = False
 
@@ -150,10 +150,6 @@ class Conversation:
             return {"still_queued": [], "cancelled": waiting}
         return {"still_queued": waiting}
 
-    def message_id_of(self, uuid: str) -> str:
-        """Our own id for a message the client named."""
-        return self._ids.get(uuid, uuid)
-
     def _open(self, request: Json) -> None:
         serving = self._serving
         asker = StreamAsker(self.channel, lambda: self.agent.session, self._open_calls)
@@ -213,7 +209,8 @@ class Conversation:
             return
         prompts, self._held = [*self._held, prompt], []
         uuid = message.get("uuid")
-        self._queue.put_nowait(Waiting(joined(prompts), uuid if isinstance(uuid, str) else None))
+        name = uuid if isinstance(uuid, str) and 0 < len(uuid) <= _NAME_CHARS else None
+        self._queue.put_nowait(Waiting(joined(prompts), name))
 
     def _complain(self, sentence: str) -> None:
         self._write(
@@ -249,12 +246,10 @@ class Conversation:
 
     async def _run(self, agent: Agent, prompt: Prompt, waiting: Waiting) -> None:
         assert self._codec is not None
-        async with aclosing(agent.run(prompt)) as events:
+        async with aclosing(agent.run(prompt, message_id=waiting.uuid)) as events:
             async for event in events:
                 if self._wants_interrupt and isinstance(event, RunStarted):
                     agent.interrupt()
-                if isinstance(event, MessageAdded) and isinstance(event.message, UserMessage):
-                    waiting = self._name(waiting, event)
                 if isinstance(event, RunFinished):
                     self.last = event
                     # What was told about the session comes before the end.
@@ -267,11 +262,6 @@ class Conversation:
         if self.servers.inside:
             self.agent.session.follow()
             await settled(self.agent.session.mcp, self.servers.inside)
-
-    def _name(self, waiting: Waiting, event: MessageAdded) -> Waiting:
-        if waiting.uuid is not None and not event.results:
-            self._ids[waiting.uuid] = event.message_id
-        return Waiting(waiting.prompt)
 
     async def _is_done_here(self, prompt: str) -> bool:
         """Whether the prompt was a command for us, not for the model."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -61,7 +60,7 @@ class LocalShell(Shell):
         self._confiner = confiner
         self._on_end = on_end
         self._limits = limits or ShellLimits()
-        self._token = secrets.token_hex(8)
+        self._token = os.urandom(8).hex()
         self._running: dict[str, LocalCommand] = {}
         self._is_closed = False
         self._snapshot = Snapshot(self._run_plain) if with_snapshot else None
@@ -70,6 +69,10 @@ class LocalShell(Shell):
     def running(self) -> list[RunningCommand]:
         """What runs now, let go or not."""
         return list(self._running.values())
+
+    def get_ready(self) -> None:
+        """Start the supervisor, which takes longer than most commands."""
+        WARDENS.get_ready()
 
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
@@ -270,7 +273,7 @@ class LocalShell(Shell):
 
     def _new_id(self, command: ShellCommand) -> str:
         while True:
-            job_id = f"{_PREFIXES[command.kind]}_{secrets.token_hex(3)}"
+            job_id = f"{_PREFIXES[command.kind]}_{os.urandom(3).hex()}"
             if job_id not in self._running and not os.path.lexists(self._output_path(job_id)):
                 return job_id
 

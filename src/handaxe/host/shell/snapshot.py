@@ -6,7 +6,6 @@ would happen each time. So one interactive bash reads them once and writes down 
 
 import asyncio
 import os
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -61,6 +60,8 @@ class Snapshot:
             self._file = None
 
     async def _captured(self) -> bytes:
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="handaxe-") as directory:
             path = Path(directory) / "snapshot"
             await self._run(_CAPTURE, {_VARIABLE: str(path)}, CAPTURE_S)

@@ -13,7 +13,6 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from typing import NoReturn
 
 from handaxe.host.shell.processes import (
     Watch,
@@ -22,6 +21,11 @@ from handaxe.host.shell.processes import (
     signal_groups,
 )
 from handaxe.host.shell.warden import GIVE_UP_S, START_TEXT, Warden
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would be a fifth of this process's start, which the first command waits for.
+    from typing import NoReturn
 
 CONTROL_FD = 3
 APART = b"apart"
@@ -136,7 +140,7 @@ class Supervisor:
         self._sweep()
 
 
-def main(host_pid: int, host_token: str) -> NoReturn:
+def main(host_pid: int, host_token: str) -> "NoReturn":
     """Be the supervisor of the process with this number, which has just started this one."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         # `pkill python` in a command must not take down what owns the command.

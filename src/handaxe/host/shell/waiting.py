@@ -15,9 +15,8 @@ from pathlib import Path
 SILENT_S = 2.0
 """How long nothing must have been said."""
 
-_QUESTION = re.compile(
-    r"[:?>\])…][\"' ]*$|\b(?:password|passphrase|y/n|yes/no|continue|press|enter|login)\b",
-    re.IGNORECASE,
+_QUESTION = (
+    r"(?i)[:?>\])…][\"' ]*$|\b(?:password|passphrase|y/n|yes/no|continue|press|enter|login)\b"
 )
 _RECHECK_S = 1.0
 _RARELY_S = 60.0
@@ -49,7 +48,7 @@ class PromptWatch:
         if now - self._spoke_at < SILENT_S or not pid:
             return None
         line = last_line()
-        is_question = line is not None and _QUESTION.search(line) is not None
+        is_question = line is not None and re.search(_QUESTION, line) is not None
         may_wait = is_question or self._reads_output
         if now - self._looked_at > (_RECHECK_S if may_wait else self._pause_s):
             self._looked_at = now

@@ -11,7 +11,6 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from typing import Any
 
 from handaxe.host.shell.processes import (
     Watch,
@@ -177,7 +176,7 @@ class Warden:
             return os.read(self._cwd_from, 1 << 16)
         return b""
 
-    def _say(self, words: tuple[Any, ...]) -> bool:
+    def _say(self, words: tuple[object, ...]) -> bool:
         try:
             self._talk.send(marshal.dumps(words))
         except OSError:

@@ -110,6 +110,15 @@ class Wardens:
         self.supervisor_pid = 0
         self._former: set[int] = set()
 
+    def get_ready(self) -> None:
+        """Start the supervisor and have a warden wait, for whoever is about to need one."""
+        with self._lock:
+            idle = self._idle[False]
+            if not idle:
+                # Whoever needs one is told why there is none.
+                with suppress(OSError):
+                    idle.append(self._new_line(is_apart=False))
+
     def take(self, *, is_apart: bool = False) -> Line:
         """A line to a warden that is free; `OSError` where none can be had.
 
@@ -235,10 +244,14 @@ class Wardens:
 
 def _is_alive(line: Line) -> bool:
     try:
-        line.hear()
+        words = line.hear()
     except BlockingIOError:
         return True
-    return False
+    # All that a warden says while it waits is that it is there.
+    if words is None or words[0] != "here":
+        return False
+    line.warden_pid = words[1]
+    return True
 
 
 def _has_ended(child: int) -> bool:

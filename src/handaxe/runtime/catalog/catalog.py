@@ -30,12 +30,14 @@ class Catalog:
         *,
         selected: Collection[str],
         ports: Collection[type[Any]],
-        is_hidden: Callable[[str], bool] = lambda _: False,
+        hides: Callable[[], Callable[[str], bool]] = lambda: _hides_nothing,
     ) -> None:
+        """`hides` gives whoever says now which names are out of sight."""
         self._builtin = builtin
+        self._builtin_names = sorted(builtin)
         self._selected = selected
         self._ports = ports
-        self._is_hidden = is_hidden
+        self._hides = hides
         self._loaded: dict[str, AnyTool] = {}
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
         self._allows: Callable[[str], bool] = lambda _: True
@@ -45,18 +47,16 @@ class Catalog:
 
     def narrowed(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
         """The same tools as far as `allows` goes, for an agent with ports of its own."""
-        copy = Catalog(
-            self._builtin, selected=self._selected, ports=ports, is_hidden=self._is_hidden
-        )
+        copy = Catalog(self._builtin, selected=self._selected, ports=ports, hides=self._hides)
         # Shared, so that servers that come and go do so for agents as well; what an agent has of
         # its own stands before that, and nobody else sees it.
         copy._external, copy._loaded = ChainMap(copy._own, *self._external.maps), self._loaded
         copy._allows = lambda name: self._allows(name) and allows(name)
         return copy
 
-    def hides(self, is_hidden: Callable[[str], bool]) -> None:
+    def ask_what_is_hidden(self, hides: Callable[[], Callable[[str], bool]]) -> None:
         """Ask somebody else which tools are out of sight."""
-        self._is_hidden = is_hidden
+        self._hides = hides
 
     def add(self, tool: AnyTool) -> None:
         """Put one more external tool on offer, in place of one of the same name."""
@@ -94,12 +94,13 @@ class Catalog:
 
     def offered(self) -> list[AnyTool]:
         """Every tool on offer, in the order the model sees them."""
-        builtin = [self._load(name) for name in sorted(self._builtin)]
+        builtin = [self._load(name) for name in self._builtin_names]
         external = [self._external[name] for name in sorted(self._external)]
+        hides = self._hides()
         return [
             tool
             for tool in (*builtin, *external)
-            if self._is_offered(tool) and not self._is_hidden(tool.name)
+            if self._is_offered(tool) and not hides(tool.name)
         ]
 
     def _joined(self) -> dict[str, AnyTool]:
@@ -133,6 +134,16 @@ class Catalog:
         return (
             (tool.name in self._selected or tool.name in self._external)
             and self._allows(tool.name)
-            and all(port in self._ports for port in tool.uses)
+            and self._has_ports(tool)
             and tool.enabled()
         )
+
+    def _has_ports(self, tool: AnyTool) -> bool:
+        for port in tool.uses:  # noqa: SIM110 - asked for every tool in every turn
+            if port not in self._ports:
+                return False
+        return True
+
+
+def _hides_nothing(_: str) -> bool:
+    return False

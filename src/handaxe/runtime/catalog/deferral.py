@@ -44,15 +44,27 @@ class Deferral(ToolIndex):
         self._troubles = troubles
         self._sizes: dict[int, int] = {}
         self._is_on = False
+        self._beside_sent: tuple[str, ...] = ()
 
     def sent(self) -> list[AnyTool]:
         """The tools whose schemas a model is sent now, in an order that only grows."""
         offered = self._catalog.offered()
         if not self._is_used(offered):
             return offered
-        steady = [tool for tool in offered if not _can_wait(tool)]
-        by_name = {tool.name: tool for tool in offered if _can_wait(tool)}
+        steady: list[AnyTool] = []
+        by_name: dict[str, AnyTool] = {}
+        for tool in offered:
+            if _can_wait(tool):
+                by_name[tool.name] = tool
+            else:
+                steady.append(tool)
+        self._beside_sent = tuple(name for name in by_name if name not in self._loaded)
         return steady + [by_name[name] for name in self._loaded.names if name in by_name]
+
+    @property
+    def beside_sent(self) -> tuple[str, ...]:
+        """The names of the tools that waited when tools were sent last."""
+        return self._beside_sent
 
     def waiting(self) -> tuple[str, ...]:
         """The names of all tools that are not loaded."""

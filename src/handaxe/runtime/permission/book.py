@@ -122,6 +122,7 @@ class RuleBook:
             for behaviour in _BEHAVIOURS
         )
         self._by_tool: dict[tuple[str, ...], tuple[ToolRules, ToolRules, ToolRules]] = {}
+        self._hiding: dict[str, Rule | None] = {}
 
     def rules_for(
         self, tool: str, aliases: tuple[str, ...] = ()
@@ -142,7 +143,11 @@ class RuleBook:
 
     def hiding(self, tool: str) -> Rule | None:
         """The deny rule that covers every call of a tool."""
-        return self._deny.blanket(canonical_name(tool)) or self._deny.blanket(tool)
+        if tool not in self._hiding:
+            self._hiding[tool] = self._deny.blanket(canonical_name(tool)) or self._deny.blanket(
+                tool
+            )
+        return self._hiding[tool]
 
     def command_rules(self, tool: str = "Bash") -> dict[Behaviour, tuple[Rule, ...]]:
         """The rules for commands, for whoever reads commands; whole-tool rules included.

@@ -6,6 +6,8 @@ leads; a rule that allows has to cover both. The function looks at nothing but i
 never raises.
 """
 
+from collections.abc import Callable
+
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.runtime.permission import reasons
 from handaxe.runtime.permission.book import ToolRules
@@ -65,11 +67,12 @@ def decide(request: Request, policy: Policy) -> Decision:
     return decision
 
 
-def hidden_by(policy: Policy, tool_name: str) -> bool:
-    """Whether no call of a tool can run: a deny rule covers all, or the mode only looks."""
-    if policy.mode == "plan" and canonical_name(tool_name) in CHANGING_FILE_TOOLS:
-        return True
-    return policy.book.hiding(tool_name) is not None
+def hidden_by(policy: Policy) -> Callable[[str], bool]:
+    """Says of a tool's name whether no call can run: a deny rule covers all, or the mode looks."""
+    hiding = policy.book.hiding
+    if policy.mode != "plan":
+        return lambda name: hiding(name) is not None
+    return lambda name: canonical_name(name) in CHANGING_FILE_TOOLS or hiding(name) is not None
 
 
 def is_binding(decision: Decision) -> bool:

@@ -69,6 +69,7 @@ class Pipeline:
         self._active: dict[str, _Activity] = {}
         self._finished: dict[str, bytes] = {}
         self._telling: set[asyncio.Future[Outcome]] = set()
+        self._expected: set[str] = set()
 
     def knows(self, call_id: str, tool: str, call_input: object) -> None:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
@@ -88,6 +89,19 @@ class Pipeline:
         """Run one call in the caller's own task."""
         return await self.conduct(self.admit(call))
 
+    def expect(self, tool_name: str) -> None:
+        """A call of this tool is coming: what takes long to start starts now, beside all else."""
+        if tool_name in self._expected:
+            return
+        try:
+            tool, _ = self._among.catalog.find(tool_name)
+        except ToolFault:
+            return
+        self._expected.add(tool_name)
+        for port in tool.uses:
+            if hasattr(port, "get_ready") and port in self._among.offers:
+                self._among.offers[port].get_ready()
+
     def admit(self, call: ToolCall) -> Admitted:
         """Give a call its place; everything that can be answered at once is."""
         fingerprint = fingerprint_of(call.tool, call.input)
@@ -102,6 +116,7 @@ class Pipeline:
             if stored is not None:
                 return Admitted(call, fingerprint, answer=stored)
         self._active[call.id] = _Activity(fingerprint)
+        self.expect(call.tool)
         try:
             parsed = parse(call, self._among)
         except ToolFault as fault:

@@ -43,6 +43,10 @@ class CallStream:
             call.id == call_id for call in self._arrivals.calls
         )
 
+    def expect(self, tool_name: str) -> None:
+        """The model has begun to ask for this tool; its input is still to come."""
+        self._pipeline.expect(tool_name)
+
     def add(self, call: ToolCall, *, fault: ToolFault | None = None) -> None:
         """Take the next call; with a `fault` it is answered with that and never runs."""
         position = len(self)

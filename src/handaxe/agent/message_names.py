@@ -1,0 +1,34 @@
+"""By which name each message of a conversation goes: the same whenever it is told again.
+
+What a person said is named when it is said. An answer comes in pieces, and each is named after
+its answer and its place in it; a result is named after its call. So a name that a client saw can
+be found in the log later, also in a copy of the session.
+"""
+
+from uuid import UUID, uuid5
+
+from handaxe.contract.content import TextBlock
+from handaxe.contract.messages import AssistantBlock
+
+PIECE_CHARS = 150_000
+"""A longer text goes out in pieces, because clients give up on long lines."""
+
+_SPACE = UUID("6d6f1b0e-7c1e-5f0c-9a53-2f6f1a8b7c44")
+
+
+def pieces_of(block: AssistantBlock) -> list[AssistantBlock]:
+    """A block as it is told: whole, or a very long text bit by bit."""
+    if not isinstance(block, TextBlock) or len(block.text) <= PIECE_CHARS:
+        return [block]
+    starts = range(0, len(block.text), PIECE_CHARS)
+    return [TextBlock(block.text[start : start + PIECE_CHARS]) for start in starts]
+
+
+def name_of_answer(message_id: str, last_piece: int) -> str:
+    """The name of the part of an answer that ends with its piece of this number."""
+    return str(uuid5(_SPACE, f"answer {message_id} {last_piece}"))
+
+
+def name_of_result(call_id: str) -> str:
+    """The name of the message that carries a call's result."""
+    return str(uuid5(_SPACE, f"result {call_id}"))
