@@ -201,6 +201,7 @@ class _Place:
             results=results,
             checkpoints=_Named(parent.checkpoints, state.agent_id) if parent.checkpoints else None,
             opening=None,
+            may_put_off=None,
             agent_transcript_path=str(log),
             agent_id=state.agent_id,
             agent_type=kind.name,

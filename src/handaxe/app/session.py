@@ -96,7 +96,7 @@ class Session:
         self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
-        self.said, self.heard = history.said, history.instructions
+        self.said, self.heard, self.put_off = history.said, history.instructions, history.put_off
         self._record = Record(directory / LOG_NAME, self._opening)
         emit, self.result_of = self._record.emit, self._record.log.result_of
         self.logged = self._record.logged

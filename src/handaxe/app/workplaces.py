@@ -9,6 +9,7 @@ from handaxe.app.loading import Announcer
 from handaxe.app.session import Session
 from handaxe.app.skill_listing import skill_listing
 from handaxe.app.tool_specs import ToolSpecs, sent_tools
+from handaxe.contract.faults import UnknownTool
 from handaxe.contract.ports.skills import Skills
 from handaxe.contract.ports.task_list import TaskList
 from handaxe.session.brevity import Brevity
@@ -38,7 +39,21 @@ def workplace_of(session: Session) -> Workplace:
         notes=lambda: notes(among.offers, announcer),
         changes=lambda: changes(announcer, nearby),
         nearby=nearby,
+        has_tool=lambda tool: has_tool(session, tool),
     )
+
+
+async def has_tool(session: Session, tool: str) -> bool:
+    """Whether a tool is on offer; a server that could bring it is waited for."""
+    session.follow()
+    if tool.startswith("mcp__") and not session.catalog.has(tool):
+        for companion in session.companions:
+            await companion.expect(tool)
+    try:
+        session.catalog.find(tool)
+    except UnknownTool:
+        return False
+    return True
 
 
 def notes(offers: Mapping[type[Any], Any], announcer: Announcer) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,
     BriefChanged,
+    CallDeferred,
     CallFinished,
     CallStarted,
     Compacted,
@@ -73,6 +74,8 @@ class History(msgspec.Struct):
     results: dict[str, int] = {}
     """Where the results of finished calls stand in the log."""
     calls: dict[str, CallStarted] = {}
+    put_off: str | None = None
+    """The call that waits to be made, since a hook put it off."""
     seen: list[FileSeen | FileForgotten] = []
     edits: list[EditApplied] = []
     said: list[UserSaid | AssistantSaid | AssistantEnded | Compacted] = []
@@ -105,6 +108,11 @@ class History(msgspec.Struct):
                 self.started = self.started or event
             case CallStarted():
                 self.calls[event.call_id] = event
+                self.put_off = None
+            case CallDeferred():
+                # It never ran, so its id is free for the time that it does.
+                self.calls.pop(event.call_id, None)
+                self.put_off = event.call_id
             case CallFinished():
                 self.results[event.call_id] = offset
                 self.failed_calls += not event.result.ok

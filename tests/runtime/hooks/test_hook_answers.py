@@ -105,11 +105,16 @@ def test_json_of_another_shape_is_a_failure(raw):
 
 @pytest.mark.parametrize(
     ("word", "decision"),
-    [("allow", Allow), ("deny", Deny), ("ask", Ask), ("defer", Ask)],
+    [("allow", Allow), ("deny", Deny), ("ask", Ask)],
 )
 def test_words_on_permission(word, decision):
     outcome = from_json("PreToolUse", permission(word, permissionDecisionReason="because"))
     assert outcome.decision == decision("because", by="hook")
+
+
+def test_a_call_that_is_put_off_is_put_off_whatever_else_the_answer_says():
+    said = {"updatedInput": {"x": 1}, "additionalContext": "Hear.", "permissionDecisionReason": "-"}
+    assert from_json("PreToolUse", permission("defer", **said)) == Outcome(defers=True)
 
 
 def test_the_older_words_are_understood():

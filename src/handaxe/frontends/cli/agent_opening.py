@@ -74,6 +74,8 @@ class AgentOpener:
         self._default_model: str | None = arguments.model
         self.wait_for_agents_s = _seconds(os.environ.get(WAIT_VARIABLE, ""))
         """How long the end of a run waits for agents in the background."""
+        self.defers_calls = True
+        """Whether a run ends where a hook puts a call off."""
 
     def open(self, brought: Brought) -> Agent:
         """The agent with its session."""
@@ -108,6 +110,7 @@ class AgentOpener:
             effort=_effort(arguments.effort),
             append_subagent_system_prompt=arguments.append_subagent_system_prompt or "",
             wait_for_agents_s=self.wait_for_agents_s,
+            defer_calls=self.defers_calls,
         )
 
     def model(self, name: str | None) -> Model:

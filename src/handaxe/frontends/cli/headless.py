@@ -199,6 +199,10 @@ class _Teller:
 
     def result(self, message: dict[str, Any]) -> None:
         """Print how it ended."""
+        deferred = message.get("deferred_tool_use")
+        if deferred is not None:
+            how = f"`handaxe -p --resume {message['session_id']}` goes on with it"
+            _aside(f"{deferred['name']} waits: a hook put the call off; {how}.")
         structured = message.get("structured_output")
         text = str(message["result"]) if structured is None else _compact(structured)
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")

@@ -150,8 +150,8 @@ def _with_permission(outcome: Outcome, answer: _Answer, word: _Permission) -> Ou
         case "ask":
             decision = Ask(reason or "A hook wants a person to decide.", by="hook")
         case "defer":
-            # Whoever can put a call off until later will do so; until then a person decides.
-            decision = Ask(reason or "A hook put this call off.", by="hook")
+            # It is asked again when the call is made; until then nothing else it says counts.
+            return msgspec.structs.replace(outcome, messages=(), defers=True)
         case "deny" | "block":
             decision = Deny(reason or NO_REASON, by="hook")
         case None:

@@ -23,6 +23,7 @@ from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
+from handaxe.runtime.pipeline.putting_off import put_off
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
 from handaxe.runtime.pipeline.voices import is_open, joined, proposals_with, sentence_of
 
@@ -145,7 +146,7 @@ async def _before(parsed: Parsed, heard: Heard, among: Collaborators) -> Outcome
         reason = f"A hook stopped the work: {outcome.stop}"
     if reason is not None:
         raise Refused(HookBlocked(reason), Deny(reason, by="hook"))
-    return outcome
+    return await put_off(outcome, parsed.call.id, among) if outcome.defers else outcome
 
 
 async def _again(

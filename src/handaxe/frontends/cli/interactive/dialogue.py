@@ -67,6 +67,7 @@ class Dialogue:
         self.opener = opener
         # Somebody is here to go on talking; what works in the background reports later.
         opener.wait_for_agents_s = 0.0
+        opener.defers_calls = False
         self.screen = Screen(colour=wants_colour())
         self.usage = Usage()
         self.cost_usd: float | None = 0.0
