@@ -279,8 +279,8 @@ class AgentLoop:
         compacted = False
         while True:
             specs = self._workplace.specs()
-            self._speaker.remind(await self._workplace.changes())
             system = self._system(specs)
+            self._speaker.remind(await self._workplace.changes())
             self._workplace.among.effort = self.options.effort
             shorter = await self._compactor.make_room(self.model, system, specs, self.meter)
             if shorter is not None:

@@ -178,6 +178,14 @@ class Agent:
         """The conversation so far."""
         return self.loop.conversation.messages
 
+    async def begin(self) -> str | None:
+        """Tell hooks of the session's start; the first message that one of them has, if any."""
+        among = self.session.collaborators
+        if among.opening is not None:
+            await among.opening()
+        said, self.session.hooks.first_message = self.session.hooks.first_message, None
+        return said
+
     async def run(self, prompt: Prompt | None) -> AsyncGenerator[AgentEvent, None]:
         """Work on a prompt; every event as it happens, `RunFinished` last.
 

@@ -52,7 +52,8 @@ class AgentPrompts:
         self._environment: Environment | None = None
         self._memory: tuple[MemoryText, ...] = ()
         self._files: MemoryFiles | None = None
-        self._notes: tuple[str, ...] = ()
+        self._workplace: Workplace | None = None
+        self._notes: tuple[str, ...] | None = None
         self._last: tuple[PromptParts, tuple[str, ...]] | None = None
         self.kinds: tuple[AgentKind, ...] = ()
         self.problems: tuple[str, ...] = ()
@@ -61,7 +62,7 @@ class AgentPrompts:
         """Look at the machine and the project, once; what there is to tell a person."""
         if self._environment is not None:
             return ()
-        self._notes = workplace.notes()
+        self._workplace = workplace
         self._environment = environment_of(self._session, self.model)
         if not self._options.memory:
             return self.problems
@@ -99,6 +100,12 @@ class AgentPrompts:
         environment = self._environment or environment_of(self._session, self.model)
         return Around(environment, self._memory, self._files, self._options.append_for_agents)
 
+    def _noted(self) -> tuple[str, ...]:
+        """What the place has to say, asked when the model is first: a hook may have added to it."""
+        if self._notes is None and self._workplace is not None:
+            self._notes = self._workplace.notes()
+        return self._notes or ()
+
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
         environment = self._environment or environment_of(self._session, self.model)
@@ -109,7 +116,7 @@ class AgentPrompts:
             environment=environment,
             memory=self._memory,
             kinds=self.kinds,
-            notes=self._notes,
+            notes=self._noted(),
             style=self._options.style,
             style_is_whole=self._options.style_is_whole,
             replace=self._options.replace,

@@ -18,6 +18,8 @@ from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
 
 if TYPE_CHECKING:
+    from handaxe.app.beginning import Start
+    from handaxe.app.session_title import SessionTitle
     from handaxe.app.watched_files import WatchedFiles
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
@@ -51,6 +53,8 @@ class SessionHooks:
         self._programs: HookPrograms | None = None
         self._watched: WatchedFiles | None = None
         self.problems: tuple[str, ...] = ()
+        self.first_message: str | None = None
+        """What a hook wants said first, once the session has begun."""
         self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
         self.follow()
 
@@ -109,8 +113,8 @@ class SessionHooks:
     def join(
         self,
         among: Collaborators,
-        *,
-        source: str,
+        start: "Start",
+        title: "SessionTitle",
         servers: "McpServers | None",
         follow: Callable[[], None],
     ) -> None:
@@ -123,7 +127,7 @@ class SessionHooks:
 
         async def opening() -> None:
             if self._start is None:
-                self._start = asyncio.ensure_future(self._tell_start(among, source))
+                self._start = asyncio.ensure_future(self._begin(among, start, title))
             await asyncio.shield(self._start)
             if among.opening is opening:
                 among.opening = None
@@ -141,13 +145,12 @@ class SessionHooks:
                 await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": reason})
         await self.hooks.close()
 
-    async def _tell_start(self, among: Collaborators, source: str) -> None:
-        if self.hooks.watches("SessionStart"):
-            event = {**session_event(among, "SessionStart"), "source": source}
-            if self.hooks.models is not None:
-                event["model"] = self.hooks.models.name
-            outcome = await self.hooks.fire(event)
-            self.hooks.late += outcome.messages
+    async def _begin(self, among: Collaborators, start: "Start", title: "SessionTitle") -> None:
+        if start.setup is None and not self.hooks.watches("SessionStart"):
+            return
+        from handaxe.app.beginning import begin
+
+        self.first_message = await begin(among, start, title)
 
     def _hold_calls(self) -> None:
         """Let calls wait until the hooks have said whether files may change what holds."""

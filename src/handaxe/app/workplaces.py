@@ -39,6 +39,8 @@ def workplace_of(session: Session) -> Workplace:
         notes=lambda: notes(among.offers, announcer),
         changes=lambda: changes(announcer, nearby),
         nearby=nearby,
+        title=session.title.read,
+        rename=session.title.write,
         has_tool=lambda tool: has_tool(session, tool),
     )
 

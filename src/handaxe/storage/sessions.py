@@ -192,6 +192,11 @@ def name_session(home: Path, session_id: str, name: str) -> None:
     (directory / NAME_FILE).write_text(checked_name(name), encoding="utf-8")
 
 
+def name_of(home: Path, session_id: str) -> str | None:
+    """The name of a session, if it has one."""
+    return _name_of(session_directory(home, session_id))
+
+
 def checked_name(name: str) -> str:
     """The name, if it can be one."""
     checked = name.strip()

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from handaxe.agent.kinds import EFFORTS
 from handaxe.app.agent_api import Agent
+from handaxe.app.beginning import Setup, Start
+from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.model import Model
@@ -48,6 +50,7 @@ class AgentOpener:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._temporary: str | None = None
+        self._is_old = self._is_fork = False
         arguments.mcp_config, inside = _without_sdk_servers(arguments.mcp_config)
         is_stream = getattr(arguments, "input_format", None) == "stream-json"
         self.servers = (
@@ -79,20 +82,7 @@ class AgentOpener:
 
     def open(self, brought: Brought) -> Agent:
         """The agent with its session."""
-        arguments = self._arguments
-        warn(f"{name} has no effect here." for name in ignored_options(arguments))
-        warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
-        if brought.servers:
-            arguments.mcp_config = [*arguments.mcp_config, dict(brought.servers)]
-        session = open_session(
-            arguments,
-            on_ask=brought.on_ask,
-            on_question=brought.on_question,
-            hooks=brought.hooks,
-            home=self._home,
-        )
-        if self._name is not None:
-            name_session(self._home, session.id, self._name)
+        arguments, session = self._arguments, self.open_session(brought)
         self._default_model = arguments.model or session.settings.model
         return Agent(
             arguments.model and self.model(arguments.model),
@@ -112,6 +102,38 @@ class AgentOpener:
             wait_for_agents_s=self.wait_for_agents_s,
             defer_calls=self.defers_calls,
         )
+
+    def open_session(self, brought: Brought) -> Session:
+        """The session alone."""
+        arguments = self._arguments
+        warn(f"{name} has no effect here." for name in ignored_options(arguments))
+        warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
+        if brought.servers:
+            arguments.mcp_config = [*arguments.mcp_config, dict(brought.servers)]
+        session = open_session(
+            arguments,
+            on_ask=brought.on_ask,
+            on_question=brought.on_question,
+            hooks=brought.hooks,
+            home=self._home,
+            start=self._start(brought.source),
+        )
+        if self._name is not None:
+            name_session(self._home, session.id, self._name)
+        return session
+
+    def _start(self, source: str | None) -> Start | None:
+        """How the session begins, where that is not what its past says."""
+        arguments = self._arguments
+        is_asked = arguments.init or arguments.init_only
+        setup: Setup | None = "init" if is_asked else None
+        if setup is None and arguments.maintenance:
+            setup = "maintenance"
+        if source is None and self._is_fork:
+            source = "fork"
+        if source is None and setup is not None:
+            source = "resume" if self._is_old else "startup"
+        return None if source is None else Start(source, setup)
 
     def model(self, name: str | None) -> Model:
         """The model of this name, or the one that was chosen at the start."""
@@ -170,6 +192,7 @@ class AgentOpener:
         if wanted is None:
             return arguments.session_id
         wanted = self.found(wanted)
+        self._is_old, self._is_fork = True, bool(arguments.fork_session)
         if not arguments.fork_session:
             return wanted
         fork_id: str = arguments.session_id or new_session_id()

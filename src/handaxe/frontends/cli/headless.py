@@ -13,18 +13,21 @@ from typing import Any
 
 from handaxe.agent.events import AgentEvent, RunFinished, Told, ToolAnswered, ToolCalled
 from handaxe.app.agent_api import Agent
+from handaxe.app.configuration import Configuration
 from handaxe.app.slash_commands import expanded
+from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cost_of
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
-from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.opening import plain, read_settings_option
 from handaxe.frontends.line_input import lines_of
 from handaxe.frontends.signals import HeardSignals
 from handaxe.frontends.stream_json.codec import Codec, Shown
 from handaxe.frontends.stream_json.endings import Lookups
 from handaxe.frontends.stream_json.lines import LineWriter, encode
 from handaxe.frontends.stream_json.serve import Brought, Conversation, Serving, codec_of
+from handaxe.storage.home import data_home
 
 MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
@@ -34,7 +37,7 @@ _GRACE_S = 5.0
 def is_headless(arguments: argparse.Namespace) -> bool:
     """Whether nobody sits at a terminal for this."""
     streams = arguments.input_format == arguments.output_format == "stream-json"
-    return bool(arguments.print or streams)
+    return bool(arguments.print or streams or arguments.init_only)
 
 
 def run_headless(arguments: argparse.Namespace) -> int:
@@ -46,6 +49,8 @@ def run_headless(arguments: argparse.Namespace) -> int:
         print(f"handaxe: {missing}", file=sys.stderr)
         return FAILED
     try:
+        if arguments.init_only:
+            return _Ending().run(lambda _: _set_up(opener, verbose=arguments.verbose))
         if arguments.input_format == "stream-json":
             return _Ending().run(lambda ending: _converse(arguments, opener, ending))
         prompt = _prompt(arguments)
@@ -106,6 +111,26 @@ async def _converse(arguments: argparse.Namespace, opener: AgentOpener, ending: 
     return FAILED if last is not None and last.is_error else DONE
 
 
+async def _set_up(opener: AgentOpener, *, verbose: bool) -> int:
+    """Let hooks prepare the project; nobody is asked anything, and no model is needed."""
+    session = opener.open_session(Brought())
+    if verbose:
+        session.subscribe(_tell_hook)
+    try:
+        if session.collaborators.opening is not None:
+            await session.collaborators.opening()
+        await asyncio.sleep(0)
+    finally:
+        await session.close()
+    return DONE
+
+
+def _tell_hook(event: Event) -> None:
+    if isinstance(event, HookRan):
+        what = event.reason or " ".join((*event.told, *event.messages)) or event.outcome
+        _aside(f"{event.event} hook {event.hook!r}: {what}")
+
+
 async def _answer(
     arguments: argparse.Namespace, opener: AgentOpener, prompt: str | None, ending: _Ending
 ) -> int:
@@ -116,22 +141,40 @@ async def _answer(
     calls = _Calls()
     final: RunFinished | None = None
     try:
-        said = await _expanded(agent, prompt, arguments)
+        prompts = await _prompts(agent, prompt, arguments, teller)
         stop = agent.session.subscribe(teller.session_event)
-        async with aclosing(agent.run(said)) as events:
-            async for event in events:
-                calls.count(event)
-                if isinstance(event, RunFinished):
-                    final = event
-                    await asyncio.sleep(0)
-                    if ending.code == TERMINATED:
-                        break
-                teller.event(event)
+        for said in prompts:
+            is_last = said is prompts[-1]
+            async with aclosing(agent.run(said)) as events:
+                async for event in events:
+                    calls.count(event)
+                    if isinstance(event, RunFinished):
+                        final = event
+                        await asyncio.sleep(0)
+                        if ending.code == TERMINATED:
+                            break
+                    teller.event(event, is_last=is_last)
+            if final is not None and final.is_error:
+                break
         stop()
     finally:
         await agent.close()
         await agent.session.close()
     return calls.exit_code(final)
+
+
+async def _prompts(
+    agent: Agent, prompt: str | None, arguments: argparse.Namespace, teller: "_Teller"
+) -> list[str | None]:
+    """What is said to the agent: first what a hook at the start wants said, then the prompt."""
+    stop = agent.session.subscribe(teller.hook_event)
+    first = await agent.begin()
+    await asyncio.sleep(0)
+    stop()
+    if first is not None and prompt is None:
+        return [first]
+    said = await _expanded(agent, prompt, arguments)
+    return [said] if first is None else [first, said]
 
 
 async def _expanded(agent: Agent, prompt: str | None, arguments: argparse.Namespace) -> str | None:
@@ -176,10 +219,15 @@ class _Teller:
         self._codec = codec
         self._verbose = verbose
 
-    def event(self, event: AgentEvent) -> None:
-        """Tell one event."""
+    def hook_event(self, event: Event) -> None:
+        """Tell what a hook did before the run."""
+        if isinstance(event, HookRan):
+            self.event(event)
+
+    def event(self, event: AgentEvent, *, is_last: bool = True) -> None:
+        """Tell one event; of several runs only the last one's end is the outcome."""
         for message in self._codec.messages(event):
-            if message["type"] == "result":
+            if message["type"] == "result" and (is_last or message["is_error"]):
                 self.result(message)
         if isinstance(event, Told):
             _aside(event.sentence)
@@ -224,7 +272,7 @@ class _StreamTeller(_Teller):
         super().__init__(codec, verbose=verbose)
         self._write = LineWriter()
 
-    def event(self, event: AgentEvent) -> None:
+    def event(self, event: AgentEvent, *, is_last: bool = True) -> None:  # noqa: ARG002
         for message in self._codec.messages(event):
             self._write(message)
 
@@ -275,9 +323,21 @@ def _prompt(arguments: argparse.Namespace) -> str | None:
     prompt = "\n\n".join(part for part in (words, piped) if part)
     if prompt:
         return prompt
-    if arguments.resume is not None or arguments.continue_:
+    if arguments.resume is not None or arguments.continue_ or _begins_itself(arguments):
         return None
     raise SetupError("Say what to do: `handaxe -p PROMPT`, or pipe the prompt in.")
+
+
+def _begins_itself(arguments: argparse.Namespace) -> bool:
+    """Whether a hook at the start may have the first words."""
+    configuration = Configuration(
+        os.path.realpath(arguments.root),
+        home=data_home(),
+        given=read_settings_option(arguments.settings),
+        sources=arguments.setting_sources,
+        trusted=None,
+    )
+    return any(group.event == "SessionStart" for group in configuration.merged.hooks)
 
 
 def _piped(*, wait: bool) -> str:

@@ -29,8 +29,7 @@ async def settle(
     )
     if among.hooks.watch_after and result.code != Cancelled.code:
         result = await _hear_hooks(result, prepared, among, took_ms)
-    if among.hooks.late:
-        late = among.hooks.take_late()
+    if late := among.hooks.take_late():
         result = msgspec.structs.replace(result, messages=(*result.messages, *late))
     return result
 

@@ -35,6 +35,9 @@ def run_interactive(arguments: argparse.Namespace) -> int:
     """Talk until the person leaves; the exit code."""
     if arguments.resume == "":
         arguments.resume, arguments.pick = None, True
+    if arguments.init or arguments.maintenance:
+        print("handaxe: --init and --maintenance are for runs with -p.", file=sys.stderr)
+        arguments.init = arguments.maintenance = False
     try:
         opener = AgentOpener(arguments)
     except NoConversation as missing:
@@ -114,7 +117,7 @@ class Dialogue:
         """Leave this session and go on in another; None is a new one."""
         old = self.agent
         self.arguments.session_id = session_id
-        self.agent = self._open()
+        self.agent = self._open("clear" if session_id is None else "resume")
         await old.close()
         await old.session.close("clear" if session_id is None else "resume")
 
@@ -140,8 +143,9 @@ class Dialogue:
         with self._keys.paused():
             return await read_line()
 
-    def _open(self) -> Agent:
-        return self.opener.open(Brought(on_ask=self._ask, on_question=self._ask_question))
+    def _open(self, source: str | None = None) -> Agent:
+        brought = Brought(on_ask=self._ask, on_question=self._ask_question, source=source)
+        return self.opener.open(brought)
 
     def _greet(self) -> None:
         session = self.agent.session
