@@ -140,6 +140,7 @@ async def test_a_typed_command_is_told_of_before_it_becomes_a_prompt(project: Pa
         "expansion_type": "slash_command",
         "command_name": "greet",
         "command_args": "Ann",
+        "command_source": "project",
         "prompt": "/greet Ann",
     }
 

@@ -396,5 +396,4 @@ class AgentLoop:
     def _overhear(self, event: Event) -> None:
         if isinstance(event, _PASSED_ON):
             self.tell(event)
-        if isinstance(event, CallAsked):
-            self._hooks.asked(event)
+        self._hooks.overheard(event)

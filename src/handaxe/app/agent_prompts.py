@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 
 from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces
+from handaxe.agent.nearby_memory import tell_loaded
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
 from handaxe.agent.workplace import Workplace
 from handaxe.app.outside_imports import OutsideImports
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
-from handaxe.runtime.pipeline.telling import tell
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
 SKILL_CHARS = 1_536
@@ -80,20 +80,10 @@ class AgentPrompts:
         found = await self._files.load()
         self._memory = found.texts
         for text in found.texts:
-            self._tell_loaded(text)
+            tell_loaded(session.collaborators, text, "session_start")
         if workplace.nearby is not None:
             await workplace.nearby.follow(self._files.copy(workdir.current))
         return (*self.problems, *found.notes)
-
-    def _tell_loaded(self, text: MemoryText) -> None:
-        tell(
-            self._session.collaborators,
-            "InstructionsLoaded",
-            file_path=text.path,
-            memory_type=text.scope.capitalize(),
-            load_reason="include" if text.importer else "session_start",
-            **({"parent_file_path": text.importer} if text.importer else {}),
-        )
 
     def surroundings(self) -> Around:
         """What a sub-agent is told as well, and what it may hear later."""

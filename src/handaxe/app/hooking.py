@@ -1,6 +1,7 @@
 """Hooks joined to a session: from settings and arguments, up to date, told of both its ends."""
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from handaxe.runtime.hooks.config import HookBook
     from handaxe.runtime.hooks.programs import HookPolicy
 
+CLOSING_VARIABLE = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
 HookArguments = Mapping[str, Sequence[Any]] | None
 """Hooks as a host program gives them: groups as in settings, or async functions."""
 
@@ -188,12 +190,17 @@ class SessionHooks:
         return self._programs
 
 
+def _closing_s(given_ms: str) -> float | None:
+    return int(given_ms) / 1000 if given_ms.isdecimal() and int(given_ms) else None
+
+
 def hook_policy(settings: Settings, root: str) -> "HookPolicy":
     """What programs and servers that are hooks get to know, and may reach."""
     from handaxe.runtime.hooks.programs import HookPolicy
 
     return HookPolicy(
         env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
+        closing_s=_closing_s(os.environ.get(CLOSING_VARIABLE, "")),
         http_urls=settings.allowed_http_hook_urls,
         http_env_names=settings.http_hook_allowed_env_vars,
         steers=is_steering,

@@ -1,9 +1,10 @@
 """A session as the agent that works in it sees it."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from handaxe.agent.nearby_memory import NearbyMemory
+from handaxe.agent.nearby_memory import NearbyMemory, tell_loaded
 from handaxe.agent.workplace import Workplace
 from handaxe.app.loading import Announcer
 from handaxe.app.session import Session
@@ -27,7 +28,9 @@ def workplace_of(session: Session) -> Workplace:
     """The session itself, for its main agent."""
     among = session.collaborators
     announcer = Announcer(session.deferral)
-    nearby = NearbyMemory(among.offers[ReadLedger], among.emit, session.heard)
+    nearby = NearbyMemory(
+        among.offers[ReadLedger], among.emit, session.heard, partial(tell_loaded, among)
+    )
     return Workplace(
         among=among,
         open_stream=session.stream,

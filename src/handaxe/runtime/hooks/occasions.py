@@ -23,7 +23,7 @@ class Occasion(msgspec.Struct, frozen=True):
     adds_stdout: bool = False
     """Whether plain output is context for the model."""
     literal: bool = False
-    """Whether a matcher is always a list of names, never a pattern."""
+    """Whether only letters, digits and `_` make a matcher a list of names, with `|` alone."""
     asks_models: bool = False
     """Whether a model or an agent may be asked; elsewhere there is nothing to say yes or no to."""
     is_local: bool = False

@@ -20,6 +20,7 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextSubject
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.suggestions import suggestions
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
@@ -297,7 +298,7 @@ async def _settle(
     if heard.answer is not None:
         return heard.answer
     if among.hooks.watches("PermissionRequest") and not heard.were_asked:
-        word = await _ask_hooks(decision, parsed, heard, among)
+        word = await _ask_hooks(decision, request, parsed, heard, among)
         if word is not None:
             return word
     question = PermissionRequest(
@@ -362,12 +363,14 @@ async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collab
 
 
 async def _ask_hooks(
-    decision: Decision, parsed: Parsed, heard: Heard, among: Collaborators
+    decision: Decision, request: Request, parsed: Parsed, heard: Heard, among: Collaborators
 ) -> Decision | None:
     """The hooks' word instead of a person's; None leaves it to the person."""
     heard.were_asked = True
     event = hook_event(parsed, among, "PermissionRequest")
     call_id = event.pop("tool_use_id")
+    if offered := suggestions(proposals_with(decision, request, among.policy())):
+        event["permission_suggestions"] = offered
     outcome = await among.hooks.fire(
         event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among), call_id=call_id
     )

@@ -24,11 +24,14 @@ from handaxe.frontends.cli.interactive.typed import COMMANDS, Left, obey
 from handaxe.frontends.cli.terminal_asker import ask_in_terminal
 from handaxe.frontends.cli.terminal_lines import Keys, read_line
 from handaxe.frontends.stream_json.serve import Brought
+from handaxe.runtime.pipeline.telling import tell
 from handaxe.storage.home import data_home
 from handaxe.text.counting import counted
 
 CYCLE = ("default", "acceptEdits", "plan")
 _TWICE_S = 2.0
+IDLE_S = 60.0
+"""So long after an answer hooks hear that the person has not said anything."""
 
 
 def run_interactive(arguments: argparse.Namespace) -> int:
@@ -80,6 +83,7 @@ class Dialogue:
         self._expanding: asyncio.Future[str] | None = None
         self._interrupted_at = -_TWICE_S
         self._is_leaving = False
+        self._has_answered = False
         self.agent = self._open()
         self._editor: LineEditor = line_editor(
             data_home() / "history",
@@ -166,10 +170,12 @@ class Dialogue:
         """The next prompt; Ctrl-C twice leaves."""
         while True:
             reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
+            idle = asyncio.get_running_loop().call_later(IDLE_S, self._tell_idle)
             try:
                 with _on_interrupt(reading.cancel):
                     await asyncio.wait((reading,))
             finally:
+                idle.cancel()
                 reading.cancel()
             if not reading.cancelled() and not isinstance(reading.exception(), Interrupted):
                 return reading.result()
@@ -177,6 +183,15 @@ class Dialogue:
                 self._is_leaving = True
                 return None
             self.screen.say("\n(Ctrl-C again leaves)", "muted")
+
+    def _tell_idle(self) -> None:
+        """Let hooks know, once after each answer, that the agent waits for words."""
+        if not self._has_answered or self._editor.has_text:
+            return
+        self._has_answered = False
+        about = {"notification_type": "idle_prompt", "title": "Waiting for you"}
+        said = "The agent is waiting for your input."
+        tell(self.agent.session.collaborators, "Notification", message=said, **about)
 
     async def _do(self, text: str) -> None:
         if await obey(text, self):
@@ -193,6 +208,7 @@ class Dialogue:
                         self.tool_tokens[tool] = self.tool_tokens.get(tool, 0) + tokens
                     elif isinstance(event, RunFinished):
                         self._count(event)
+                        self._has_answered = True
 
     async def _expanded(self, text: str) -> str | None:
         """What a line stands for; None if that was stopped before it was known."""
