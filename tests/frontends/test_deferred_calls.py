@@ -188,3 +188,56 @@ def test_a_run_that_died_while_it_made_the_call_is_not_repeated(project, script,
     last = ask("--resume", first["session_id"], "--model", model)
     assert last["result"] == "I look."
     assert len(heard(project)) == 1
+
+
+QUESTION = {
+    "question": "Which one?", "header": "Choice", "multiSelect": False,
+    "options": [{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}],
+}  # fmt: skip
+
+
+def test_a_question_is_answered_by_whoever_calls_us(project, script):
+    def run(answer: dict, *words: str) -> dict:
+        said = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **answer}}
+        hook = {"type": "command", "command": f"printf %s '{json.dumps(said)}'"}
+        group = {"matcher": "AskUserQuestion", "hooks": [hook]}
+        given = json.dumps({"hooks": {"PreToolUse": [group]}})
+        out = subprocess.run(
+            [sys.executable, "-m", "handaxe", "-p", *words, "--settings", given,
+             "--output-format", "json"],
+            stdin=subprocess.DEVNULL, capture_output=True, cwd=project, timeout=60, check=False,
+        )  # fmt: skip
+        return json.loads(out.stdout)
+
+    asked = {"call": [{"tool": "AskUserQuestion", "input": {"questions": [QUESTION]}}]}
+    first = run({"permissionDecision": "defer"}, "go", "--model", script(asked))
+    put_off = first["deferred_tool_use"]
+    assert put_off["name"] == "AskUserQuestion"
+    resume = ("--resume", first["session_id"], "--model")
+    filled = {**put_off["input"], "answers": {"Which one?": "Blue"}}
+    model = script(asked, {"expect": "/Blue/", "text": "Blue it is."})
+    last = run({"permissionDecision": "allow", "updatedInput": filled}, *resume, model)
+    assert last["result"] == "Blue it is."
+
+
+def test_a_yes_without_an_answer_is_none(project, script):
+    plan = {"call": [{"tool": "ExitPlanMode", "input": {"plan": "Do it."}}]}
+
+    def run(*more: dict, words: tuple[str, ...]) -> str:
+        said = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
+        for each in more:
+            said |= each
+        hook = {"type": "command",
+                "command": f"printf %s '{json.dumps({'hookSpecificOutput': said})}'"}  # fmt: skip
+        given = json.dumps({"hooks": {"PreToolUse": [{"hooks": [hook]}]}})
+        out = subprocess.run(
+            [sys.executable, "-m", "handaxe", "-p", "go", *words, "--settings", given,
+             "--permission-mode", "plan"],
+            stdin=subprocess.DEVNULL, capture_output=True, cwd=project, timeout=60, check=False,
+        )  # fmt: skip
+        return out.stdout.decode()
+
+    model = script(plan, {"expect": "/work starts when you agree/", "text": "Refused."})
+    assert run(words=("--model", model)) == "Refused.\n"
+    model = script(plan, {"expect": "/agreed to the plan/", "text": "Off we go."})
+    assert run({"updatedInput": {"plan": "Do it."}}, words=("--model", model)) == "Off we go.\n"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from handaxe.runtime.hooks.programs import HookPolicy
 
 CLOSING_VARIABLE = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
+QUESTIONS = "AskUserQuestion"
 HookArguments = Mapping[str, Sequence[Any]] | None
 """Hooks as a host program gives them: groups as in settings, or async functions."""
 
@@ -45,7 +46,7 @@ class SessionHooks:
     ) -> None:
         self._configuration = configuration
         self._own = None if arguments is None else _checked(arguments)
-        self._had_any = False
+        self._had_any = self._answers_questions = False
         self._joined: object = None
         self._start: asyncio.Future[None] | None = None
         self._asking: asyncio.Future[None] | None = None
@@ -87,6 +88,10 @@ class SessionHooks:
             problems = (*read.problems, *bad_conditions(read))
             book += HookBook(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
         self.problems = book.problems
+        everybody = book.placed if self._own is None else (*book.placed, *self._own.placed)
+        self._answers_questions = any(
+            placed.event == "PreToolUse" and QUESTIONS in placed.matcher for placed in everybody
+        )
         if self._own is not None:
             book += self._own
         policy = hook_policy(merged.settings, self._configuration.root)
@@ -136,6 +141,10 @@ class SessionHooks:
 
         among.opening = opening
         self.hooks.servers = servers
+        if self._answers_questions:
+            from handaxe.app.questioning import offer_to_hooks
+
+            offer_to_hooks(among.offers)
 
     async def end(self, among: Collaborators, reason: str) -> None:
         """Tell of the end if there was a start, and leave nothing running."""

@@ -115,6 +115,10 @@ async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepar
     if among.hooks.watch_before:
         outcome = await _before(parsed, heard, among)
         hooks_word = outcome.decision
+        if parsed.tool.asks_person and isinstance(hooks_word, Allow):
+            # A yes alone is no answer; with an input it brings the person's own.
+            heard.has_answer = outcome.input is not None
+            hooks_word = hooks_word if heard.has_answer else None
         if outcome.input is not None and outcome.input != parsed.call.input:
             was_rewritten = True
             parsed, grants, ctx, validated = await _again(parsed, outcome.input, among)
@@ -211,7 +215,7 @@ async def _permitted(
 ) -> tuple[Parsed, Decision]:
     """The call with what it touches followed to the end, and what lets it run, or `Refused`."""
     judged = _judged_paths(parsed, among)
-    tools_word = await parsed.tool.decide(parsed.args, ctx)
+    tools_word = None if heard.has_answer else await parsed.tool.decide(parsed.args, ctx)
     request = _request(parsed, judged)
     if request.command is None:
         rules = decide(request, among.policy())
