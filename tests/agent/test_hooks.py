@@ -108,3 +108,68 @@ async def test_agents_hear_what_hooks_add_at_their_start(project: Path):
         await Agent(model, session).ask("Go.")
     assert "Mind the gap." in str(model.requests[1].messages[0])
     assert hook.heard[0]["agent_type"] == "general-purpose"
+
+
+def putting_off():
+    answers = iter(("defer", "allow"))
+
+    async def hook(event: dict[str, Any]) -> dict[str, Any]:
+        hook.heard.append(event)
+        said = {"hookEventName": "PreToolUse", "permissionDecision": next(answers, "allow")}
+        return {"hookSpecificOutput": said}
+
+    hook.heard = []
+    return hook
+
+
+WRITE = ("c1", "Write", {"file_path": "a", "content": "x"})
+
+
+async def test_the_last_event_holds_the_call_that_a_hook_put_off(project: Path):
+    hook = putting_off()
+    async with Session(project, hooks={"PreToolUse": [hook]}) as session:
+        model = Player(calls(WRITE), says("Done."))
+        agent = Agent(model, session)
+        final = await agent.ask("Go.")
+        assert (final.terminal_reason, final.is_error) == ("tool_deferred", False)
+        assert final.deferred_call is not None
+        assert (final.deferred_call.id, final.deferred_call.tool) == ("c1", "Write")
+        assert not (project / "a").exists()
+        final = await agent.ask("Go on.")
+    assert (final.result, final.deferred_call) == ("Done.", None)
+    assert (project / "a").read_text() == "x"
+    *_, last = model.requests[1].messages
+    assert [type(block).__name__ for block in last.content] == ["ToolResultBlock", "TextBlock"]
+
+
+async def test_where_nobody_can_go_on_later_a_put_off_call_is_a_question(project: Path):
+    asked: list[PermissionRequest] = []
+
+    async def on_ask(request: PermissionRequest) -> Allow:
+        asked.append(request)
+        return Allow()
+
+    hooks = {"PreToolUse": [putting_off()]}
+    async with Session(project, hooks=hooks, on_ask=on_ask) as session:
+        model = Player(calls(WRITE), says("Done."))
+        final = await Agent(model, session, defer_calls=False).ask("Go.")
+    assert (final.result, len(asked)) == ("Done.", 1)
+    assert "put this call off" in asked[0].reason
+    async with Session(project, permission_mode="bypassPermissions",
+                       hooks={"PreToolUse": [putting_off()]}) as session:  # fmt: skip
+        agent = Agent(Player(), session)
+        result = await session.call("Write", file_path="b", content="x")
+        assert (result.ok, result.code) == (False, "permission.asked")
+        await agent.close()
+    assert not (project / "b").exists()
+
+
+async def test_a_call_of_a_sub_agent_is_not_put_off(project: Path):
+    hooks = {"PreToolUse": [{"matcher": "Write", "hooks": [putting_off()]}]}
+    async with Session(project, hooks=hooks, permission_mode="bypassPermissions") as session:
+        task = ("t1", "Agent", {"description": "x", "prompt": "Do it."})
+        model = Player(calls(task), calls(WRITE), says("a"), says("b"))
+        final = await Agent(model, session).ask("Go.")
+    assert final.result == "b"
+    assert "single call" in str(model.requests[2].messages[-1])
+    assert not (project / "a").exists()

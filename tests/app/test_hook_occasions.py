@@ -140,6 +140,7 @@ async def test_a_typed_command_is_told_of_before_it_becomes_a_prompt(project: Pa
         "expansion_type": "slash_command",
         "command_name": "greet",
         "command_args": "Ann",
+        "command_source": "project",
         "prompt": "/greet Ann",
     }
 
@@ -419,7 +420,7 @@ async def test_the_watched_files_follow_the_directory_and_the_hooks_word(project
     hooks = {"CwdChanged": [moved], "FileChanged": [{"matcher": ".env|named", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
         await session.call("Bash", command="cd sub")
-        watched = session._hooks._watched
+        watched = session.hooks._watched
         await until(lambda: watched.named)
         await session.call("Glob", pattern="*")
         made(project / "sub" / ".env")
@@ -436,4 +437,4 @@ async def test_without_such_a_hook_no_file_is_watched(project: Path):
     start = Ear({"hookSpecificOutput": {"watchPaths": [f"{project}/a"]}})
     async with Session(project, hooks={"SessionStart": [start]}) as session:
         assert (await session.call("Glob", pattern="*")).ok
-        assert session._hooks._watched is None
+        assert session.hooks._watched is None

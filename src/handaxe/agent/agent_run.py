@@ -82,6 +82,7 @@ class AgentRun(Job):
         return JobState(
             job_id=self.agent.agent_id,
             kind="agent",
+            agent_type=self.agent.agent_type,
             status=_STATUS[self.agent.status],
             description=self.agent.description,
             output_path=self.agent.output_file,

@@ -2,11 +2,12 @@
 
 The same events that build it live are in the session's log, so a resumed or forked session has
 the same conversation. Where a log breaks off, what is missing is filled in: no provider accepts
-a call without its result.
+a call without its result. Only a call that a hook put off stays open, until it is made.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 
+from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
 from handaxe.contract.messages import (
@@ -38,15 +39,23 @@ class Conversation:
         self._open_id: str | None = None
         self._open_blocks: list[AssistantBlock] = []
         self._unanswered: dict[str, None] = {}
+        self._put_off: str | None = None
         self.call_ids: set[str] = set()
         """Every id a call of this conversation ever had."""
 
     @classmethod
-    def replayed(cls, events: Iterable[ConversationEvent], result_of: ResultOf) -> "Conversation":
+    def replayed(
+        cls,
+        events: Iterable[ConversationEvent],
+        result_of: ResultOf,
+        put_off: str | None = None,
+    ) -> "Conversation":
         """The conversation that a log holds, ready to go on."""
         conversation = cls()
         for event in events:
             conversation.take(event, result_of)
+        if put_off is not None:
+            conversation.leave_open(put_off)
         conversation.repair(result_of)
         return conversation
 
@@ -63,8 +72,24 @@ class Conversation:
                 return text_of(message)
         return ""
 
+    @property
+    def put_off(self) -> ToolCall | None:
+        """The call that has to be made before anything else is said."""
+        last = self._messages[-1] if self._messages and self._put_off else None
+        blocks = last.content if isinstance(last, AssistantMessage) else ()
+        for block in blocks:
+            if isinstance(block, ToolUseBlock) and block.id == self._put_off:
+                return ToolCall(block.id, block.name, block.input)
+        return None
+
+    def leave_open(self, call_id: str) -> None:
+        """A hook put this call off; it counts if it is the only one that waits for its answer."""
+        self._put_off = call_id if list(self._unanswered) == [call_id] else None
+
     def take(self, event: ConversationEvent, result_of: ResultOf | None = None) -> None:
         """Go one event further."""
+        # Whatever comes after a call comes after its answer.
+        self._put_off = None
         match event:
             case UserSaid():
                 self.repair(result_of)
@@ -89,7 +114,7 @@ class Conversation:
         """Close an answer that was cut off, and answer calls that nobody answered."""
         if self._open_id is not None:
             self._close("aborted", Usage(), "", self._open_id)
-        if self._unanswered:
+        if self._unanswered and self._put_off is None:
             found = {
                 call_id: result
                 for call_id in self._unanswered
@@ -101,6 +126,7 @@ class Conversation:
         """Put other messages in place of all of these."""
         self._messages = []
         self._open_id, self._open_blocks, self._unanswered = None, [], {}
+        self._put_off = None
         for message in messages:
             if isinstance(message, UserMessage):
                 self._append_user(message)
@@ -147,6 +173,7 @@ class Conversation:
             self._messages.append(UserMessage(content, message.synthetic))
 
     def _answer(self, results: Mapping[str, ToolResult]) -> UserMessage | None:
+        self._put_off = None
         if not self._unanswered:
             return None
         blocks = tuple(result_block(call_id, results.get(call_id)) for call_id in self._unanswered)

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from handaxe.agent.events import RunFinished, Subtype, TerminalReason
-from handaxe.agent.limits import Meter
+from handaxe.agent.limits import Meter, Reached
+from handaxe.contract.call import ToolCall
 from handaxe.contract.result import ToolResult
 
 
@@ -20,6 +21,25 @@ class Ending(msgspec.Struct, frozen=True):
     stop_reason: str | None = None
     output: Any = None
     errors: tuple[str, ...] = ()
+    deferred: ToolCall | None = None
+
+
+def used_up(reached: Reached) -> Ending:
+    """A limit ends the work."""
+    said = reached.sentence
+    return Ending(reached.reason, said, subtype=reached.subtype, is_error=True, errors=(said,))
+
+
+def put_off(call: ToolCall, said: str) -> Ending:
+    """The work stops before a call, to go on with it later."""
+    return Ending("tool_deferred", said, stop_reason="tool_deferred", deferred=call)
+
+
+def not_there(call: ToolCall) -> Ending:
+    """The call that waits cannot be made here; it waits on."""
+    said = f"The call that was put off needs the tool {call.tool}, which is not on offer now."
+    reason = "tool_deferred_unavailable"
+    return Ending(reason, said, stop_reason=reason, is_error=True, errors=(said,), deferred=call)
 
 
 def finished(
@@ -42,4 +62,5 @@ def finished(
         model_ms=round(meter.model_s * 1000, 3),
         denials=tuple(denials),
         errors=ending.errors,
+        deferred_call=ending.deferred,
     )

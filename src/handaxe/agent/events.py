@@ -37,7 +37,8 @@ Subtype = Literal[
 TerminalReason = Literal[
     "completed", "max_turns", "aborted_streaming", "aborted_tools", "hook_stopped",
     "prompt_too_long", "model_error", "budget_exhausted", "token_limit", "time_limit", "loop",
-    "structured_output_retry_exhausted", "refused", "prompt_blocked",
+    "structured_output_retry_exhausted", "refused", "prompt_blocked", "tool_deferred",
+    "tool_deferred_unavailable",
 ]  # fmt: skip
 
 
@@ -121,6 +122,8 @@ class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     denials: tuple[ToolResult, ...] = ()
     """Calls that were refused for want of permission."""
     errors: tuple[str, ...] = ()
+    deferred_call: ToolCall | None = None
+    """The call that a hook put off; the next run of the session makes it first."""
 
 
 AgentEvent = (

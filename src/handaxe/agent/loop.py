@@ -9,14 +9,14 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import Conversation
-from handaxe.agent.ending import Ending, finished
+from handaxe.agent.ending import Ending, finished, not_there, put_off, used_up
 from handaxe.agent.events import AgentEvent, MessageAdded, Nudged, RunStarted, Told, TurnEnded
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.occasions import STOP_ERRORS, about_the_end
 from handaxe.agent.patience import Patience
-from handaxe.agent.speaking import Prompt, Speaker, new_id, text_of_prompt
+from handaxe.agent.run_hooks import RunHooks
+from handaxe.agent.speaking import Prompt, Speaker, new_id
 from handaxe.agent.structured import FinalOutput
 from handaxe.agent.turn import Turn
 from handaxe.agent.wording import (
@@ -39,10 +39,10 @@ from handaxe.contract.events import (
     HookRan,
     RunEnded,
 )
+from handaxe.contract.faults import Deferred, SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, ToolSpec
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.pipeline.telling import tell
 
 _PASSED_ON = (CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded)
 _MENDABLE = frozenset({"broken_stream", "timed_out", "unreachable", "overloaded"})
@@ -72,9 +72,12 @@ class AgentLoop:
         self.options = options
         self._compactor = compactor or Compactor(workplace, conversation)
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
+        self._hooks = RunHooks(workplace, self.tell)
         self._speaker = Speaker(workplace, conversation, self.tell)
         self._task: asyncio.Task[None] | None = None
         self._turn: Turn | None = None
+        if options.may_put_off:
+            workplace.among.may_put_off = self._may_put_off
         self._has_begun = False
         self._is_interrupted = self._is_silent = False
         self._denials: list[ToolResult] = []
@@ -141,6 +144,8 @@ class AgentLoop:
         """Make the conversation shorter now; None if nothing is there or a hook forbids it."""
         if self.is_running:
             raise RuntimeError("This agent is at work; it makes its conversation shorter itself.")
+        if self.conversation.put_off is not None:
+            raise SetupError("A call waits to be made. Go on with it first.")
         specs = self._workplace.specs()
         return await self._compactor.compact(
             self.model,
@@ -189,12 +194,7 @@ class AgentLoop:
             raise
         except ModelFailed as failed:
             await self._tidy_up(mark=False)
-            await self._workplace.fire(
-                "StopFailure",
-                error=STOP_ERRORS[failed.failure],
-                error_details=failed.sentence,
-                last_assistant_message=failed.sentence,
-            )
+            await self._hooks.failed(failed)
             reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
             return Ending(reason, failed.sentence, is_error=True, errors=(failed.sentence,))
 
@@ -212,33 +212,29 @@ class AgentLoop:
         said = INTERRUPTED_TOOLS if had_calls else INTERRUPTED
         if self._is_silent:
             said = SUSPENDED
-        elif mark:
+        elif mark and self.conversation.put_off is None:
             self._speaker.say(said, synthetic=True)
         return Ending(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
 
     async def _work(self, prompt: Prompt | None, message_id: str | None) -> Ending:
-        await self._open()
-        if prompt is not None and (refused := await self._submit(prompt, message_id)) is not None:
-            return refused
-        rest = Patience()
         guard = LoopGuard(stop_after_nudges=self.options.stop_after_nudges)
+        ending = await self._open(guard)
+        if ending is None and prompt is not None:
+            ending = await self._submit(prompt, message_id)
+        return ending or await self._answers(guard)
+
+    async def _answers(self, guard: LoopGuard) -> Ending:
+        """Answer after answer until one of them is the last."""
+        rest = Patience()
         while True:
             reached = self.meter.reached()
             if reached is not None:
-                return Ending(
-                    reached.reason,
-                    reached.sentence,
-                    subtype=reached.subtype,
-                    is_error=True,
-                    errors=(reached.sentence,),
-                )
+                return used_up(reached)
             if (near := self.meter.nearly_reached()) is not None:
                 self.tell(Told(near))
                 self._speaker.remind([f"{near} {COME_TO_AN_END}"])
             turn = await self._answer(rest)
-            results = await turn.results()
-            self._turn = None
-            self._settle(turn, results)
+            results = await self._results(turn)
             self._count(turn)
             if rest.was_broken:
                 rest.was_broken = False
@@ -253,23 +249,41 @@ class AgentLoop:
             if ending is not None:
                 return ending
 
-    async def _open(self) -> None:
+    async def _results(self, turn: Turn) -> list[ToolResult]:
+        results = await turn.results()
+        self._turn = None
+        self._settle(turn, results)
+        return results
+
+    async def _open(self, guard: LoopGuard) -> Ending | None:
+        """Begin; an ending if the call that waits to be made ends it at once."""
         among = self._workplace.among
         if among.opening is not None:
             await among.opening()
         self.conversation.repair()
-        self._speaker.remind(among.hooks.take_late())
         names = tuple(spec.name for spec in self._workplace.specs())
         self.tell(RunStarted(among.session_id, self.model.name, names))
+        call = self.conversation.put_off
+        if call is not None:
+            if not await self._workplace.has_tool(call.tool):
+                return not_there(call)
+            turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
+            turn.go_on(call)
+            if (ending := self._after_calls(turn, await self._results(turn), guard)) is not None:
+                return ending
+        self._speaker.remind(among.hooks.take_late())
+        return None
+
+    async def _may_put_off(self, call_id: str) -> bool:
+        """Whether the work can stop before a call: it is the only one of the answer."""
+        return self._turn is not None and await self._turn.is_only(call_id)
 
     async def _submit(self, prompt: Prompt, message_id: str | None) -> Ending | None:
         """Let hooks see the prompt, then say it; an ending if they refuse it."""
         if self.options.is_sub_agent:
             self._speaker.say(prompt, message_id=message_id)
             return None
-        outcome = await self._workplace.fire("UserPromptSubmit", prompt=text_of_prompt(prompt))
-        for sentence in outcome.told:
-            self.tell(Told(sentence))
+        outcome = await self._hooks.submitted(prompt)
         refusal = outcome.blocked or outcome.stop
         if refusal is not None:
             return Ending("prompt_blocked", refusal, is_error=True, errors=(refusal,))
@@ -282,8 +296,9 @@ class AgentLoop:
         compacted = False
         while True:
             specs = self._workplace.specs()
-            self._speaker.remind(await self._workplace.changes())
             system = self._system(specs)
+            self._speaker.remind(await self._workplace.changes())
+            self._workplace.among.effort = self.options.effort
             shorter = await self._compactor.make_room(self.model, system, specs, self.meter)
             if shorter is not None:
                 self.tell(shorter)
@@ -321,11 +336,16 @@ class AgentLoop:
 
     def _settle(self, turn: Turn, results: Sequence[ToolResult]) -> None:
         self._compactor.heard(turn.usage)
-        message = self.conversation.settle(results)
+        message = None
+        if any(result.code == Deferred.code for result in results):
+            self.conversation.leave_open(turn.calls[0].id)
+        else:
+            message = self.conversation.settle(results)
         self._denials += [r for r in results if (r.code or "").startswith("permission.")]
         if message is not None:
             self.tell(MessageAdded(message, new_id(), tuple(results)))
-        self.meter.add(turn.model, turn.usage)
+        if turn.model:
+            self.meter.add(turn.model, turn.usage)
         self.meter.model_s += turn.model_s
 
     def _count(self, turn: Turn) -> None:
@@ -338,6 +358,8 @@ class AgentLoop:
         self, turn: Turn, results: Sequence[ToolResult], guard: LoopGuard
     ) -> Ending | None:
         """What follows on results: the end, or something more to say to the model."""
+        if (call := self.conversation.put_off) is not None:
+            return put_off(call, self.conversation.last_text)
         if self.output is not None and self.output.is_given:
             return Ending("completed", self.output.text, output=self.output.value)
         stop = next((result.stops for result in results if result.stops), None)
@@ -368,25 +390,19 @@ class AgentLoop:
             said = self.conversation.last_text or "The model refused to answer."
             return Ending("refused", said, stop_reason="refusal", is_error=True, errors=(said,))
         if self.output is not None and not self.output.is_given:
-            return self._demand_output(self.output)
+            if self.output.is_hopeless:
+                return self.output.ending()
+            self._speaker.remind([self.output.demand()])
+            return None
         return await self._ask_to_stop(turn, rest)
-
-    def _demand_output(self, output: FinalOutput) -> Ending | None:
-        if output.is_hopeless:
-            return output.ending()
-        self._speaker.remind([output.demand()])
-        return None
 
     async def _ask_to_stop(self, turn: Turn, rest: Patience) -> Ending | None:
         """Hooks may want the model to go on; not for ever."""
-        outcome = await self._workplace.fire(
-            "SubagentStop" if self.options.is_sub_agent else "Stop",
-            stop_hook_active=rest.stop_blocks > 0,
-            last_assistant_message=self.conversation.last_text,
-            **about_the_end(self._workplace.among),
+        outcome = await self._hooks.ending(
+            self.conversation.last_text,
+            is_again=rest.stop_blocks > 0,
+            is_sub_agent=self.options.is_sub_agent,
         )
-        for sentence in outcome.told:
-            self.tell(Told(sentence))
         # What a hook adds for the model would not be heard if the work ended here.
         wishes = [*outcome.messages, *filter(None, (outcome.blocked,))]
         if wishes and outcome.stop is None and rest.may_be_blocked():
@@ -397,7 +413,4 @@ class AgentLoop:
     def _overhear(self, event: Event) -> None:
         if isinstance(event, _PASSED_ON):
             self.tell(event)
-        if isinstance(event, CallAsked):
-            what = {"notification_type": "permission_prompt", "title": "Permission needed"}
-            said = f"{event.tool} needs your permission. {event.reason}"
-            tell(self._workplace.among, "Notification", message=said, **what)
+        self._hooks.overheard(event)

@@ -14,3 +14,5 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     wait_for_agents_s: float = 0.0
     """How long a run that could end waits for agents it started in the background."""
     is_sub_agent: bool = False
+    may_put_off: bool = False
+    """Whether a run ends where a hook puts a call off, to go on with it later."""

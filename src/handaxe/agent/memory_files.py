@@ -62,6 +62,7 @@ class _Rule(msgspec.Struct, frozen=True):
     """What its patterns are relative to."""
     patterns: tuple[GlobPattern, ...]
     text: str
+    globs: tuple[str, ...] = ()
 
 
 Allows = Callable[[str, str], Awaitable[bool]]
@@ -94,6 +95,8 @@ class MemoryFiles:
         self._rules: list[_Rule] = []
         self._texts: list[MemoryText] = []
         self._notes: list[str] = []
+        self._reader = ""
+        self._globs: tuple[str, ...] = ()
         self._chars = 0
 
     def copy(self, directory: str) -> "MemoryFiles":
@@ -109,6 +112,7 @@ class MemoryFiles:
         for path in paths:
             if not is_inside(path, self._places.project):
                 continue
+            self._reader = path
             for directory in _chain(path.rpartition("/")[0]):
                 if directory not in self._visited:
                     self._visited.add(directory)
@@ -116,7 +120,10 @@ class MemoryFiles:
             due = [rule for rule in self._rules if _is_for(rule, path)]
             for rule in due:
                 self._rules.remove(rule)
+                self._globs = rule.globs
                 await self._add(rule.path, rule.scope, rule.text, depth=0)
+                self._globs = ()
+        self._reader = ""
         return Memory(tuple(self._texts), tuple(self._notes))
 
     async def again(self, paths: Sequence[str]) -> Memory:
@@ -183,7 +190,7 @@ class MemoryFiles:
             self._notes.append(f"{path} is long: {MAX_CHARS:,} of {len(text):,} characters shown.")
             text = f"{text[:MAX_CHARS]}\n... (cut; read {path} for the rest)"
         self._chars += len(text)
-        self._texts.append(MemoryText(path, scope, text, importer))
+        self._texts.append(MemoryText(path, scope, text, importer, self._reader, self._globs))
 
     async def _import(self, wanted: str, importer: str, scope: str, *, depth: int) -> None:
         if wanted.startswith("~/"):
@@ -223,7 +230,8 @@ class MemoryFiles:
             if patterns is None:
                 await self._add(path, scope, body, depth=0)
             else:
-                self._rules.append(_Rule(path, scope, base, patterns, body))
+                globs = tuple(words(head.get("paths")))
+                self._rules.append(_Rule(path, scope, base, patterns, body, globs))
 
     def _patterns(self, path: str, given: object) -> tuple[GlobPattern, ...] | None:
         """For which files a rule counts; None: for all."""

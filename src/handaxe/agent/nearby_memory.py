@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from handaxe.agent.memory_files import MemoryFiles
 from handaxe.agent.prompt import MemoryText
 from handaxe.contract.events import InstructionsHeard
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.telling import tell
 from handaxe.session.read_ledger import ReadLedger
 
 
@@ -19,13 +21,18 @@ class NearbyMemory:
         ledger: ReadLedger,
         emit: Callable[[InstructionsHeard], None],
         heard: Sequence[str] = (),
+        loaded: Callable[[MemoryText, str], None] = lambda _, __: None,
     ) -> None:
-        """`heard` are the files that counted in an earlier run of the session."""
+        """`heard` are the files that counted in an earlier run of the session.
+
+        `loaded` hears of every file that counts from now on, and why.
+        """
+        self._loaded = loaded
         self._ledger = ledger
         self._emit = emit
         self._heard_before = tuple(dict.fromkeys(heard))
         self._read: set[str] = set()
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, MemoryText] = {}
         self._files: MemoryFiles | None = None
 
     async def follow(self, files: MemoryFiles) -> None:
@@ -45,16 +52,37 @@ class NearbyMemory:
         self._read.update(new)
         found = await files.near(new)
         self._take(found.texts)
+        for text in found.texts:
+            self._loaded(text, "path_glob_match" if text.globs else "nested_traversal")
         if found.texts:
             self._emit(InstructionsHeard(paths=tuple(text.path for text in found.texts)))
         return [_said(text.path, text.text) for text in found.texts] + list(found.notes)
 
     def reminders(self) -> list[str]:
         """All of it again, for a conversation that was made shorter."""
-        return [_said(path, text) for path, text in self._texts.items()]
+        for text in self._texts.values():
+            self._loaded(text, "compact")
+        return [_said(text.path, text.text) for text in self._texts.values()]
 
     def _take(self, texts: Sequence[MemoryText]) -> None:
-        self._texts |= {text.path: text.text for text in texts}
+        self._texts |= {text.path: text for text in texts}
+
+
+def tell_loaded(among: Collaborators, text: MemoryText, reason: str) -> None:
+    """Let hooks know that a file of instructions counts."""
+    about = {
+        "globs": list(text.globs),
+        "trigger_file_path": text.reader,
+        "parent_file_path": text.importer,
+    }
+    tell(
+        among,
+        "InstructionsLoaded",
+        file_path=text.path,
+        memory_type=text.scope.capitalize(),
+        load_reason="include" if text.importer and reason != "compact" else reason,
+        **{name: value for name, value in about.items() if value},
+    )
 
 
 def _said(path: str, text: str) -> str:

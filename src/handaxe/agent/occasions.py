@@ -24,7 +24,8 @@ _KINDS = {"bash": "shell", "agent": "subagent", "monitor": "monitor"}
 
 def about_the_end(among: Collaborators) -> dict[str, Any]:
     """What hooks want to know when an agent is about to end."""
-    told: dict[str, Any] = {"background_tasks": _under_way(among)}
+    # Nothing here wakes a session at a time; the list has its place all the same.
+    told: dict[str, Any] = {"background_tasks": _under_way(among), "session_crons": []}
     if among.agent_id is not None:
         told["agent_transcript_path"] = among.agent_transcript_path
     return told
@@ -40,9 +41,16 @@ def _under_way(among: Collaborators) -> list[dict[str, Any]]:
             "id": state.job_id,
             "type": _KINDS.get(state.kind, state.kind),
             "status": state.status,
-            "description": state.description[:MAX_TEXT_CHARS],
+            "description": _clipped(state.description),
         }
         if state.command:
-            entry["command"] = state.command[:MAX_TEXT_CHARS]
+            entry["command"] = _clipped(state.command)
+        if state.agent_type:
+            entry["agent_type"] = state.agent_type
         told.append(entry)
     return told
+
+
+def _clipped(text: str) -> str:
+    more = len(text) - MAX_TEXT_CHARS
+    return f"{text[:MAX_TEXT_CHARS]}… [+{more} chars]" if more > 0 else text

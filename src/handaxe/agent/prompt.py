@@ -36,6 +36,10 @@ class MemoryText(msgspec.Struct, frozen=True):
     text: str
     importer: str = ""
     """The file that asked for this one."""
+    reader: str = ""
+    """The file since whose reading this one counts."""
+    globs: tuple[str, ...] = ()
+    """For which files it counts, where it does not for all."""
 
 
 class PromptParts(msgspec.Struct, frozen=True, kw_only=True):

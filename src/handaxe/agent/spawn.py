@@ -76,7 +76,11 @@ class SpawnedAgents(Agents):
         """How an agent below this one asks its model."""
         options = self._family.options
         return msgspec.structs.replace(
-            options, is_sub_agent=True, wait_for_agents_s=0.0, effort=effort or options.effort
+            options,
+            is_sub_agent=True,
+            may_put_off=False,
+            wait_for_agents_s=0.0,
+            effort=effort or options.effort,
         )
 
     async def start(self, request: AgentRequest, report: Callable[[str], None]) -> AgentOutcome:

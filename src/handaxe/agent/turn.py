@@ -1,5 +1,6 @@
 """One answer of the model: what it says goes on at once, its calls start while it still talks."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -68,6 +69,21 @@ class Turn:
         self.model = ""
         self.model_s = 0.0
         self.is_ended = False
+        self._over = asyncio.Event()
+
+    def go_on(self, call: ToolCall) -> None:
+        """In place of an answer: make the call that was put off."""
+        self._is_over("tool_use")
+        self.calls.append(call)
+        self._tell(ToolCalled(call))
+        self.stream.add(call)
+
+    async def is_only(self, call_id: str) -> bool:
+        """Whether this is the one call of the whole answer; that is known at its end."""
+        if all(call.id != call_id for call in self.calls):
+            return False
+        await self._over.wait()
+        return len(self.calls) == 1 and self.stop_reason != "aborted"
 
     @property
     def has_said_anything(self) -> bool:
@@ -154,8 +170,7 @@ class Turn:
         self._close_text()
         self._close_thinking()
         self._write()
-        self.is_ended = True
-        self.stop_reason = stop_reason
+        self._is_over(stop_reason)
         ended = AssistantEnded(
             message_id=self.message_id, stop_reason=stop_reason, usage=self.usage, model=self.model
         )
@@ -166,6 +181,11 @@ class Turn:
                 tuple(self.content), self.model, self.message_id, stop_reason, self.usage
             )
             self._tell(MessageAdded(message, self.message_id))
+
+    def _is_over(self, stop_reason: StopReason) -> None:
+        self.is_ended = True
+        self.stop_reason = stop_reason
+        self._over.set()
 
     def _write(self) -> None:
         if self._untold:

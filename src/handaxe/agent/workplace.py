@@ -25,6 +25,18 @@ async def _no_reminders() -> tuple[str, ...]:
     return ()
 
 
+def _nobody() -> None:
+    return None
+
+
+def _unnamed(name: str) -> None:  # noqa: ARG001 - nothing here has a name
+    return None
+
+
+async def _has_any(tool: str) -> bool:  # noqa: ARG001 - the call itself will tell
+    return True
+
+
 class Workplace(msgspec.Struct, kw_only=True):
     """A session, or a sub-agent's share of one, as its loop sees it."""
 
@@ -47,6 +59,13 @@ class Workplace(msgspec.Struct, kw_only=True):
     """Instructions that count once files near them were read."""
     reminders: Callable[[], Awaitable[Sequence[str]]] = _no_reminders
     """State that has to be told again when the conversation was made shorter."""
+    has_tool: Callable[[str], Awaitable[bool]] = _has_any
+    """Whether a tool is on offer, once everybody who could bring it was waited for."""
+
+    title: Callable[[], str | None] = _nobody
+    """The session's name, if it has one."""
+    rename: Callable[[str], None] = _unnamed
+    """Give the session another name."""
 
     async def fire(self, name: str, **details: object) -> Outcome:
         """What hooks say to an occasion of the agent's."""

@@ -68,6 +68,7 @@ class Agent:
         agents: Mapping[str, Any] | None = None,
         agent_limits: SpawnLimits | None = None,
         wait_for_agents_s: float = 600.0,
+        defer_calls: bool = True,
         **session_options: Any,  # noqa: ANN401 - those of `Session`
     ) -> None:
         if session is not None and session_options:
@@ -120,11 +121,12 @@ class Agent:
             effort=effort or (kind and kind.effort),
             stop_after_nudges=stop_after_nudges,
             wait_for_agents_s=wait_for_agents_s,
+            may_put_off=defer_calls,
         )
         self.loop = AgentLoop(
             self.model,
             self.workplace,
-            Conversation.replayed(self.session.said, self.session.result_of),
+            Conversation.replayed(self.session.said, self.session.result_of, self.session.put_off),
             system=self._prompts.system,
             meter=self.meter,
             output=self._output,
@@ -175,6 +177,14 @@ class Agent:
     def messages(self) -> tuple[Message, ...]:
         """The conversation so far."""
         return self.loop.conversation.messages
+
+    async def begin(self) -> str | None:
+        """Tell hooks of the session's start; the first message that one of them has, if any."""
+        among = self.session.collaborators
+        if among.opening is not None:
+            await among.opening()
+        said, self.session.hooks.first_message = self.session.hooks.first_message, None
+        return said
 
     async def run(
         self, prompt: Prompt | None, *, message_id: str | None = None

@@ -61,6 +61,10 @@ class AgentHooks(Hooks):
     def watch_after(self, own: bool) -> None:
         self._after = own
 
+    def take_late(self) -> tuple[str, ...]:
+        """Deliver what came late, once; the session's hooks speak to whoever works in it."""
+        return (*self._shared.take_late(), *super().take_late())
+
     def watches(self, event: str) -> bool:
         """Whether anybody wants to hear of this event."""
         return super().watches(event) or self._shared.watches(event)

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 
 from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces
+from handaxe.agent.nearby_memory import tell_loaded
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
 from handaxe.agent.workplace import Workplace
 from handaxe.app.outside_imports import OutsideImports
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
-from handaxe.runtime.pipeline.telling import tell
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
 SKILL_CHARS = 1_536
@@ -52,7 +52,8 @@ class AgentPrompts:
         self._environment: Environment | None = None
         self._memory: tuple[MemoryText, ...] = ()
         self._files: MemoryFiles | None = None
-        self._notes: tuple[str, ...] = ()
+        self._workplace: Workplace | None = None
+        self._notes: tuple[str, ...] | None = None
         self._last: tuple[PromptParts, tuple[str, ...]] | None = None
         self.kinds: tuple[AgentKind, ...] = ()
         self.problems: tuple[str, ...] = ()
@@ -61,7 +62,7 @@ class AgentPrompts:
         """Look at the machine and the project, once; what there is to tell a person."""
         if self._environment is not None:
             return ()
-        self._notes = workplace.notes()
+        self._workplace = workplace
         self._environment = environment_of(self._session, self.model)
         session, workdir = self._session, self._session.workdir
         if not (self._options.memory and session.configuration.discovery.instructions):
@@ -79,25 +80,21 @@ class AgentPrompts:
         found = await self._files.load()
         self._memory = found.texts
         for text in found.texts:
-            self._tell_loaded(text)
+            tell_loaded(session.collaborators, text, "session_start")
         if workplace.nearby is not None:
             await workplace.nearby.follow(self._files.copy(workdir.current))
         return (*self.problems, *found.notes)
-
-    def _tell_loaded(self, text: MemoryText) -> None:
-        tell(
-            self._session.collaborators,
-            "InstructionsLoaded",
-            file_path=text.path,
-            memory_type=text.scope.capitalize(),
-            load_reason="include" if text.importer else "session_start",
-            **({"parent_file_path": text.importer} if text.importer else {}),
-        )
 
     def surroundings(self) -> Around:
         """What a sub-agent is told as well, and what it may hear later."""
         environment = self._environment or environment_of(self._session, self.model)
         return Around(environment, self._memory, self._files, self._options.append_for_agents)
+
+    def _noted(self) -> tuple[str, ...]:
+        """What the place has to say, asked when the model is first: a hook may have added to it."""
+        if self._notes is None and self._workplace is not None:
+            self._notes = self._workplace.notes()
+        return self._notes or ()
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
@@ -109,7 +106,7 @@ class AgentPrompts:
             environment=environment,
             memory=self._memory,
             kinds=self.kinds,
-            notes=self._notes,
+            notes=self._noted(),
             style=self._options.style,
             style_is_whole=self._options.style_is_whole,
             replace=self._options.replace,

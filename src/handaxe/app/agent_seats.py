@@ -4,6 +4,7 @@ Shared are the files themselves, the undo record, hooks, settings and whoever an
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from handaxe import __version__
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.family import Seat
 from handaxe.agent.memory_files import MemoryFiles
-from handaxe.agent.nearby_memory import NearbyMemory
+from handaxe.agent.nearby_memory import NearbyMemory, tell_loaded
 from handaxe.agent.pool import pool_of
 from handaxe.agent.prompt import PromptParts, system_prompt
 from handaxe.agent.spawn import SpawnedAgents
@@ -201,6 +202,7 @@ class _Place:
             results=results,
             checkpoints=_Named(parent.checkpoints, state.agent_id) if parent.checkpoints else None,
             opening=None,
+            may_put_off=None,
             agent_transcript_path=str(log),
             agent_id=state.agent_id,
             agent_type=kind.name,
@@ -216,7 +218,9 @@ class _Place:
         resume_calls(history, state.agent_id, self._record, self._pipeline)
         self.conversation = Conversation.replayed(history.said, self._record.log.result_of)
         announcer = Announcer(deferral)
-        nearby = self.nearby = NearbyMemory(ledger, emit, history.instructions)
+        nearby = self.nearby = NearbyMemory(
+            ledger, emit, history.instructions, partial(tell_loaded, among)
+        )
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,

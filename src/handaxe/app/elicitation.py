@@ -19,28 +19,40 @@ class Form(msgspec.Struct, frozen=True):
     server: str
     message: str
     schema: dict[str, Any] | None
+    url: str | None = None
+    elicitation_id: str | None = None
 
 
 async def elicited(
     among: Collaborators, form: Form, ask: Callable[[], Awaitable[Filled]]
 ) -> Filled:
     """The filled form: a hook's, or else a person's, if no hook objects to it."""
-    about = {"mcp_server_name": form.server, "mode": "form" if form.schema is not None else "url"}
-    wanted = {"requested_schema": form.schema} if form.schema is not None else {}
+    is_form = form.schema is not None
+    about: dict[str, Any] = {"mcp_server_name": form.server, "mode": "form" if is_form else "url"}
+    if form.elicitation_id is not None:
+        about["elicitation_id"] = form.elicitation_id
+    more = {"requested_schema": form.schema, "url": form.url}
+    wanted = {name: value for name, value in more.items() if value is not None}
     before = await fire(among, "Elicitation", **about, message=form.message, **wanted)
     if before.blocked is not None:
         return None
     spoken, filled = _answer(before, None)
     if not spoken:
-        what = {"notification_type": "elicitation_dialog", "title": "Input needed"}
-        tell(among, "Notification", message=f"{form.server} asks: {form.message}", **what)
+        kind = "elicitation_dialog" if is_form else "elicitation_url_dialog"
+        _notify(among, kind, f"{form.server} asks: {form.message}", title="Input needed")
         filled = await ask()
+        how = "dismissed" if filled is None else "filled in"
+        _notify(among, "elicitation_complete", f"The form of {form.server} was {how}.")
     action = "decline" if filled is None else "accept"
     given = {"content": filled} if filled is not None else {}
     after = await fire(among, "ElicitationResult", **about, action=action, **given)
-    if after.blocked is not None:
-        return None
-    return _answer(after, filled)[1]
+    answer = None if after.blocked is not None else _answer(after, filled)[1]
+    _notify(among, "elicitation_response", f"{form.server} has its answer.")
+    return answer
+
+
+def _notify(among: Collaborators, kind: str, message: str, **more: str) -> None:
+    tell(among, "Notification", message=message, notification_type=kind, **more)
 
 
 def _answer(outcome: Outcome, otherwise: Filled) -> tuple[bool, Filled]:

@@ -1,6 +1,7 @@
 """Hooks joined to a session: from settings and arguments, up to date, told of both its ends."""
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,16 @@ from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
 
 if TYPE_CHECKING:
+    from handaxe.app.beginning import Start
+    from handaxe.app.session_title import SessionTitle
     from handaxe.app.watched_files import WatchedFiles
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.runtime.hooks.config import HookBook
     from handaxe.runtime.hooks.programs import HookPolicy
 
+CLOSING_VARIABLE = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
+QUESTIONS = "AskUserQuestion"
 HookArguments = Mapping[str, Sequence[Any]] | None
 """Hooks as a host program gives them: groups as in settings, or async functions."""
 
@@ -41,7 +46,7 @@ class SessionHooks:
     ) -> None:
         self._configuration = configuration
         self._own = None if arguments is None else _checked(arguments)
-        self._had_any = False
+        self._had_any = self._answers_questions = False
         self._joined: object = None
         self._start: asyncio.Future[None] | None = None
         self._asking: asyncio.Future[None] | None = None
@@ -51,6 +56,8 @@ class SessionHooks:
         self._programs: HookPrograms | None = None
         self._watched: WatchedFiles | None = None
         self.problems: tuple[str, ...] = ()
+        self.first_message: str | None = None
+        """What a hook wants said first, once the session has begun."""
         self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
         self.follow()
 
@@ -81,6 +88,10 @@ class SessionHooks:
             problems = (*read.problems, *bad_conditions(read))
             book += HookBook(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
         self.problems = book.problems
+        everybody = book.placed if self._own is None else (*book.placed, *self._own.placed)
+        self._answers_questions = any(
+            placed.event == "PreToolUse" and QUESTIONS in placed.matcher for placed in everybody
+        )
         if self._own is not None:
             book += self._own
         policy = hook_policy(merged.settings, self._configuration.root)
@@ -109,8 +120,8 @@ class SessionHooks:
     def join(
         self,
         among: Collaborators,
-        *,
-        source: str,
+        start: "Start",
+        title: "SessionTitle",
         servers: "McpServers | None",
         follow: Callable[[], None],
     ) -> None:
@@ -123,13 +134,17 @@ class SessionHooks:
 
         async def opening() -> None:
             if self._start is None:
-                self._start = asyncio.ensure_future(self._tell_start(among, source))
+                self._start = asyncio.ensure_future(self._begin(among, start, title))
             await asyncio.shield(self._start)
             if among.opening is opening:
                 among.opening = None
 
         among.opening = opening
         self.hooks.servers = servers
+        if self._answers_questions:
+            from handaxe.app.questioning import offer_to_hooks
+
+            offer_to_hooks(among.offers)
 
     async def end(self, among: Collaborators, reason: str) -> None:
         """Tell of the end if there was a start, and leave nothing running."""
@@ -141,13 +156,12 @@ class SessionHooks:
                 await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": reason})
         await self.hooks.close()
 
-    async def _tell_start(self, among: Collaborators, source: str) -> None:
-        if self.hooks.watches("SessionStart"):
-            event = {**session_event(among, "SessionStart"), "source": source}
-            if self.hooks.models is not None:
-                event["model"] = self.hooks.models.name
-            outcome = await self.hooks.fire(event)
-            self.hooks.late += outcome.messages
+    async def _begin(self, among: Collaborators, start: "Start", title: "SessionTitle") -> None:
+        if start.setup is None and not self.hooks.watches("SessionStart"):
+            return
+        from handaxe.app.beginning import begin
+
+        self.first_message = await begin(among, start, title)
 
     def _hold_calls(self) -> None:
         """Let calls wait until the hooks have said whether files may change what holds."""
@@ -185,12 +199,17 @@ class SessionHooks:
         return self._programs
 
 
+def _closing_s(given_ms: str) -> float | None:
+    return int(given_ms) / 1000 if given_ms.isdecimal() and int(given_ms) else None
+
+
 def hook_policy(settings: Settings, root: str) -> "HookPolicy":
     """What programs and servers that are hooks get to know, and may reach."""
     from handaxe.runtime.hooks.programs import HookPolicy
 
     return HookPolicy(
         env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
+        closing_s=_closing_s(os.environ.get(CLOSING_VARIABLE, "")),
         http_urls=settings.allowed_http_hook_urls,
         http_env_names=settings.http_hook_allowed_env_vars,
         steers=is_steering,

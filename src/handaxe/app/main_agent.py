@@ -50,6 +50,7 @@ class MainAgent:
             kind, session.surroundings, among.hooks, emit=among.emit, is_main=True
         )
         among.hooks = self._equipment.hooks
+        among.agent_type = kind.name
         session.catalog.keep_only(main_pool(kind))
         self._choose_mode()
         if (memory := self._equipment.memory) is not None:

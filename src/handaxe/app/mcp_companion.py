@@ -6,7 +6,7 @@ import re
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from handaxe import __version__
 from handaxe.app.companions import Companion, Surroundings
@@ -21,6 +21,9 @@ from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.settings.mcp_servers import ServerDefinition, read_definitions
 from handaxe.storage.home import make_private
+
+if TYPE_CHECKING:
+    from handaxe.bridges.mcp.surrounding import Wanted
 
 McpArguments = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
 """Servers as a host program gives them: a table, a file, a JSON text, or several of these."""
@@ -202,13 +205,12 @@ class McpCompanion(Companion):
     def _can_fill_in(self) -> bool:
         return self._can_ask() or self._around.among().hooks.watches("Elicitation")
 
-    async def _elicit(
-        self, server: str, message: str, form: dict[str, Any] | None
-    ) -> dict[str, Any] | None:
+    async def _elicit(self, server: str, wanted: "Wanted") -> dict[str, Any] | None:
         """What is put into a server's form: by hooks, or by a person; None declines it."""
+        message, form = wanted.message, wanted.schema
         return await elicited(
             self._around.among(),
-            Form(server, message, form),
+            Form(server, message, form, wanted.url, wanted.elicitation_id),
             lambda: self._ask_person(server, message, form),
         )
 

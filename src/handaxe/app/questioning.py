@@ -1,6 +1,8 @@
 """Ask the person at the other end of a host, one batch of questions at a time."""
 
 import asyncio
+from collections.abc import MutableMapping
+from typing import Any
 
 from handaxe.contract.ports.questions import Answers, OnQuestion, Question, Questions
 
@@ -21,3 +23,13 @@ class HostQuestions(Questions):
         if isinstance(said, dict):
             return Answers(answers=said)
         return said
+
+
+def offer_to_hooks(offers: MutableMapping[type[Any], Any]) -> None:
+    """Let the model ask although nobody is there: a hook has the answers, or puts the call off."""
+    if Questions not in offers:
+        offers[Questions] = HostQuestions(_nobody)
+
+
+async def _nobody(questions: tuple[Question, ...]) -> None:  # noqa: ARG001 - nobody reads them
+    return None

@@ -1,5 +1,8 @@
 """Go on where a session's log ends."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from handaxe import __version__
@@ -13,6 +16,19 @@ from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir, is_inside
 from handaxe.storage.sessions import History
+
+
+def resume(
+    history: History,
+    session_id: str,
+    record: Record,
+    pipeline: Pipeline,
+    offers: Mapping[type[Any], Any],
+) -> None:
+    """Take over everything that the log tells."""
+    resume_state(history, offers[ReadLedger], offers[AppliedEdits], offers[Workdir])
+    resume_calls(history, session_id, record, pipeline)
+    resume_jobs(history, offers[Jobs])
 
 
 def resume_state(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from handaxe import __version__
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.background_work import command_facts
+from handaxe.app.beginning import Start
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
@@ -22,7 +23,8 @@ from handaxe.app.loading import deferral_of
 from handaxe.app.offering import first_offers
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
-from handaxe.app.resuming import resume_calls, resume_jobs, resume_state
+from handaxe.app.resuming import resume
+from handaxe.app.session_title import SessionTitle
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import ModeChanged, SessionClosed, SessionStarted
@@ -88,6 +90,7 @@ class Session:
         mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
         discovery: Discovery = EVERYTHING,
+        start: Start | None = None,
     ) -> None:
         data = data_home(home)
         project = working_directories(root, ())[0][0]
@@ -99,7 +102,7 @@ class Session:
         self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
-        self.said, self.heard = history.said, history.instructions
+        self.said, self.heard, self.put_off = history.said, history.instructions, history.put_off
         self._record = Record(directory / LOG_NAME, self._opening)
         emit, self.result_of = self._record.emit, self._record.log.result_of
         self.logged = self._record.logged
@@ -160,7 +163,7 @@ class Session:
             offers=offers,
             emit=emit,
         )
-        self._hooks = SessionHooks(hooks, self.configuration, emit=emit, keep=results.keep)
+        self.hooks = SessionHooks(hooks, self.configuration, emit=emit, keep=results.keep)
         names, own = sort_tools(tools)
         self.catalog = Catalog(
             loaders(),
@@ -179,7 +182,7 @@ class Session:
             workdir=self.workdir,
             files=files,
             policy=policy,
-            hooks=self._hooks.hooks,
+            hooks=self.hooks.hooks,
             emit=emit,
             results=results,
             deferral=self.deferral,
@@ -196,17 +199,16 @@ class Session:
         caller.join(self._collaborators)
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
-        source = "resume" if history.started else "startup"
-        self._hooks.join(self._collaborators, source=source, servers=self.mcp, follow=self.follow)
+        start = start or Start("resume" if history.started else "startup")
+        self.title = SessionTitle(data, self.id)
+        self.hooks.join(self._collaborators, start, self.title, self.mcp, self.follow)
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
             recall=self._record.log.result_of,
         )
         self.jobs: Jobs = offers[Jobs]
-        resume_state(history, ledger, edits, self.workdir)
-        resume_calls(history, self.id, self._record, self._pipeline)
-        resume_jobs(history, self.jobs)
+        resume(history, self.id, self._record, self._pipeline, offers)
 
     @property
     def settings(self) -> Settings:
@@ -223,7 +225,7 @@ class Session:
         """What is wrong with settings, rules and what an earlier run left; for a person."""
         return (
             *setting_doubts(self.configuration, self.policy().book, self.catalog),
-            *self._hooks.problems,
+            *self.hooks.problems,
             *self._repaired,
             *self._companions.warnings,
         )
@@ -244,7 +246,7 @@ class Session:
             # The cancelled calls write their results as soon as they get their turn.
             await asyncio.sleep(0)
         await self._companions.close()
-        await self._hooks.end(self._collaborators, reason)
+        await self.hooks.end(self._collaborators, reason)
         if self._record.is_started:
             self._record.emit(SessionClosed())
         await self._changes.close(self.settings.undo)
@@ -293,7 +295,7 @@ class Session:
         """Take over what settings files and hooks say now."""
         if self._live.follow():
             self._companions.follow()
-        self._hooks.follow()
+        self.hooks.follow()
         self._companions.open(self.catalog)
 
     def stream(self, on_result: "OnResult" = lambda _: None) -> "CallStream":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.app.agent_kinds import is_users_own
 from handaxe.app.session import Session
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import SetupError
@@ -61,6 +62,7 @@ async def expanded(session: Session, text: str) -> str:
         expansion_type="slash_command",
         command_name=skill.name,
         command_args=typed.arguments,
+        command_source="user" if is_users_own(Path(skill.path)) else "project",
         prompt=text,
     )
     refusal = outcome.blocked or outcome.stop

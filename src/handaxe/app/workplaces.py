@@ -1,14 +1,16 @@
 """A session as the agent that works in it sees it."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from handaxe.agent.nearby_memory import NearbyMemory
+from handaxe.agent.nearby_memory import NearbyMemory, tell_loaded
 from handaxe.agent.workplace import Workplace
 from handaxe.app.loading import Announcer
 from handaxe.app.session import Session
 from handaxe.app.skill_listing import skill_listing
 from handaxe.app.tool_specs import ToolSpecs
+from handaxe.contract.faults import UnknownTool
 from handaxe.contract.ports.skills import Skills
 from handaxe.contract.ports.task_list import TaskList
 from handaxe.session.brevity import Brevity
@@ -26,7 +28,9 @@ def workplace_of(session: Session) -> Workplace:
     """The session itself, for its main agent."""
     among = session.collaborators
     announcer = Announcer(session.deferral)
-    nearby = NearbyMemory(among.offers[ReadLedger], among.emit, session.heard)
+    nearby = NearbyMemory(
+        among.offers[ReadLedger], among.emit, session.heard, partial(tell_loaded, among)
+    )
     return Workplace(
         among=among,
         open_stream=session.stream,
@@ -38,7 +42,23 @@ def workplace_of(session: Session) -> Workplace:
         notes=lambda: notes(among.offers, announcer),
         changes=lambda: changes(announcer, nearby),
         nearby=nearby,
+        title=session.title.read,
+        rename=session.title.write,
+        has_tool=lambda tool: has_tool(session, tool),
     )
+
+
+async def has_tool(session: Session, tool: str) -> bool:
+    """Whether a tool is on offer; a server that could bring it is waited for."""
+    session.follow()
+    if tool.startswith("mcp__") and not session.catalog.has(tool):
+        for companion in session.companions:
+            await companion.expect(tool)
+    try:
+        session.catalog.find(tool)
+    except UnknownTool:
+        return False
+    return True
 
 
 def notes(offers: Mapping[type[Any], Any], announcer: Announcer) -> tuple[str, ...]:

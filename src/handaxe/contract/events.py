@@ -89,9 +89,15 @@ class CallFinished(_Event, frozen=True, tag="call_finished", kw_only=True):
     result: ToolResult
 
 
+class CallDeferred(_Event, frozen=True, tag="call_deferred", kw_only=True):
+    """A hook put the call off: it did not run, and is made when the work goes on."""
+
+    call_id: str
+
+
 HookOutcome = Literal[
-    "silent", "added", "changed", "allowed", "asked", "denied", "blocked", "stopped", "failed",
-    "timed_out",
+    "silent", "added", "changed", "allowed", "asked", "deferred", "denied", "blocked", "stopped",
+    "failed", "timed_out",
 ]  # fmt: skip
 
 
@@ -307,6 +313,7 @@ Event = (
     | CallDecided
     | CallProgress
     | CallFinished
+    | CallDeferred
     | HookRan
     | FileSeen
     | FileForgotten

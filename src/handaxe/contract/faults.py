@@ -84,6 +84,15 @@ class Cancelled(ToolFault):
         super().__init__(f"The call was cancelled. {happened}")
 
 
+class Deferred(ToolFault):
+    """A hook put the call off; it is made when the work goes on."""
+
+    code = "call.deferred"
+
+    def __init__(self) -> None:
+        super().__init__("The call was put off by a hook: it did not run.")
+
+
 class TimedOut(ToolFault):
     """The call passed the time its tool allows."""
 

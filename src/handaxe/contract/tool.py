@@ -61,6 +61,8 @@ class Tool(Generic[Args]):
     timeout_s: ClassVar[float | None] = None
     interrupt: ClassVar[Literal["cancel", "block"]] = "block"
     """Whether new input from the user stops a running call. An explicit cancel always does."""
+    asks_person: ClassVar[bool] = False
+    """Whether it is there to ask a person; a hook's yes counts only with the answer."""
     strict: ClassVar[bool] = False
     defer: ClassVar[bool | None] = None
     """Send only the name until the tool is searched for; None leaves that to the host."""

@@ -10,6 +10,7 @@ from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,
     BriefChanged,
+    CallDeferred,
     CallFinished,
     CallStarted,
     Compacted,
@@ -73,6 +74,8 @@ class History(msgspec.Struct):
     results: dict[str, int] = {}
     """Where the results of finished calls stand in the log."""
     calls: dict[str, CallStarted] = {}
+    put_off: str | None = None
+    """The call that waits to be made, since a hook put it off."""
     seen: list[FileSeen | FileForgotten] = []
     edits: list[EditApplied] = []
     said: list[UserSaid | AssistantSaid | AssistantEnded | Compacted] = []
@@ -105,6 +108,11 @@ class History(msgspec.Struct):
                 self.started = self.started or event
             case CallStarted():
                 self.calls[event.call_id] = event
+                self.put_off = None
+            case CallDeferred():
+                # It never ran, so its id is free for the time that it does.
+                self.calls.pop(event.call_id, None)
+                self.put_off = event.call_id
             case CallFinished():
                 self.results[event.call_id] = offset
                 self.failed_calls += not event.result.ok
@@ -182,6 +190,11 @@ def name_session(home: Path, session_id: str, name: str) -> None:
     directory = session_directory(home, session_id)
     make_private(directory)
     (directory / NAME_FILE).write_text(checked_name(name), encoding="utf-8")
+
+
+def name_of(home: Path, session_id: str) -> str | None:
+    """The name of a session, if it has one."""
+    return _name_of(session_directory(home, session_id))
 
 
 def checked_name(name: str) -> str:

@@ -103,13 +103,33 @@ def test_json_of_another_shape_is_a_failure(raw):
         from_command("PreToolUse", ended(0, raw))
 
 
+def test_words_that_only_look_like_json_are_words_where_words_are_welcome():
+    assert from_command("SessionStart", ended(0, "{not json")).messages == ("{not json",)
+
+
+def test_a_hook_that_works_on_in_the_background_decides_nothing():
+    said = {"async": True, "asyncTimeout": 5000, **permission("deny")}
+    assert from_json("PreToolUse", said) is NOTHING
+
+
+def test_one_that_wakes_the_model_speaks_by_its_exit_code_at_any_event():
+    end = CommandEnd(2, b"said", b"")
+    assert from_command("SessionStart", end, rewakes=True).blocked == "said"
+    assert from_command("Stop", CommandEnd(2, b"said", b"why"), rewakes=True).blocked == "why"
+
+
 @pytest.mark.parametrize(
     ("word", "decision"),
-    [("allow", Allow), ("deny", Deny), ("ask", Ask), ("defer", Ask)],
+    [("allow", Allow), ("deny", Deny), ("ask", Ask)],
 )
 def test_words_on_permission(word, decision):
     outcome = from_json("PreToolUse", permission(word, permissionDecisionReason="because"))
     assert outcome.decision == decision("because", by="hook")
+
+
+def test_a_call_that_is_put_off_is_put_off_whatever_else_the_answer_says():
+    said = {"updatedInput": {"x": 1}, "additionalContext": "Hear.", "permissionDecisionReason": "-"}
+    assert from_json("PreToolUse", permission("defer", **said)) == Outcome(defers=True)
 
 
 def test_the_older_words_are_understood():

@@ -185,11 +185,21 @@ def test_matchers_are_names_or_patterns(text, fitting, others):
     assert [name for name in others if fits((name,))] == []
 
 
-def test_names_of_files_are_never_patterns():
+def test_names_of_files_and_errors_are_lists_only_without_other_signs():
+    assert matcher("rate_limit|overloaded", literal=True)(("overloaded",))
+    assert not matcher("rate_limit", literal=True)(("rate_limit_of_old",))
     fits = matcher(".env|a-b.txt", literal=True)
     assert fits((".env",))
     assert fits(("a-b.txt",))
-    assert not fits(("xenv",))
+    assert fits((".env.local",))
+    assert not matcher("a, b", literal=True)(("a",))
+    assert matcher("*.csv|b", literal=True)(("*.csv",))
+
+
+def test_an_if_beside_calls_of_tools_keeps_a_hook_from_running():
+    book = read({"Stop": [{"hooks": [{"type": "command", "command": "x", "if": "Bash(git *)"}]}]})
+    assert book.placed == ()
+    assert "calls of tools only" in book.problems[0]
 
 
 @pytest.mark.parametrize("kind", ["prompt", "agent"])

@@ -23,7 +23,7 @@ from handaxe.bridges.mcp.http import remote_streams
 from handaxe.bridges.mcp.listing import WireSession
 from handaxe.bridges.mcp.stdio import child_streams
 from handaxe.bridges.mcp.stored_login import SHORT_OF_SCOPE, StoredLogin
-from handaxe.bridges.mcp.surrounding import Surrounding
+from handaxe.bridges.mcp.surrounding import Surrounding, Wanted
 from handaxe.contract.ports.processes import Child, ChildProgram
 from handaxe.settings.mcp_servers import HostConfig, RemoteConfig, ServerDefinition, StdioConfig
 from handaxe.text.visible import without_hidden
@@ -201,11 +201,13 @@ class Connection:
         params: mcp_types.ElicitRequestParams,
     ) -> mcp_types.ElicitResult:
         elicit = self._around.elicit()
-        form: dict[str, Any] | None = None
+        wanted = Wanted(without_hidden(params.message, 2000))
         if isinstance(params, mcp_types.ElicitRequestFormParams):
-            form = dict(params.requested_schema)
-        message = without_hidden(params.message, 2000)
-        filled = await elicit(self._definition.name, message, form) if elicit else None
+            wanted = Wanted(wanted.message, dict(params.requested_schema))
+        elif isinstance(params, mcp_types.ElicitRequestURLParams):
+            url = without_hidden(params.url, 2000)
+            wanted = Wanted(wanted.message, url=url, elicitation_id=params.elicitation_id)
+        filled = await elicit(self._definition.name, wanted) if elicit else None
         if filled is None:
             return mcp_types.ElicitResult(action="decline")
         return mcp_types.ElicitResult(action="accept", content=filled)

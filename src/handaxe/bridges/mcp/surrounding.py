@@ -8,8 +8,18 @@ import msgspec
 from handaxe.contract.ports.mcp_logins import McpLogins
 from handaxe.contract.ports.processes import Processes
 
-Elicit = Callable[[str, str, dict[str, Any] | None], Awaitable[dict[str, Any] | None]]
-"""Server, message and form (None: a page to open); the filled form, or None to decline."""
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a server wants of a person: a form to be filled in, or an address to be opened."""
+
+    message: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+    elicitation_id: str | None = None
+
+
+Elicit = Callable[[str, Wanted], Awaitable[dict[str, Any] | None]]
+"""The server and what it wants; the filled form, or None to decline."""
 
 
 class Surrounding(msgspec.Struct, frozen=True, kw_only=True):

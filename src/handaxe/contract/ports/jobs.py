@@ -17,6 +17,8 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: JobStatus
     description: str
     command: str | None = None
+    agent_type: str | None = None
+    """Of an agent: its type."""
     call_id: str = ""
     """The call that started it, where what it changes belongs to that call."""
     output_path: str = ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from handaxe.agent.kinds import EFFORTS
 from handaxe.app.agent_api import Agent
+from handaxe.app.beginning import Setup, Start
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage
@@ -53,6 +54,7 @@ class AgentOpener:
         self._arguments = arguments
         self._temporary: str | None = None
         self._discovery = apply_mode(arguments)
+        self._is_old = self._is_fork = False
         arguments.mcp_config, inside = _without_sdk_servers(arguments.mcp_config)
         is_stream = getattr(arguments, "input_format", None) == "stream-json"
         self.servers = (
@@ -80,11 +82,12 @@ class AgentOpener:
         self._default_model: str | None = arguments.model
         self.wait_for_agents_s = _seconds(os.environ.get(WAIT_VARIABLE, ""))
         """How long the end of a run waits for agents in the background."""
+        self.defers_calls = True
+        """Whether a run ends where a hook puts a call off."""
 
     def open(self, brought: Brought) -> Agent:
         """The agent with its session."""
-        arguments = self._arguments
-        session = self.open_session(brought)
+        arguments, session = self._arguments, self.open_session(brought)
         self._default_model = arguments.model or session.settings.model
         agent = Agent(
             arguments.model and self.model(arguments.model),
@@ -102,6 +105,7 @@ class AgentOpener:
             effort=_effort(arguments.effort),
             append_subagent_system_prompt=arguments.append_subagent_system_prompt or "",
             wait_for_agents_s=self.wait_for_agents_s,
+            defer_calls=self.defers_calls,
         )
         if self._kept is not None:
             agent.loop.go_back(self._kept)
@@ -120,11 +124,25 @@ class AgentOpener:
             on_question=brought.on_question,
             hooks=brought.hooks,
             home=self._home,
+            start=self._start(brought.source),
             discovery=self._discovery,
         )
         if self._name is not None:
             name_session(self._home, session.id, self._name)
         return session
+
+    def _start(self, source: str | None) -> Start | None:
+        """How the session begins, where that is not what its past says."""
+        arguments = self._arguments
+        is_asked = arguments.init or arguments.init_only
+        setup: Setup | None = "init" if is_asked else None
+        if setup is None and arguments.maintenance:
+            setup = "maintenance"
+        if source is None and self._is_fork:
+            source = "fork"
+        if source is None and setup is not None:
+            source = "resume" if self._is_old else "startup"
+        return None if source is None else Start(source, setup)
 
     def model(self, name: str | None) -> Model:
         """The model of this name, or the one that was chosen at the start."""
@@ -191,6 +209,7 @@ class AgentOpener:
             return arguments.session_id
         wanted = self.found(wanted)
         self._kept = self._kept_messages(wanted)
+        self._is_old, self._is_fork = True, bool(arguments.fork_session)
         if not arguments.fork_session:
             return wanted
         fork_id: str = arguments.session_id or new_session_id()

@@ -103,6 +103,12 @@ def _add_sessions(parser: argparse.ArgumentParser) -> None:
                        )  # fmt: skip
     group.add_argument("--fork-session", action="store_true",
                        help="go on under a new id, and leave the old one as it is")  # fmt: skip
+    group.add_argument("--init", action="store_true",
+                       help="headless: run the hooks at `Setup` before the session")  # fmt: skip
+    group.add_argument("--init-only", action="store_true",
+                       help="run the hooks at `Setup` and `SessionStart`, then stop")  # fmt: skip
+    group.add_argument("--maintenance", action="store_true",
+                       help="headless: the same as --init, for upkeep")  # fmt: skip
     group.add_argument("--no-session-persistence", action="store_true",
                        help="keep nothing of this run")  # fmt: skip
 

@@ -13,12 +13,14 @@ from typing import Any
 
 from handaxe.agent.events import AgentEvent, RunFinished, Told, ToolAnswered, ToolCalled
 from handaxe.app.agent_api import Agent
+from handaxe.app.configuration import Configuration
 from handaxe.app.slash_commands import expanded
+from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cost_of
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
-from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.opening import plain, read_settings_option
 from handaxe.frontends.line_input import lines_of
 from handaxe.frontends.signals import HeardSignals
 from handaxe.frontends.stream_json.codec import Codec, Shown
@@ -26,6 +28,7 @@ from handaxe.frontends.stream_json.endings import Lookups
 from handaxe.frontends.stream_json.lines import LineWriter, encode
 from handaxe.frontends.stream_json.rewinding import rewind
 from handaxe.frontends.stream_json.serve import Brought, Conversation, Serving, codec_of
+from handaxe.storage.home import data_home
 from handaxe.text.counting import counted
 
 MAX_INPUT_BYTES = 10_000_000
@@ -36,7 +39,8 @@ _GRACE_S = 5.0
 def is_headless(arguments: argparse.Namespace) -> bool:
     """Whether nobody sits at a terminal for this."""
     streams = arguments.input_format == arguments.output_format == "stream-json"
-    return bool(arguments.print or streams or arguments.rewind_files)
+    alone = arguments.rewind_files or arguments.init_only
+    return bool(arguments.print or streams or alone)
 
 
 def run_headless(arguments: argparse.Namespace) -> int:
@@ -50,6 +54,8 @@ def run_headless(arguments: argparse.Namespace) -> int:
     try:
         if arguments.rewind_files is not None:
             return asyncio.run(_rewind(opener, arguments.rewind_files))
+        if arguments.init_only:
+            return _Ending().run(lambda _: _set_up(opener, verbose=arguments.verbose))
         if arguments.input_format == "stream-json":
             return _Ending().run(lambda ending: _converse(arguments, opener, ending))
         prompt = _prompt(arguments)
@@ -123,6 +129,26 @@ async def _rewind(opener: AgentOpener, message_id: str) -> int:
     return DONE
 
 
+async def _set_up(opener: AgentOpener, *, verbose: bool) -> int:
+    """Let hooks prepare the project; nobody is asked anything, and no model is needed."""
+    session = opener.open_session(Brought())
+    if verbose:
+        session.subscribe(_tell_hook)
+    try:
+        if session.collaborators.opening is not None:
+            await session.collaborators.opening()
+        await asyncio.sleep(0)
+    finally:
+        await session.close()
+    return DONE
+
+
+def _tell_hook(event: Event) -> None:
+    if isinstance(event, HookRan):
+        what = event.reason or " ".join((*event.told, *event.messages)) or event.outcome
+        _aside(f"{event.event} hook {event.hook!r}: {what}")
+
+
 async def _answer(
     arguments: argparse.Namespace, opener: AgentOpener, prompt: str | None, ending: _Ending
 ) -> int:
@@ -133,22 +159,38 @@ async def _answer(
     calls = _Calls()
     final: RunFinished | None = None
     try:
-        said = await _expanded(agent, prompt)
+        prompts = await _prompts(agent, prompt, teller)
         stop = agent.session.subscribe(teller.session_event)
-        async with aclosing(agent.run(said)) as events:
-            async for event in events:
-                calls.count(event)
-                if isinstance(event, RunFinished):
-                    final = event
-                    await asyncio.sleep(0)
-                    if ending.code == TERMINATED:
-                        break
-                teller.event(event)
+        for said in prompts:
+            is_last = said is prompts[-1]
+            async with aclosing(agent.run(said)) as events:
+                async for event in events:
+                    calls.count(event)
+                    if isinstance(event, RunFinished):
+                        final = event
+                        await asyncio.sleep(0)
+                        if ending.code == TERMINATED:
+                            break
+                    teller.event(event, is_last=is_last)
+            if final is not None and final.is_error:
+                break
         stop()
     finally:
         await agent.close()
         await agent.session.close()
     return calls.exit_code(final)
+
+
+async def _prompts(agent: Agent, prompt: str | None, teller: "_Teller") -> list[str | None]:
+    """What is said to the agent: first what a hook at the start wants said, then the prompt."""
+    stop = agent.session.subscribe(teller.hook_event)
+    first = await agent.begin()
+    await asyncio.sleep(0)
+    stop()
+    if first is not None and prompt is None:
+        return [first]
+    said = await _expanded(agent, prompt)
+    return [said] if first is None else [first, said]
 
 
 async def _expanded(agent: Agent, prompt: str | None) -> str | None:
@@ -191,10 +233,15 @@ class _Teller:
         self._codec = codec
         self._verbose = verbose
 
-    def event(self, event: AgentEvent) -> None:
-        """Tell one event."""
+    def hook_event(self, event: Event) -> None:
+        """Tell what a hook did before the run."""
+        if isinstance(event, HookRan):
+            self.event(event)
+
+    def event(self, event: AgentEvent, *, is_last: bool = True) -> None:
+        """Tell one event; of several runs only the last one's end is the outcome."""
         for message in self._codec.messages(event):
-            if message["type"] == "result":
+            if message["type"] == "result" and (is_last or message["is_error"]):
                 self.result(message)
         if isinstance(event, Told):
             _aside(event.sentence)
@@ -214,6 +261,10 @@ class _Teller:
 
     def result(self, message: dict[str, Any]) -> None:
         """Print how it ended."""
+        deferred = message.get("deferred_tool_use")
+        if deferred is not None:
+            how = f"`handaxe -p --resume {message['session_id']}` goes on with it"
+            _aside(f"{deferred['name']} waits: a hook put the call off; {how}.")
         structured = message.get("structured_output")
         text = str(message["result"]) if structured is None else _compact(structured)
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
@@ -235,7 +286,7 @@ class _StreamTeller(_Teller):
         super().__init__(codec, verbose=verbose)
         self._write = LineWriter()
 
-    def event(self, event: AgentEvent) -> None:
+    def event(self, event: AgentEvent, *, is_last: bool = True) -> None:  # noqa: ARG002
         for message in self._codec.messages(event):
             self._write(message)
 
@@ -292,9 +343,21 @@ def _prompt(arguments: argparse.Namespace) -> str | None:
     prompt = "\n\n".join(part for part in (words, piped) if part)
     if prompt:
         return prompt
-    if arguments.resume is not None or arguments.continue_:
+    if arguments.resume is not None or arguments.continue_ or _begins_itself(arguments):
         return None
     raise SetupError("Say what to do: `handaxe -p PROMPT`, or pipe the prompt in.")
+
+
+def _begins_itself(arguments: argparse.Namespace) -> bool:
+    """Whether a hook at the start may have the first words."""
+    configuration = Configuration(
+        os.path.realpath(arguments.root),
+        home=data_home(),
+        given=read_settings_option(arguments.settings),
+        sources=arguments.setting_sources,
+        trusted=None,
+    )
+    return any(group.event == "SessionStart" for group in configuration.merged.hooks)
 
 
 def _piped(*, wait: bool) -> str:

@@ -10,6 +10,7 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import open_session, plain
+from handaxe.runtime.pipeline.telling import fire
 
 SECRET_VARIABLE = "MCP_CLIENT_SECRET"  # noqa: S105 - the name of a variable
 
@@ -46,12 +47,18 @@ def logout(arguments: argparse.Namespace) -> int:
 
 def _done(arguments: argparse.Namespace, work: Callable[[McpServers], Awaitable[str]]) -> int:
     arguments.root = arguments.root or "."
-    servers = open_session(arguments).mcp
+    session = open_session(arguments)
+    servers = session.mcp
     if servers is None:
         raise SetupError("No MCP servers are set up. `handaxe mcp add NAME URL` adds one.")
 
     async def run() -> str:
-        return await work(servers)
+        said = await work(servers)
+        if arguments.action == "login":
+            about = {"notification_type": "auth_success", "title": "Logged in"}
+            await fire(session.collaborators, "Notification", message=said, **about)
+        await session.collaborators.hooks.close()
+        return said
 
     try:
         print(asyncio.run(run()))

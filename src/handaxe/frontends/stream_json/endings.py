@@ -70,6 +70,8 @@ def result_message(
         message["handaxe_reason"] = final.terminal_reason
     if final.structured_output is not None:
         message["structured_output"] = final.structured_output
+    if (call := final.deferred_call) is not None:
+        message["deferred_tool_use"] = {"id": call.id, "name": call.tool, "input": call.input}
     if final.errors:
         message["errors"] = list(final.errors)
     return message

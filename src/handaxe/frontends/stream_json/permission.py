@@ -13,6 +13,7 @@ from handaxe.contract.ports.questions import Question
 from handaxe.frontends.stream_json.channel import Channel, OtherEndFailed
 from handaxe.frontends.stream_json.lines import fits, shortened
 from handaxe.frontends.stream_json.shapes import Json
+from handaxe.runtime.permission.suggestions import suggestions
 from handaxe.session.permission_state import RuleText
 
 _SHORT_CHARS = 50_000
@@ -100,19 +101,10 @@ class StreamAsker:
 
 
 def _question(request: PermissionRequest) -> Json:
-    suggestions = [
-        {
-            "type": "addRules",
-            "rules": [_rule_json(proposal.rule)],
-            "behavior": "allow",
-            "destination": "session",
-        }
-        for proposal in request.proposals
-    ]
     fields: Json = {
         "tool_name": request.tool,
         "input": request.input,
-        "permission_suggestions": suggestions or None,
+        "permission_suggestions": suggestions(request.proposals) or None,
         "blocked_path": None,
         "tool_use_id": request.call_id,
         "decision_reason": request.reason,
@@ -154,11 +146,6 @@ def _with_rules(session: Session, allow: Allow, update: Json, lasting: Remember)
     else:
         session.permissions.add_rules(texts)
     return allow
-
-
-def _rule_json(rule: str) -> Json:
-    tool, parenthesis, content = rule.partition("(")
-    return {"toolName": tool, "ruleContent": content[:-1]} if parenthesis else {"toolName": tool}
 
 
 def _rule_text(rule: Json) -> str:

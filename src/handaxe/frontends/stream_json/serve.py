@@ -44,6 +44,8 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     agents: Mapping[str, Any] = {}
     servers: Mapping[str, Any] = {}
     """MCP servers in the client's own process, by name what opens their streams."""
+    source: str | None = None
+    """How the session begins for its hooks, where that is not what its past says."""
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,10 @@ class Unusable(Exception):
     """An answer that cannot be used; the sentence says why."""
 
 
+class _NotJson(Unusable):
+    """An answer that only looks like one."""
+
+
 class _Answer(msgspec.Struct, frozen=True):
     is_going_on: bool = msgspec.field(name="continue", default=True)
     stop_reason: str | None = msgspec.field(name="stopReason", default=None)
@@ -51,8 +55,10 @@ class _Behaviour(msgspec.Struct, frozen=True, rename="camel"):
 _Typed = TypeVar("_Typed")
 
 
-def from_command(event: str, end: CommandEnd) -> Outcome:
+def from_command(event: str, end: CommandEnd, *, rewakes: bool = False) -> Outcome:
     """What the exit code and the two outputs of a program mean.
+
+    One that `rewakes` has something to say to the model by its exit code, whatever the event.
 
     Raises:
         Unusable: the program failed without blocking.
@@ -61,18 +67,25 @@ def from_command(event: str, end: CommandEnd) -> Outcome:
     complaint = end.stderr.decode(errors="replace").strip()
     if event == "WorktreeCreate" and (end.exit_code != 0 or not said.startswith("{")):
         return _made_worktree(end.exit_code, said, complaint)
+    if rewakes and end.exit_code == _BLOCK_CODE:
+        return Outcome(blocked=complaint or said or NO_REASON)
     blocks = end.exit_code == _BLOCK_CODE and OCCASIONS[event].blocks
-    outcome = NOTHING
+    outcome, is_answer = NOTHING, said.startswith("{")
     try:
-        if said.startswith("{"):
+        if is_answer:
             outcome = from_json(event, _decoded(said))
+    except _NotJson:
+        # Where words are welcome these are words; elsewhere a guard that stammers has failed.
+        is_answer = False
+        if not blocks and not OCCASIONS[event].adds_stdout:
+            raise
     except Unusable:
         if not blocks:
             raise
     if blocks:
         reason = outcome.blocked or _denial(outcome) or complaint or NO_REASON
         return msgspec.structs.replace(outcome, blocked=reason)
-    if said.startswith("{"):
+    if is_answer:
         return outcome
     if end.exit_code != 0:
         first = complaint.partition("\n")[0][:_COMPLAINT_CHARS]
@@ -122,6 +135,9 @@ def from_json(event: str, raw: dict[str, Any]) -> Outcome:
     Raises:
         Unusable: it has not that shape.
     """
+    if raw.get("async") is True:
+        # It works on in the background; nothing it says counts now.
+        return NOTHING
     answer = _typed(raw, _Answer)
     specific = answer.specific or {}
     said = _typed(specific, _Said)
@@ -150,8 +166,8 @@ def _with_permission(outcome: Outcome, answer: _Answer, word: _Permission) -> Ou
         case "ask":
             decision = Ask(reason or "A hook wants a person to decide.", by="hook")
         case "defer":
-            # Whoever can put a call off until later will do so; until then a person decides.
-            decision = Ask(reason or "A hook put this call off.", by="hook")
+            # It is asked again when the call is made; until then nothing else it says counts.
+            return msgspec.structs.replace(outcome, messages=(), defers=True)
         case "deny" | "block":
             decision = Deny(reason or NO_REASON, by="hook")
         case None:
@@ -191,7 +207,7 @@ def _decoded(text: str) -> dict[str, Any]:
     try:
         value: object = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
-        raise Unusable(f"its answer is not JSON ({error})") from None
+        raise _NotJson(f"its answer is not JSON ({error})") from None
     if not isinstance(value, dict):
         raise Unusable("its answer is not a JSON object")
     return cast("dict[str, Any]", value)

@@ -247,7 +247,9 @@ class _GroupReader:
                 place, f"a model has no say at {self._event}; {kind!r} hooks are for {_asking()}."
             )
         if hook.condition is not None and self._event not in TOOL_EVENTS:
-            self._complain(place, "`if` means something for calls of tools only.")
+            return self._complain(place, "a hook with `if` runs for calls of tools only.")
+        if isinstance(hook, HttpHook) and OCCASIONS[self._event].is_local:
+            return self._complain(place, f"no server is asked at {self._event}.")
         if isinstance(hook, HttpHook) and (problem := _bad_url(hook.url)):
             return self._complain(place, problem)
         return hook

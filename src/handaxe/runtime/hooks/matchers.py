@@ -7,6 +7,7 @@ Fits = Callable[[Iterable[str]], bool]
 """Whether one of these names is meant."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_\- ,|]*")
+_WORDS = re.compile(r"[A-Za-z0-9_|]*")
 _NAMED_GROUP = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z_])")
 MAX_SUBJECT_CHARS = 200
 """A name longer than this is nobody's; a pattern is not let loose on it."""
@@ -20,14 +21,16 @@ def matcher(text: str | None, *, literal: bool = False) -> Fits:
     """
     if not text or text == "*":
         return _any
-    if literal:
-        # Names of files and errors are taken as they stand, whatever signs they hold.
+    if literal and _WORDS.fullmatch(text):
         return _names(text.split("|"))
-    if _PLAIN.fullmatch(text):
+    if not literal and _PLAIN.fullmatch(text):
         return _names(re.split(r"[|,]", text))
     try:
         pattern = re.compile(_NAMED_GROUP.sub("(?P<", text), re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
+        if literal:
+            # The names of files hold all kinds of signs.
+            return _names(text.split("|"))
         raise ValueError(f"{text!r} is not a pattern: {error}") from None
 
     def fits(names: Iterable[str]) -> bool:

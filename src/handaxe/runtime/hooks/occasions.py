@@ -23,9 +23,11 @@ class Occasion(msgspec.Struct, frozen=True):
     adds_stdout: bool = False
     """Whether plain output is context for the model."""
     literal: bool = False
-    """Whether a matcher is always a list of names, never a pattern."""
+    """Whether only letters, digits and `_` make a matcher a list of names, with `|` alone."""
     asks_models: bool = False
     """Whether a model or an agent may be asked; elsewhere there is nothing to say yes or no to."""
+    is_local: bool = False
+    """Whether no server may be asked: it would hold up every start."""
     prepares: bool = False
     """Whether hooks may leave variables for later commands, and name files to be watched."""
     timeout_s: float = COMMAND_TIMEOUT_S
@@ -36,9 +38,9 @@ _TOOL = Occasion("tool_name", blocks=True, asks_models=True)
 _OBSERVED = Occasion()
 
 OCCASIONS: dict[str, Occasion] = {
-    "SessionStart": Occasion("source", adds_stdout=True, prepares=True),
+    "SessionStart": Occasion("source", adds_stdout=True, is_local=True, prepares=True),
     "SessionEnd": Occasion("reason", timeout_s=1.5, max_timeout_s=60.0),
-    "Setup": Occasion("trigger", prepares=True),
+    "Setup": Occasion("trigger", is_local=True, prepares=True),
     "InstructionsLoaded": Occasion("load_reason"),
     "UserPromptSubmit": Occasion(
         blocks=True, guards=True, adds_stdout=True, timeout_s=30.0, asks_models=True

@@ -14,6 +14,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Why it must not go on; after a call, a complaint that the model must hear."""
     decision: Decision | None = None
     """A word on permission. An allow beats no rule."""
+    defers: bool = False
+    """Whether the call is to be made later; only a no is stronger."""
     input: dict[str, Any] | None = None
     """The input to use instead; it is parsed and judged anew."""
     messages: tuple[str, ...] = ()
@@ -47,6 +49,7 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
     return Outcome(
         blocked=first.blocked if first.blocked is not None else second.blocked,
         decision=_merged_word(first, second),
+        defers=first.defers or second.defers,
         input=second.input if second.input is not None else first.input,
         messages=(*first.messages, *second.messages),
         notes=(*first.notes, *second.notes),

@@ -45,6 +45,8 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses that may be used, with `*` for any text; None: all."""
     http_env_names: tuple[str, ...] | None = None
     """Variables that may stand in headers at all; None: those that a hook names itself."""
+    closing_s: float | None = None
+    """How long hooks at the session's end have together; None: as long as the longest of them."""
     steers: Callable[[str], bool] = lambda _: False
     """Whether a variable chooses what runs; a project's hook may not leave such ones."""
     watch: Callable[[object], None] = lambda _: None
@@ -81,7 +83,7 @@ class Outside:
         if isinstance(hook, CommandHook):
             command = self._command(hook, event, timeout_s)
             end = await self._programs.run(command, encoded(event))
-            outcome = from_command(name, end)
+            outcome = from_command(name, end, rewakes=hook.async_rewake)
             return with_variables(outcome, end.variables, self._may_set(placed))
         if isinstance(hook, HttpHook):
             request = self._request(hook, timeout_s)
@@ -123,6 +125,10 @@ class Outside:
 
     def _command(self, hook: CommandHook, event: dict[str, Any], timeout_s: float) -> HookCommand:
         env = {**self._policy.env, "CLAUDE_CODE_SESSION_ID": str(event.get("session_id", ""))}
+
+        effort = event.get("effort")
+        if isinstance(effort, dict):
+            env["CLAUDE_EFFORT"] = str(cast("dict[str, Any]", effort).get("level", ""))
 
         def filled(text: str) -> str:
             return _PLACEHOLDER.sub(lambda found: env.get(found[1], found[0]), text)

@@ -78,6 +78,8 @@ class Rounds:
         self._chosen: dict[object, tuple[Placed, ...]] = {}
         self._programs = programs
         self._policy = policy
+        closing = [_timeout_s(placed) for placed in by_event.get("SessionEnd", ())]
+        self._closing_s = policy.closing_s or max(closing, default=0.0)
         self._outside = Outside(programs, policy, self._servers, self._models, self._variables)
 
     @property
@@ -184,7 +186,7 @@ class Rounds:
         timed_out = False
         outcome = NOTHING
         try:
-            timeout_s = _timeout_s(placed)
+            timeout_s = self._closing_s if name == "SessionEnd" else _timeout_s(placed)
             if isinstance(hook, CallableHook):
                 answer = await _call(hook.call, _copy(event), timeout_s)
                 outcome = from_value(name, answer)
@@ -214,7 +216,7 @@ class Rounds:
         async def run() -> None:
             heard = await self._ask(placed, event)
             self._prepare(heard.outcome, placed.event)
-            said = heard.outcome.messages
+            said = (*heard.outcome.messages, *heard.outcome.told)
             if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
                 said = (*said, heard.outcome.blocked)
             self._say_late(said)

@@ -2,9 +2,12 @@
 
 import msgspec
 
+from handaxe.contract.decision import Verdict
 from handaxe.contract.events import HookOutcome, HookRan
 from handaxe.runtime.hooks.config import Placed
 from handaxe.runtime.hooks.outcome import Outcome
+
+_VERDICTS: dict[Verdict, HookOutcome] = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -42,13 +45,12 @@ def _word(heard: Heard) -> HookOutcome:
     outcome = heard.outcome
     if heard.problem is not None:
         return "timed_out" if heard.timed_out else "failed"
-    if outcome.blocked is not None:
-        return "blocked"
-    if outcome.stop is not None:
-        return "stopped"
+    if outcome.blocked is not None or outcome.stop is not None:
+        return "blocked" if outcome.blocked is not None else "stopped"
+    if outcome.defers:
+        return "deferred"
     if outcome.decision is not None:
-        verdict = outcome.decision.verdict
-        return "denied" if verdict == "deny" else "asked" if verdict == "ask" else "allowed"
+        return _VERDICTS[outcome.decision.verdict]
     if outcome.input is not None or outcome.output is not msgspec.UNSET:
         return "changed"
     return "added" if outcome.messages or outcome.told else "silent"

@@ -50,6 +50,8 @@ class Collaborators(msgspec.Struct):
     checkpoints: Checkpoints | None = None
     opening: Callable[[], Awaitable[None]] | None = None
     """What every call waits for before it goes on: hooks that are told of the session's start."""
+    may_put_off: Callable[[str], Awaitable[bool]] | None = None
+    """Whether the work can stop before this call and go on with it later; None: never."""
     commands: CommandFacts = CommandFacts()
     transcript_path: str = ""
     """Where the session's log is, for hooks."""
@@ -58,3 +60,8 @@ class Collaborators(msgspec.Struct):
     agent_id: str | None = None
     """Which sub-agent makes the calls; None for the main one."""
     agent_type: str | None = None
+    """The type of the agent at work, where one was chosen."""
+    prompt_id: str | None = None
+    """Which prompt of a person is being worked on."""
+    effort: str | None = None
+    """How hard the model tries."""

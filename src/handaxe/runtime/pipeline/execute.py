@@ -14,14 +14,15 @@ import msgspec
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Decision
-from handaxe.contract.events import CallFinished, CallStarted
-from handaxe.contract.faults import BadInput, Cancelled, ToolFault
+from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
+from handaxe.contract.faults import BadInput, Cancelled, Deferred, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import Stopped
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import Refused, prepare
+from handaxe.runtime.pipeline.putting_off import PutOff
 from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
@@ -155,6 +156,8 @@ class Pipeline:
                 raise asyncio.CancelledError from stop
             if activity.task is not None:
                 activity.task.uncancel()
+        except PutOff:
+            return self._leave_open(admitted)
         finally:
             self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, began)
@@ -181,7 +184,7 @@ class Pipeline:
     ) -> list[ToolResult]:
         """Let hooks speak when all calls of a message are done; what they add is in the last."""
         hooks = self._among.hooks
-        if not results or not hooks.watches("PostToolBatch"):
+        if not results or results[-1].code == Deferred.code or not hooks.watches("PostToolBatch"):
             return results
         telling = asyncio.ensure_future(hooks.fire(batch_event(calls, results, self._among)))
         self._telling.add(telling)
@@ -266,6 +269,8 @@ class Pipeline:
             )
         except ToolFault as fault:
             return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)
+        except PutOff:
+            raise
         except Exception as error:  # noqa: BLE001 - no exception leaves a call
             return failed_by_bug(parsed.tool.name, error)
 
@@ -300,6 +305,18 @@ class Pipeline:
         self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
         self._finished[call.id] = admitted.fingerprint
         activity = self._active.pop(call.id, None)
+        if activity is not None and activity.done is not None and not activity.done.done():
+            activity.done.set_result(result)
+        return result
+
+    def _leave_open(self, admitted: Admitted) -> ToolResult:
+        """A call that a hook put off has no result yet, and may come again under its id."""
+        call = admitted.call
+        self._among.emit(CallDeferred(at=time.time(), call_id=call.id))
+        activity = self._active.pop(call.id, None)
+        result = msgspec.structs.replace(
+            ToolResult.from_fault(Deferred()), id=call.id, tool=well_formed(call.tool)
+        )
         if activity is not None and activity.done is not None and not activity.done.done():
             activity.done.set_result(result)
         return result

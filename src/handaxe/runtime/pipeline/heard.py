@@ -12,6 +12,8 @@ class Heard:
         self.notes: tuple[str, ...] = ()
         self.stops: str | None = None
         self.were_asked = False
+        self.has_answer = False
+        """Whether a hook brought what a person would have been asked for."""
         self.answer: Allow | None = None
         """A person's yes to another input; it holds for that input too."""
 

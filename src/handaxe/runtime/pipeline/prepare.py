@@ -20,9 +20,11 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextSubject
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.suggestions import suggestions
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
+from handaxe.runtime.pipeline.putting_off import put_off
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
 from handaxe.runtime.pipeline.voices import is_open, joined, proposals_with, sentence_of
 
@@ -113,6 +115,10 @@ async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepar
     if among.hooks.watch_before:
         outcome = await _before(parsed, heard, among)
         hooks_word = outcome.decision
+        if parsed.tool.asks_person and isinstance(hooks_word, Allow):
+            # A yes alone is no answer; with an input it brings the person's own.
+            heard.has_answer = outcome.input is not None
+            hooks_word = hooks_word if heard.has_answer else None
         if outcome.input is not None and outcome.input != parsed.call.input:
             was_rewritten = True
             parsed, grants, ctx, validated = await _again(parsed, outcome.input, among)
@@ -145,7 +151,7 @@ async def _before(parsed: Parsed, heard: Heard, among: Collaborators) -> Outcome
         reason = f"A hook stopped the work: {outcome.stop}"
     if reason is not None:
         raise Refused(HookBlocked(reason), Deny(reason, by="hook"))
-    return outcome
+    return await put_off(outcome, parsed.call.id, among) if outcome.defers else outcome
 
 
 async def _again(
@@ -209,7 +215,7 @@ async def _permitted(
 ) -> tuple[Parsed, Decision]:
     """The call with what it touches followed to the end, and what lets it run, or `Refused`."""
     judged = _judged_paths(parsed, among)
-    tools_word = await parsed.tool.decide(parsed.args, ctx)
+    tools_word = None if heard.has_answer else await parsed.tool.decide(parsed.args, ctx)
     request = _request(parsed, judged)
     if request.command is None:
         rules = decide(request, among.policy())
@@ -296,7 +302,7 @@ async def _settle(
     if heard.answer is not None:
         return heard.answer
     if among.hooks.watches("PermissionRequest") and not heard.were_asked:
-        word = await _ask_hooks(decision, parsed, heard, among)
+        word = await _ask_hooks(decision, request, parsed, heard, among)
         if word is not None:
             return word
     question = PermissionRequest(
@@ -361,12 +367,14 @@ async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collab
 
 
 async def _ask_hooks(
-    decision: Decision, parsed: Parsed, heard: Heard, among: Collaborators
+    decision: Decision, request: Request, parsed: Parsed, heard: Heard, among: Collaborators
 ) -> Decision | None:
     """The hooks' word instead of a person's; None leaves it to the person."""
     heard.were_asked = True
     event = hook_event(parsed, among, "PermissionRequest")
     call_id = event.pop("tool_use_id")
+    if offered := suggestions(proposals_with(decision, request, among.policy())):
+        event["permission_suggestions"] = offered
     outcome = await among.hooks.fire(
         event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among), call_id=call_id
     )

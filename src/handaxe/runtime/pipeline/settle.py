@@ -8,6 +8,7 @@ from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.prepare import Prepared, covers_of
+from handaxe.runtime.pipeline.stand_ins import stand_in
 from handaxe.runtime.pipeline.telling import hook_event
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
@@ -29,8 +30,7 @@ async def settle(
     )
     if among.hooks.watch_after and result.code != Cancelled.code:
         result = await _hear_hooks(result, prepared, among, took_ms)
-    if among.hooks.late:
-        late = among.hooks.take_late()
+    if late := among.hooks.take_late():
         result = msgspec.structs.replace(result, messages=(*result.messages, *late))
     return result
 
@@ -54,7 +54,7 @@ async def _hear_hooks(
     name = "PostToolUse" if result.ok else "PostToolUseFailure"
     if among.hooks.watches(name):
         event = hook_event(parsed, among, name)
-        event["tool_response"] = result.to_json()
+        event["tool_response"] = _response(result)
         event["duration_ms"] = took_ms
         if not result.ok:
             event |= {"error": result.text, "is_interrupt": False}
@@ -75,25 +75,24 @@ async def _hear_hooks(
     return result
 
 
+def _response(result: ToolResult) -> dict[str, Any]:
+    """What the tool gave, by the names that the ecosystem knows, beside our result object."""
+    own = result.to_json()
+    data = own["data"]
+    given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return {**own, **given, "text": result.text, "data": data}
+
+
 def _replaced(
     result: ToolResult, output: object, prepared: Prepared, among: Collaborators
 ) -> ToolResult:
-    """The result with what a hook gave instead: a text, or an object with `text` and `data`."""
+    """The result with what a hook gave instead of its output, if it has the shape of that."""
     if output is msgspec.UNSET or not result.ok:
         return result
-    given = {"text": output} if isinstance(output, str) else output
-    if isinstance(given, dict):
-        values = cast("dict[str, Any]", given)
-        text, data = values.get("text", result.text), values.get("data", result.data)
-        if (
-            isinstance(text, str)
-            and isinstance(data, dict)
-            and not values.keys().isdisjoint(_SHOWN)
-        ):
-            fitted = _fitted(result, text, prepared, among) if "text" in values else {}
-            return msgspec.structs.replace(result, data=data, **fitted)
-    note = "A hook gave an output of another shape than the tool's; it was ignored."
-    return msgspec.structs.replace(result, notes=(*result.notes, note))
-
-
-_SHOWN = frozenset({"text", "data"})
+    given = stand_in(prepared.parsed.tool.name, result, output)
+    if given is None:
+        note = "A hook gave an output of another shape than the tool's; it was ignored."
+        return msgspec.structs.replace(result, notes=(*result.notes, note))
+    fitted = {} if given.text is None else _fitted(result, given.text, prepared, among)
+    content = result.content if given.text is None else ()
+    return msgspec.structs.replace(result, data=given.data, content=content, **fitted)

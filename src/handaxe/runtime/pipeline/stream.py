@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from handaxe.contract.call import ToolCall
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import Deferred, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.arrivals import Arrivals
 from handaxe.runtime.pipeline.execute import Admitted, Pipeline
@@ -118,4 +118,5 @@ class CallStream:
     def _keep(self, position: int, result: ToolResult) -> None:
         if position not in self._results:
             self._results[position] = result
-            self._on_result(result)
+            if result.code != Deferred.code:
+                self._on_result(result)

@@ -25,9 +25,13 @@ def session_event(among: Collaborators, name: str) -> dict[str, Any]:
         "permission_mode": among.policy().mode,
         "hook_event_name": name,
     }
-    if among.agent_id is not None:
-        event |= {"agent_id": among.agent_id, "agent_type": among.agent_type}
-    return event
+    about = {
+        "prompt_id": among.prompt_id,
+        "agent_id": among.agent_id,
+        "agent_type": among.agent_type,
+        "effort": {"level": among.effort} if among.effort else None,
+    }
+    return event | {name: value for name, value in about.items() if value is not None}
 
 
 async def fire(among: Collaborators, name: str, /, **details: object) -> Outcome:

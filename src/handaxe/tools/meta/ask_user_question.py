@@ -42,6 +42,7 @@ class AskUserQuestionArgs(ToolArgs, kw_only=True):
 class AskUserQuestion(Tool[AskUserQuestionArgs]):
     search_hint = "clarify requirements, choose between options"
     uses = (Questions,)
+    asks_person = True
     effects = Effects.on_state("user")
     interrupt = "cancel"
 

@@ -37,6 +37,7 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
     search_hint = "present plan for approval and start work"
     uses = (PermissionState,)
     may_use = (ResultStore,)
+    asks_person = True
     effects = Effects.on_state("mode")
 
     async def validate(self, args: ExitPlanModeArgs, ctx: ToolContext) -> None:

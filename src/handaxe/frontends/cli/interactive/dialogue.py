@@ -24,17 +24,23 @@ from handaxe.frontends.cli.interactive.typed import COMMANDS, Left, obey
 from handaxe.frontends.cli.terminal_asker import ask_in_terminal
 from handaxe.frontends.cli.terminal_lines import Keys, read_line
 from handaxe.frontends.stream_json.serve import Brought
+from handaxe.runtime.pipeline.telling import tell
 from handaxe.storage.home import data_home
 from handaxe.text.counting import counted
 
 CYCLE = ("default", "acceptEdits", "plan")
 _TWICE_S = 2.0
+IDLE_S = 60.0
+"""So long after an answer hooks hear that the person has not said anything."""
 
 
 def run_interactive(arguments: argparse.Namespace) -> int:
     """Talk until the person leaves; the exit code."""
     if arguments.resume == "":
         arguments.resume, arguments.pick = None, True
+    if arguments.init or arguments.maintenance:
+        print("handaxe: --init and --maintenance are for runs with -p.", file=sys.stderr)
+        arguments.init = arguments.maintenance = False
     try:
         opener = AgentOpener(arguments)
     except NoConversation as missing:
@@ -67,6 +73,7 @@ class Dialogue:
         self.opener = opener
         # Somebody is here to go on talking; what works in the background reports later.
         opener.wait_for_agents_s = 0.0
+        opener.defers_calls = False
         self.screen = Screen(colour=wants_colour())
         self.usage = Usage()
         self.cost_usd: float | None = 0.0
@@ -76,6 +83,7 @@ class Dialogue:
         self._expanding: asyncio.Future[str] | None = None
         self._interrupted_at = -_TWICE_S
         self._is_leaving = False
+        self._has_answered = False
         self.agent = self._open()
         self._editor: LineEditor = line_editor(
             data_home() / "history",
@@ -113,7 +121,7 @@ class Dialogue:
         """Leave this session and go on in another; None is a new one."""
         old = self.agent
         self.arguments.session_id = session_id
-        self.agent = self._open()
+        self.agent = self._open("clear" if session_id is None else "resume")
         await old.close()
         await old.session.close("clear" if session_id is None else "resume")
 
@@ -139,8 +147,9 @@ class Dialogue:
         with self._keys.paused():
             return await read_line()
 
-    def _open(self) -> Agent:
-        return self.opener.open(Brought(on_ask=self._ask, on_question=self._ask_question))
+    def _open(self, source: str | None = None) -> Agent:
+        brought = Brought(on_ask=self._ask, on_question=self._ask_question, source=source)
+        return self.opener.open(brought)
 
     def _greet(self) -> None:
         session = self.agent.session
@@ -161,10 +170,12 @@ class Dialogue:
         """The next prompt; Ctrl-C twice leaves."""
         while True:
             reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
+            idle = asyncio.get_running_loop().call_later(IDLE_S, self._tell_idle)
             try:
                 with _on_interrupt(reading.cancel):
                     await asyncio.wait((reading,))
             finally:
+                idle.cancel()
                 reading.cancel()
             if not reading.cancelled() and not isinstance(reading.exception(), Interrupted):
                 return reading.result()
@@ -172,6 +183,15 @@ class Dialogue:
                 self._is_leaving = True
                 return None
             self.screen.say("\n(Ctrl-C again leaves)", "muted")
+
+    def _tell_idle(self) -> None:
+        """Let hooks know, once after each answer, that the agent waits for words."""
+        if not self._has_answered or self._editor.has_text:
+            return
+        self._has_answered = False
+        about = {"notification_type": "idle_prompt", "title": "Waiting for you"}
+        said = "The agent is waiting for your input."
+        tell(self.agent.session.collaborators, "Notification", message=said, **about)
 
     async def _do(self, text: str) -> None:
         if await obey(text, self):
@@ -188,6 +208,7 @@ class Dialogue:
                         self.tool_tokens[tool] = self.tool_tokens.get(tool, 0) + tokens
                     elif isinstance(event, RunFinished):
                         self._count(event)
+                        self._has_answered = True
 
     async def _expanded(self, text: str) -> str | None:
         """What a line stands for; None if that was stopped before it was known."""

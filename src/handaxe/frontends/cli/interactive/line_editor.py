@@ -20,6 +20,11 @@ class Interrupted(Exception):
 class LineEditor(Protocol):
     """Asks for one prompt after the other."""
 
+    @property
+    def has_text(self) -> bool:
+        """Whether somebody is typing, as far as that can be known."""
+        ...
+
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
         """What was entered, starting from what is typed already; None at the end.
 
@@ -31,6 +36,8 @@ class LineEditor(Protocol):
 
 class PlainEditor:
     """Lines as the terminal itself edits them."""
+
+    has_text = False
 
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
         """One line, or several that were pasted together."""
@@ -85,6 +92,11 @@ class RichEditor:
             key_bindings=keys,
             enable_history_search=True,
         )
+
+    @property
+    def has_text(self) -> bool:
+        """Whether something stands in the line."""
+        return bool(self._session.default_buffer.text)
 
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
         """One prompt; Alt-Enter and pasting give it more lines."""

@@ -1,0 +1,80 @@
+"""Hooks around one agent's run: its prompts, its end, its failure, and questions on the way."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from handaxe.agent.events import AgentEvent, Told
+from handaxe.agent.occasions import STOP_ERRORS, about_the_end
+from handaxe.agent.speaking import Prompt, text_of_prompt
+from handaxe.agent.workplace import Workplace
+from handaxe.contract.events import CallAsked, Event, HookRan
+from handaxe.contract.ports.model import ModelFailed
+from handaxe.runtime.hooks.outcome import Outcome
+from handaxe.runtime.pipeline.telling import tell
+
+_UNHEARD = frozenset(
+    {
+        "ConfigChange", "DirectoryAdded", "Elicitation", "ElicitationResult", "InstructionsLoaded",
+        "MessageDisplay", "Notification", "PostCompact", "PreCompact", "SessionEnd", "StopFailure",
+        "WorktreeCreate", "WorktreeRemove",
+    }
+)  # fmt: skip
+"""Events at which a hook's words to the person are not passed on."""
+
+
+class RunHooks:
+    """Asks hooks on behalf of one loop, and tells people what they say."""
+
+    def __init__(self, workplace: Workplace, show: Callable[[AgentEvent], None]) -> None:
+        self._workplace = workplace
+        self._show = show
+
+    async def submitted(self, prompt: Prompt) -> Outcome:
+        """What they say to a prompt; it gets an id that all later events of its turn carry."""
+        workplace = self._workplace
+        workplace.among.prompt_id = str(uuid4())
+        title = workplace.title()
+        named: dict[str, Any] = {} if title is None else {"session_title": title}
+        outcome = await workplace.fire("UserPromptSubmit", prompt=text_of_prompt(prompt), **named)
+        wanted = outcome.extra.get("sessionTitle")
+        if isinstance(wanted, str):
+            workplace.rename(wanted)
+        return outcome
+
+    async def ending(self, last_text: str, *, is_again: bool, is_sub_agent: bool) -> Outcome:
+        """What they say to the end of the work."""
+        return await self._workplace.fire(
+            "SubagentStop" if is_sub_agent else "Stop",
+            stop_hook_active=is_again,
+            last_assistant_message=last_text,
+            **about_the_end(self._workplace.among),
+        )
+
+    async def failed(self, failed: ModelFailed) -> None:
+        """The model gave no answer; nothing they say matters."""
+        await self._workplace.fire(
+            "StopFailure",
+            error=STOP_ERRORS[failed.failure],
+            error_details=failed.sentence,
+            last_assistant_message=failed.sentence,
+        )
+
+    def overheard(self, event: Event) -> None:
+        """Something happened in the session while the agent works."""
+        if isinstance(event, HookRan):
+            self._ran(event)
+        elif isinstance(event, CallAsked):
+            self._asked(event)
+
+    def _asked(self, event: CallAsked) -> None:
+        """Let them know that a person is asked."""
+        what = {"notification_type": "permission_prompt", "title": "Permission needed"}
+        said = f"{event.tool} needs your permission. {event.reason}"
+        tell(self._workplace.among, "Notification", message=said, **what)
+
+    def _ran(self, event: HookRan) -> None:
+        """Show what a hook has to say to the person, where anybody listens to it."""
+        if not event.in_background and event.event not in _UNHEARD:
+            for sentence in event.told:
+                self._show(Told(sentence))
