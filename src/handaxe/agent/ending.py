@@ -8,6 +8,7 @@ import msgspec
 from handaxe.agent.events import RunFinished, Subtype, TerminalReason
 from handaxe.agent.limits import Meter, Reached
 from handaxe.contract.call import ToolCall
+from handaxe.contract.events import RunEnded
 from handaxe.contract.result import ToolResult
 
 
@@ -63,4 +64,16 @@ def finished(
         denials=tuple(denials),
         errors=ending.errors,
         deferred_call=ending.deferred,
+    )
+
+
+def logged(last: RunFinished) -> RunEnded:
+    """How a run ended, as the log keeps it."""
+    return RunEnded(
+        subtype=last.subtype,
+        terminal_reason=last.terminal_reason,
+        turns=last.turns,
+        usage=last.usage,
+        cost_usd=last.cost_usd,
+        errors=last.errors,
     )

@@ -126,6 +126,9 @@ class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """The call that a hook put off; the next run of the session makes it first."""
 
 
+PASSED_ON = CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded
+"""Events of the session that are told as they are."""
+
 AgentEvent = (
     RunStarted
     | TextDelta

@@ -7,10 +7,19 @@ session's log before anybody sees it. However a run ends, the conversation can b
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
+from handaxe.agent import wording
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import Conversation
-from handaxe.agent.ending import Ending, finished, not_there, put_off, used_up
-from handaxe.agent.events import AgentEvent, MessageAdded, Nudged, RunStarted, Told, TurnEnded
+from handaxe.agent.ending import Ending, finished, logged, not_there, put_off, used_up
+from handaxe.agent.events import (
+    PASSED_ON,
+    AgentEvent,
+    MessageAdded,
+    Nudged,
+    RunStarted,
+    Told,
+    TurnEnded,
+)
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.loop_options import LoopOptions
@@ -19,32 +28,13 @@ from handaxe.agent.run_hooks import RunHooks
 from handaxe.agent.speaking import Prompt, Speaker, new_id
 from handaxe.agent.structured import FinalOutput
 from handaxe.agent.turn import Turn
-from handaxe.agent.wording import (
-    BROKEN_OFF,
-    COME_TO_AN_END,
-    CUT_OFF,
-    INTERRUPTED,
-    INTERRUPTED_TOOLS,
-    SUSPENDED,
-)
 from handaxe.agent.workplace import Workplace
-from handaxe.contract.events import (
-    AgentEnded,
-    AgentStarted,
-    CallAsked,
-    CallDecided,
-    CallProgress,
-    Compacted,
-    Event,
-    HookRan,
-    RunEnded,
-)
+from handaxe.contract.events import Compacted, Event
 from handaxe.contract.faults import Deferred, SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, ToolSpec
 from handaxe.contract.result import ToolResult
 
-_PASSED_ON = (CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded)
 _MENDABLE = frozenset({"broken_stream", "timed_out", "unreachable", "overloaded"})
 
 
@@ -167,16 +157,7 @@ class AgentLoop:
         finally:
             stop_listening()
         last = finished(ending, self.meter, self._workplace.among.session_id, self._denials)
-        self._workplace.among.emit(
-            RunEnded(
-                subtype=last.subtype,
-                terminal_reason=last.terminal_reason,
-                turns=last.turns,
-                usage=last.usage,
-                cost_usd=last.cost_usd,
-                errors=last.errors,
-            )
-        )
+        self._workplace.among.emit(logged(last))
         self._workplace.flush()
         self.tell(last)
 
@@ -209,9 +190,9 @@ class AgentLoop:
         else:
             self.conversation.repair()
         reason = "aborted_tools" if had_calls else "aborted_streaming"
-        said = INTERRUPTED_TOOLS if had_calls else INTERRUPTED
+        said = wording.INTERRUPTED_TOOLS if had_calls else wording.INTERRUPTED
         if self._is_silent:
-            said = SUSPENDED
+            said = wording.SUSPENDED
         elif mark and self.conversation.put_off is None:
             self._speaker.say(said, synthetic=True)
         return Ending(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
@@ -232,13 +213,13 @@ class AgentLoop:
                 return used_up(reached)
             if (near := self.meter.nearly_reached()) is not None:
                 self.tell(Told(near))
-                self._speaker.remind([f"{near} {COME_TO_AN_END}"])
+                self._speaker.remind([f"{near} {wording.COME_TO_AN_END}"])
             turn = await self._answer(rest)
             results = await self._results(turn)
             self._count(turn)
             if rest.was_broken:
                 rest.was_broken = False
-                self._speaker.remind([BROKEN_OFF])
+                self._speaker.remind([wording.BROKEN_OFF])
                 if not turn.calls:
                     continue
             ending = (
@@ -380,7 +361,7 @@ class AgentLoop:
     async def _after_words(self, turn: Turn, rest: Patience) -> Ending | None:
         """An answer without calls ends the run, unless somebody has a reason to go on."""
         if turn.stop_reason == "max_tokens" and rest.may_go_on():
-            self._speaker.remind([CUT_OFF])
+            self._speaker.remind([wording.CUT_OFF])
             return None
         if self._speaker.pass_on() or await self._speaker.wait_for_work(
             self.options.wait_for_agents_s
@@ -411,6 +392,6 @@ class AgentLoop:
         return Ending("completed", self.conversation.last_text, stop_reason=turn.stop_reason)
 
     def _overhear(self, event: Event) -> None:
-        if isinstance(event, _PASSED_ON):
+        if isinstance(event, PASSED_ON):
             self.tell(event)
         self._hooks.overheard(event)
