@@ -12,10 +12,10 @@ import msgspec
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
 from handaxe.contract.shell_faults import BadCommand, CannotStart, NoDirectory, ShellClosed
-from handaxe.host.shell.activation import Following
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.entering import why_not_entered
+from handaxe.host.shell.following import Following
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import bash_program
 from handaxe.host.shell.questions import Question, Said
