@@ -79,16 +79,24 @@ class SessionShell(Shell):
 
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it."""
-        if self._shell is None:
-            self._shell = local_shell(self._around, self._confiner)
         left = self._around.among().hooks.variables
         if left:
             command = msgspec.structs.replace(command, env={**left, **command.env})
-        return await self._shell.start(command)
+        return await self._made().start(command)
+
+    async def path_at(self, cwd: str) -> str:
+        """Where commands in a directory find programs."""
+        left = self._around.among().hooks.variables.get("PATH")
+        return left if left is not None else await self._made().path_at(cwd)
 
     async def seek(self, program: str, cwd: str) -> str:
         """Look again for a program that a command did not find."""
-        return "" if self._shell is None else await self._shell.seek(program, cwd)
+        return await self._made().seek(program, cwd)
+
+    def _made(self) -> Shell:
+        if self._shell is None:
+            self._shell = local_shell(self._around, self._confiner)
+        return self._shell
 
     async def close(self) -> None:
         """End what was started, if anything was."""

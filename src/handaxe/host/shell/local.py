@@ -76,7 +76,7 @@ class LocalShell(Shell):
         if self._is_closed:
             raise ShellClosed
         _refuse_unspeakable(command)
-        start_file = None if self._snapshot is None else await self._start_file(self._snapshot)
+        start_file = await self._start_file()
         env = await self._environment.at(command.cwd)
         return await self._start(command, env, start_file, self._environment.take_notes)
 
@@ -84,7 +84,15 @@ class LocalShell(Shell):
         """Look again for a program that a command did not find; a sentence on it, or nothing."""
         return await self._environment.seek(program, cwd)
 
-    async def _start_file(self, snapshot: Snapshot) -> int:
+    async def path_at(self, cwd: str) -> str:
+        """Where commands in a directory find programs, as PATH says it."""
+        await self._start_file()
+        return (await self._environment.at(cwd)).get("PATH", "")
+
+    async def _start_file(self) -> int | None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            return None
         is_first = snapshot.path is None
         file = await snapshot.file()
         if is_first and snapshot.path is not None:

@@ -34,3 +34,57 @@ def own_program(name: str, path: str, roots: Sequence[str]) -> str | None:
         ):
             return program
     return None
+
+
+def programs_inside(path: str, cwd: str, roots: tuple[str, ...]) -> frozenset[str]:
+    """Names under which `path` finds a program that lies in one of the roots."""
+    if not any(_is_inside(_placed(entry, cwd), roots) for entry in path.split(os.pathsep)):
+        return frozenset()
+    found: set[str] = set()
+    elsewhere: list[str] = []
+    for entry in path.split(os.pathsep):
+        place = _placed(entry, cwd)
+        if not _is_inside(place, roots):
+            elsewhere.append(place)
+            continue
+        inside = _files(place, _changed_at(place), roots)
+        found |= {name for name in inside if not any(_has(other, name) for other in elsewhere)}
+    return frozenset(found)
+
+
+def _placed(entry: str, cwd: str) -> str:
+    return entry if entry.startswith("/") else f"{cwd}/{entry}"
+
+
+@lru_cache(maxsize=256)
+def _is_inside(place: str, roots: tuple[str, ...]) -> bool:
+    real = os.path.realpath(place)
+    return any(is_inside(real, root) for root in roots)
+
+
+@lru_cache(maxsize=64)
+def _files(place: str, _changed_at: int, roots: tuple[str, ...]) -> frozenset[str]:
+    """What lies there, without links to the same program elsewhere, as to an interpreter."""
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return frozenset()
+    return frozenset(
+        name for name in names if not _is_same_elsewhere(name, f"{place}/{name}", roots)
+    )
+
+
+def _is_same_elsewhere(name: str, path: str, roots: tuple[str, ...]) -> bool:
+    real = os.path.realpath(path)
+    return Path(real).name.startswith(name) and not any(is_inside(real, root) for root in roots)
+
+
+def _changed_at(place: str) -> int:
+    try:
+        return os.stat(place).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _has(place: str, name: str) -> bool:
+    return os.access(f"{place}/{name}", os.X_OK)
