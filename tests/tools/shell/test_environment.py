@@ -235,6 +235,35 @@ async def test_a_program_of_the_project_is_not_asked(user):
     assert not (user.home / "asked").exists()
 
 
+@pytest.mark.proves("SH-6")
+@pytest.mark.parametrize("source", ["direnv", "inherited", "relative"])
+async def test_a_name_that_leads_into_the_project_is_not_taken_for_what_it_is_elsewhere(
+    user, direnv, source
+):
+    bin_ = user.project / "bin"
+    for name in ("ls", "timeout", "mkdir"):
+        user.installs(name, f"touch {user.home}/ran", bin_)
+    (bin_ / "python3").symlink_to(shutil.which("python3", path=SYSTEM) or "/bin/sh")
+    (bin_ / "head").symlink_to("/usr/bin/env")
+    if source == "direnv":
+        direnv.says(".", "x")
+    else:
+        own = str(bin_) if source == "inherited" else "bin"
+        user.has(PATH=f"{own}:{os.environ['PATH']}")
+    async with Session(user.project, permission_mode="acceptEdits") as session:
+        for command in ("ls", "l's'", "/bin/cat x | ls", "timeout 5 pwd", "mkdir y", "head x"):
+            result = await session.call("Bash", command=command)
+            assert result.code == "permission.asked"
+            assert "in the project, so it may do anything" in result.text
+        assert (await session.call("Bash", command="pwd; wc -c /dev/null; python3 --version")).ok
+        session.permissions.set_mode("bypassPermissions")
+        assert (await session.call("Bash", command="ls")).ok
+    assert (user.home / "ran").exists()
+    user.has(PATH=f"{SYSTEM}:{bin_}")
+    async with Session(user.project, settings={"shell": {"activation": "off"}}) as session:
+        assert (await session.call("Bash", command="ls")).ok
+
+
 @pytest.mark.parametrize("name", ["direnv", "mise"])
 async def test_nobody_is_asked_who_does_not_use_it_or_does_not_want_it(user, name):
     user.installs(name, f"echo x >> {user.home}/asked")
