@@ -38,28 +38,25 @@ def own_program(name: str, path: str, roots: Sequence[str]) -> str | None:
 
 def programs_inside(path: str, cwd: str, roots: tuple[str, ...]) -> frozenset[str]:
     """Names under which `path` finds a program that lies in one of the roots."""
-    if not any(_is_inside(_placed(entry, cwd), roots) for entry in path.split(os.pathsep)):
-        return frozenset()
     found: set[str] = set()
     elsewhere: list[str] = []
-    for entry in path.split(os.pathsep):
-        place = _placed(entry, cwd)
-        if not _is_inside(place, roots):
+    for place, is_ours in _places(path, cwd, roots):
+        if is_ours:
+            inside = _files(place, _changed_at(place), roots)
+            found |= {name for name in inside if not any(_has(other, name) for other in elsewhere)}
+        else:
             elsewhere.append(place)
-            continue
-        inside = _files(place, _changed_at(place), roots)
-        found |= {name for name in inside if not any(_has(other, name) for other in elsewhere)}
     return frozenset(found)
 
 
-def _placed(entry: str, cwd: str) -> str:
-    return entry if entry.startswith("/") else f"{cwd}/{entry}"
-
-
 @lru_cache(maxsize=256)
-def _is_inside(place: str, roots: tuple[str, ...]) -> bool:
-    real = os.path.realpath(place)
-    return any(is_inside(real, root) for root in roots)
+def _places(path: str, cwd: str, roots: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    """Where programs are looked for, and whether that is in the roots; nothing if no place is."""
+    entries = path.split(os.pathsep)
+    places = [entry if entry.startswith("/") else f"{cwd}/{entry}" for entry in entries]
+    reals = map(os.path.realpath, places)
+    ours = [any(is_inside(real, root) for root in roots) for real in reals]
+    return tuple(zip(places, ours, strict=True)) if any(ours) else ()
 
 
 @lru_cache(maxsize=64)
