@@ -178,6 +178,24 @@ async def test_what_held_where_handaxe_was_started_is_taken_back_elsewhere(user,
         assert await said(session, 'echo "[$WORD]"; tool') == "[]\nthe usual one"
 
 
+@pytest.mark.parametrize("begin", [None, "direnv", "mise"])
+@pytest.mark.parametrize("program", [None, shutil.which], ids=["stand-in", "installed"])
+async def test_two_such_tools_do_not_take_back_what_is_the_others(user, begin, program):
+    both = [Activator(user, name, program and program(name)) for name in ("direnv", "mise")]
+    for activator in both:
+        activator.says(activator.name, f"of {activator.name}".replace(" ", "-"))
+        user.installs("tool", f"echo {activator.name}", user.project / activator.name / "bin")
+        if activator.name == begin:
+            activator.begin_in(begin)
+    (user.project / "none").mkdir()
+    user.installs("tool", "echo the usual one")
+    async with user.session() as session:
+        for place in ("direnv", "mise", "direnv", "none", "mise", "none"):
+            await said(session, f"cd {user.project}/{place}")
+            expected = "[]\nthe usual one" if place == "none" else f"[of-{place}]\n{place}"
+            assert await said(session, 'echo "[$WORD]"; tool') == expected
+
+
 async def test_a_file_that_is_not_allowed_is_not_run_and_that_is_told_once(user, activator):
     user.has(CI="1", MISE_YES="1")
     activator.says("one", "first", allowed=False)

@@ -47,7 +47,7 @@ class Activation:
             if signature is not None:
                 rests_on = (*signature, found.get("PATH"))
                 answer = await self._answer(number, directory, rests_on, found)
-                self._apply(answer, found)
+                self._apply(answer, found, env)
         return found
 
     def take_notes(self) -> tuple[str, ...]:
@@ -81,11 +81,13 @@ class Activation:
             self._told.add(told)
             self._untold.append(told)
 
-    def _apply(self, answer: Answer, env: dict[str, str]) -> None:
+    def _apply(self, answer: Answer, found: dict[str, str], env: Mapping[str, str]) -> None:
         for name, value in answer.variables.items():
             if not self._may_set(name):
                 continue
             if value is None:
-                env.pop(name, None)
+                # What another one has set meanwhile is not the one to be taken back.
+                if found.get(name) == env.get(name):
+                    found.pop(name, None)
             elif name and "\0" not in value and "=" not in name and len(value) <= MAX_CHARS:
-                env[name] = value
+                found[name] = value

@@ -167,7 +167,7 @@ class Virtualenv(Activator):
     async def answer(self, directory: str, env: Mapping[str, str], ask: Ask) -> Answer:  # noqa: ARG002
         """As its own `activate` does."""
         place = self._only_one(directory)
-        if place is None:
+        if place is None or "VIRTUAL_ENV" in env:
             return Answer()
         path = f"{place}/bin{os.pathsep}{env.get('PATH', '')}"
         return Answer({"VIRTUAL_ENV": place, "PATH": path})

@@ -24,7 +24,7 @@ class Following(msgspec.Struct, frozen=True, kw_only=True):
     """How the environment follows the user's own."""
 
     activators: "Sequence[Activator]" = ()
-    """The last one has the last word."""
+    """In the order in which they are asked, each over what the one before it said."""
     notes: Mapping[str, str] = {}
     """What they had written down for themselves when the session began."""
     sieve: Sieve
@@ -46,10 +46,11 @@ def following_of(
         return Following(sieve=sieve)
     from handaxe.host.shell.activators import Direnv, Mise, Virtualenv
 
-    activators: list[Activator] = [Virtualenv(inherited)] if with_virtualenv else []
+    # direnv puts back whole values, so it goes first: the others add to what they find.
+    activators: list[Activator] = [] if direnv is None else [Direnv(direnv, inherited)]
     if mise is not None:
         activators.append(Mise(mise, inherited))
-    if direnv is not None:
-        activators.append(Direnv(direnv, inherited))
+    if with_virtualenv:
+        activators.append(Virtualenv(inherited))
     notes = {name: inherited[name] for name in NOTES_OF_ACTIVATORS if name in inherited}
     return Following(activators=activators, notes=notes, sieve=sieve)
