@@ -224,6 +224,21 @@ async def test_an_answer_holds_until_its_file_changes(user, direnv):
         assert await said(session, 'echo "[$WORD]"; cat ran') == "[]\nx\nx"
 
 
+@pytest.mark.parametrize("program", [None, shutil.which("direnv")], ids=["stand-in", "installed"])
+async def test_a_watched_file_counts_also_where_handaxe_was_started(user, program):
+    direnv = Activator(user, "direnv", program)
+    user.writes("one/.envrc", "watch_file list\nexport WORD=$(cat list)\n")
+    user.writes("one/list", "first")
+    direnv.allow("one")
+    direnv.begin_in("one")
+    async with user.session() as session:
+        await said(session, "cd one")
+        assert await said(session, "echo $WORD") == "first"
+        # direnv itself looks at whole seconds.
+        os.utime(user.writes("one/list", "second"), (1, 1))
+        assert await said(session, "echo $WORD") == "second"
+
+
 async def test_what_is_hidden_stays_hidden_and_what_is_set_stays_set(user, direnv):
     user.writes(
         "one/.envrc",
