@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.offers import Offered
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
+from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.jobs import JobState
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandFacts
 from handaxe.session.jobs import Jobs
 from handaxe.session.wakeups import Wakeups
+from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.storage.running_tasks import RunningTasks
 
@@ -94,6 +96,20 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
 
         return is_git_clean(directory)
 
+    async def project_programs(directory: str) -> frozenset[str]:
+        from handaxe.contract.ports.shell import Shell
+        from handaxe.host.shell.program import programs_inside
+
+        shell: Shell | None = offers.get(Shell)
+        if shell is None:
+            return frozenset()
+        try:
+            path = await shell.path_at(directory)
+        except (SetupError, ToolFault):
+            # Nothing can be run here, as the command itself will say.
+            return frozenset()
+        return programs_inside(path, directory, offers[Workdir].roots)
+
     def is_confined(subject: CommandSubject) -> bool:
         settings: Settings = offers[Settings]
         sandbox = settings.sandbox
@@ -106,4 +122,4 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
             return False
         return confiner.will_confine(subject.command, unconfined=subject.unconfined)
 
-    return CommandFacts(count_commands, is_git_clean, is_confined)
+    return CommandFacts(count_commands, is_git_clean, project_programs, is_confined)

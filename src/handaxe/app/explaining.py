@@ -78,11 +78,17 @@ def explain(
     workdir: Workdir,
     *,
     git_clean: bool = True,
+    project_programs: frozenset[str] = frozenset(),
     second_opinion: SecondOpinion | None = None,
 ) -> dict[str, Any]:
     """The verdict on a call with its parts and reasons."""
     if canonical_name(tool) in COMMAND_TOOLS and isinstance(call_input.get("command"), str):
-        facts = Facts(cwd=workdir.current, git_clean=git_clean, second_opinion=second_opinion)
+        facts = Facts(
+            cwd=workdir.current,
+            git_clean=git_clean,
+            project_programs=project_programs,
+            second_opinion=second_opinion,
+        )
         request = Request(tool=tool, input=call_input, command=call_input["command"])
         return judge_command(request, policy, facts).to_json()
     return _of_call(tool, call_input, policy, workdir)

@@ -89,15 +89,19 @@ class SessionShell(Shell):
 
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it."""
-        shell = self._local()
         left = self._around.among().hooks.variables
         if left:
             command = msgspec.structs.replace(command, env={**left, **command.env})
-        return await shell.start(command)
+        return await self._local().start(command)
+
+    async def path_at(self, cwd: str) -> str:
+        """Where commands in a directory find programs."""
+        left = self._around.among().hooks.variables.get("PATH")
+        return left if left is not None else await self._local().path_at(cwd)
 
     async def seek(self, program: str, cwd: str) -> str:
         """Look again for a program that a command did not find."""
-        return "" if self._shell is None else await self._shell.seek(program, cwd)
+        return await self._local().seek(program, cwd)
 
     async def close(self) -> None:
         """End what was started, if anything was."""

@@ -61,18 +61,21 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     home: str = "/home/dev",
     working_dirs: tuple[str, ...] = (),
     git_clean: bool = True,
+    project_programs: frozenset[str] = frozenset(),
     probes: tuple[str, ...] = (),
     second_opinion: SecondOpinion | None = None,
 ) -> ShellDecision:
     """The verdict on `command`.
 
     `path_verdict` says what the session's path rules say about one absolute path. `git_clean` is
-    whether the repository's configuration was found to name no program. `probes` are paths that
-    Read and Edit rules name, so that globs can be held against them. `second_opinion` counts
-    commands with another reader and is asked before anything compound is allowed.
+    whether the repository's configuration was found to name no program; `project_programs` are
+    names under which PATH finds a program of the project. `probes` are paths that Read and Edit
+    rules name, so that globs can be held against them. `second_opinion` counts commands with
+    another reader and is asked before anything compound is allowed.
     """
     cwd = resolve(cwd, "/")
-    judge = Judge(rules, mode, Setting(cwd, home, git_clean), path_verdict, probes=probes)
+    setting = Setting(cwd, home, git_clean, project_programs)
+    judge = Judge(rules, mode, setting, path_verdict, probes=probes)
     script = parse(command)
     for problem in script.problems:
         if problem.code == "characters":

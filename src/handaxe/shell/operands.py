@@ -26,6 +26,9 @@ class Setting(Struct, frozen=True):
     cwd: str
     home: str
     git_clean: bool = True
+    project_programs: frozenset[str] = frozenset()
+    """Names under which PATH finds a program of the project: what is known of the name is not
+    known of it."""
 
 
 def path_uses(arguments: Arguments, program: str, state: State, _setting: Setting) -> list[PathUse]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -276,6 +277,22 @@ async def test_a_program_that_asks_on_a_terminal_of_its_own_is_noticed(bench):
     assert line == "Overwrite the file? [y/N]"
     await running.stop()
     assert running.state.waiting_for_input is None
+
+
+@pytest.mark.proves("SH-5")
+@pytest.mark.parametrize(
+    ("shown", "line"), [("a screen\n", "(no prompt)"), ("-- INSERT --", "-- INSERT --")]
+)
+async def test_a_program_that_reads_where_it_writes_is_noticed(bench, shown, line):
+    look = f"import select; print({shown!r}, end='', flush=True); select.select([0], [], [])"
+    running = await bench.start('python3 -c "$LOOK" 0>&1; true', env={"LOOK": look})
+    assert await until(lambda: running.state.waiting_for_input) == line
+
+
+@pytest.mark.skipif(shutil.which("vim") is None, reason="needs vim")
+async def test_an_editor_that_finds_no_terminal_is_noticed(bench):
+    running = await bench.start("vim -n -u NONE x")
+    assert await until(lambda: running.state.waiting_for_input)
 
 
 async def test_a_busy_or_plainly_silent_program_does_not_wait_for_input(bench):

@@ -46,6 +46,11 @@ def packed(value, dump):
     return base64.urlsafe_b64encode(zlib.compress(dump(value))).decode()
 
 
+def watch(path):
+    exists = os.path.exists(path)
+    return {"Path": path, "Modtime": int(os.stat(path).st_mtime) if exists else 0, "Exists": exists}
+
+
 def lines_for_bash(variables):
     return "".join(
         f"unset {name}\n" if value is None else f"export {name}={shlex.quote(value)}\n"
@@ -69,7 +74,9 @@ def direnv(*words):
         return 0
     plain = dict(ENV)
     if diff := plain.pop("DIRENV_DIFF", None):
-        if file is not None and plain.get("DIRENV_FILE") == str(file):
+        before = json.loads(zlib.decompress(base64.urlsafe_b64decode(plain["DIRENV_WATCHES"])))
+        is_same = before == [watch(one["Path"]) for one in before]
+        if is_same and plain.get("DIRENV_FILE") == str(file):
             return 0
         undo = json.loads(zlib.decompress(base64.urlsafe_b64decode(diff)))
         for name in undo["n"]:
@@ -93,7 +100,7 @@ def direnv(*words):
             watched += filter(None, found.get("WATCHED", "").split(":"))
             new = {name: value for name, value in found.items() if name not in NOT_ITS_OWN}
             new |= {name: plain[name] for name in NOT_ITS_OWN & plain.keys()}
-        watches = [{"Path": path, "Modtime": 0, "Exists": True} for path in watched]
+        watches = [watch(path) for path in watched]
         new["DIRENV_FILE"] = str(file)
         new["DIRENV_DIR"] = f"-{file.parent}"
         new["DIRENV_WATCHES"] = packed(watches, lambda value: json.dumps(value).encode())

@@ -178,6 +178,24 @@ async def test_what_held_where_handaxe_was_started_is_taken_back_elsewhere(user,
         assert await said(session, 'echo "[$WORD]"; tool') == "[]\nthe usual one"
 
 
+@pytest.mark.parametrize("begin", [None, "direnv", "mise"])
+@pytest.mark.parametrize("program", [None, shutil.which], ids=["stand-in", "installed"])
+async def test_two_such_tools_do_not_take_back_what_is_the_others(user, begin, program):
+    both = [Activator(user, name, program and program(name)) for name in ("direnv", "mise")]
+    for activator in both:
+        activator.says(activator.name, f"of {activator.name}".replace(" ", "-"))
+        user.installs("tool", f"echo {activator.name}", user.project / activator.name / "bin")
+        if activator.name == begin:
+            activator.begin_in(begin)
+    (user.project / "none").mkdir()
+    user.installs("tool", "echo the usual one")
+    async with user.session() as session:
+        for place in ("direnv", "mise", "direnv", "none", "mise", "none"):
+            await said(session, f"cd {user.project}/{place}")
+            expected = "[]\nthe usual one" if place == "none" else f"[of-{place}]\n{place}"
+            assert await said(session, 'echo "[$WORD]"; tool') == expected
+
+
 async def test_a_file_that_is_not_allowed_is_not_run_and_that_is_told_once(user, activator):
     user.has(CI="1", MISE_YES="1")
     activator.says("one", "first", allowed=False)
@@ -204,6 +222,21 @@ async def test_an_answer_holds_until_its_file_changes(user, direnv):
         user.writes("one/.envrc", "export WORD=third")
         assert "does not run" in await told(session, "true")
         assert await said(session, 'echo "[$WORD]"; cat ran') == "[]\nx\nx"
+
+
+@pytest.mark.parametrize("program", [None, shutil.which("direnv")], ids=["stand-in", "installed"])
+async def test_a_watched_file_counts_also_where_handaxe_was_started(user, program):
+    direnv = Activator(user, "direnv", program)
+    user.writes("one/.envrc", "watch_file list\nexport WORD=$(cat list)\n")
+    user.writes("one/list", "first")
+    direnv.allow("one")
+    direnv.begin_in("one")
+    async with user.session() as session:
+        await said(session, "cd one")
+        assert await said(session, "echo $WORD") == "first"
+        # direnv itself looks at whole seconds.
+        os.utime(user.writes("one/list", "second"), (1, 1))
+        assert await said(session, "echo $WORD") == "second"
 
 
 async def test_what_is_hidden_stays_hidden_and_what_is_set_stays_set(user, direnv):
@@ -233,6 +266,35 @@ async def test_a_program_of_the_project_is_not_asked(user):
     async with user.session() as session:
         await said(session, "true")
     assert not (user.home / "asked").exists()
+
+
+@pytest.mark.proves("SH-6")
+@pytest.mark.parametrize("source", ["direnv", "inherited", "relative"])
+async def test_a_name_that_leads_into_the_project_is_not_taken_for_what_it_is_elsewhere(
+    user, direnv, source
+):
+    bin_ = user.project / "bin"
+    for name in ("ls", "timeout", "mkdir"):
+        user.installs(name, f"touch {user.home}/ran", bin_)
+    (bin_ / "python3").symlink_to(shutil.which("python3", path=SYSTEM) or "/bin/sh")
+    (bin_ / "head").symlink_to("/usr/bin/env")
+    if source == "direnv":
+        direnv.says(".", "x")
+    else:
+        own = str(bin_) if source == "inherited" else "bin"
+        user.has(PATH=f"{own}:{os.environ['PATH']}")
+    async with Session(user.project, permission_mode="acceptEdits") as session:
+        for command in ("ls", "l's'", "/bin/cat x | ls", "timeout 5 pwd", "mkdir y", "head x"):
+            result = await session.call("Bash", command=command)
+            assert result.code == "permission.asked"
+            assert "in the project, so it may do anything" in result.text
+        assert (await session.call("Bash", command="pwd; wc -c /dev/null; python3 --version")).ok
+        session.permissions.set_mode("bypassPermissions")
+        assert (await session.call("Bash", command="ls")).ok
+    assert (user.home / "ran").exists()
+    user.has(PATH=f"{SYSTEM}:{bin_}")
+    async with Session(user.project, settings={"shell": {"activation": "off"}}) as session:
+        assert (await session.call("Bash", command="ls")).ok
 
 
 @pytest.mark.parametrize("name", ["direnv", "mise"])

@@ -6,40 +6,18 @@ commands stays hidden, and what every command is told stays as it is.
 """
 
 import asyncio
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import msgspec
 
-from handaxe.host.shell.activators import (
-    Activator,
-    Answer,
-    Direnv,
-    Mise,
-    Signature,
-    Virtualenv,
-    state_of,
-)
-from handaxe.host.shell.environment import Sieve
+from handaxe.host.shell.activators import Answer, Signature, state_of
+from handaxe.host.shell.following import Following
 from handaxe.host.shell.questions import Ask
-from handaxe.session.workdir import is_inside
 from handaxe.text.terminal import plain_text
 
 MAX_CHARS = 100_000
 """Linux starts no program with a longer variable than 128 KiB."""
 MAX_KEPT = 256
-
-_MISE_SIGNS = ("MISE_SHELL", "__MISE_DIFF", "__MISE_SESSION")
-
-
-class Following(msgspec.Struct, frozen=True, kw_only=True):
-    """How the environment follows the user's own."""
-
-    activators: Sequence[Activator] = ()
-    notes: Mapping[str, str] = {}
-    """What the activators had written down for themselves when the session began."""
-    sieve: Sieve
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -69,7 +47,7 @@ class Activation:
             if signature is not None:
                 rests_on = (*signature, found.get("PATH"))
                 answer = await self._answer(number, directory, rests_on, found)
-                self._apply(answer, found)
+                self._apply(answer, found, env)
         return found
 
     def take_notes(self) -> tuple[str, ...]:
@@ -103,42 +81,13 @@ class Activation:
             self._told.add(told)
             self._untold.append(told)
 
-    def _apply(self, answer: Answer, env: dict[str, str]) -> None:
+    def _apply(self, answer: Answer, found: dict[str, str], env: Mapping[str, str]) -> None:
         for name, value in answer.variables.items():
             if not self._may_set(name):
                 continue
             if value is None:
-                env.pop(name, None)
+                # What another one has set meanwhile is not the one to be taken back.
+                if found.get(name) == env.get(name):
+                    found.pop(name, None)
             elif name and "\0" not in value and "=" not in name and len(value) <= MAX_CHARS:
-                env[name] = value
-
-
-def activators_of(
-    inherited: Mapping[str, str], roots: Sequence[str], *, with_virtualenv: bool
-) -> list[Activator]:
-    """The tools that the user of an environment has, the last one having the last word."""
-    found: list[Activator] = []
-    if with_virtualenv:
-        found.append(Virtualenv(inherited))
-    if any(inherited.get(name) for name in _MISE_SIGNS):
-        program = _program("mise", inherited, roots)
-        if program is not None:
-            found.append(Mise(program, inherited))
-    program = _program("direnv", inherited, roots)
-    if program is not None:
-        found.append(Direnv(program, inherited))
-    return found
-
-
-def _program(name: str, inherited: Mapping[str, str], roots: Sequence[str]) -> str | None:
-    """The user's own program of a name: one that lies in a project is not."""
-    for directory in inherited.get("PATH", "").split(os.pathsep):
-        path = f"{directory}/{name}"
-        if not directory.startswith("/") or not os.access(path, os.X_OK):
-            continue
-        places = {os.path.normpath(path), os.path.realpath(path)}
-        if Path(path).is_file() and not any(
-            is_inside(place, root) for place in places for root in roots
-        ):
-            return path
-    return None
+                found[name] = value

@@ -61,19 +61,17 @@ class Direnv(Activator):
         self._command = f"{quote(program)} export json"
         self._was_active = "DIRENV_DIFF" in env
         data = _home_directory(env, "XDG_DATA_HOME", ".local/share")
-        config = env.get("DIRENV_CONFIG") or _home_directory(env, "XDG_CONFIG_HOME", ".config")
+        config = _home_directory(env, "XDG_CONFIG_HOME", ".config") + "/direnv"
         # Whoever has neither does not use it, though it may be installed.
-        self._signs_of_use = (f"{data}/direnv/allow", f"{config}/direnv")
+        self._signs_of_use = (f"{data}/direnv/allow", env.get("DIRENV_CONFIG") or config)
 
     def signature(self, directory: str) -> Signature | None:
         """The files above, and what was allowed."""
         found = tuple(_states(directory, _DIRENV_FILES))
-        if self._was_active:
-            return found
-        if not found:
+        if not found and not self._was_active:
             return None
         signs = tuple(map(state_of, self._signs_of_use))
-        return (*found, *signs) if any(signs) else None
+        return (*found, *signs) if self._was_active or any(signs) else None
 
     async def answer(self, directory: str, env: Mapping[str, str], ask: Ask) -> Answer:
         """Ask it; what it takes back of an earlier directory comes with it."""
@@ -81,7 +79,8 @@ class Direnv(Activator):
         if said is None:
             return _too_slow("direnv", directory)
         variables = _variables(said.out)
-        watched = _watched(variables.get("DIRENV_WATCHES"))
+        # Where nothing has changed since the prompt was there, it says nothing.
+        watched = _watched(variables.get("DIRENV_WATCHES") or env.get("DIRENV_WATCHES"))
         problem = ""
         if "is blocked" in said.error:
             problem = _not_allowed(
@@ -167,7 +166,7 @@ class Virtualenv(Activator):
     async def answer(self, directory: str, env: Mapping[str, str], ask: Ask) -> Answer:  # noqa: ARG002
         """As its own `activate` does."""
         place = self._only_one(directory)
-        if place is None:
+        if place is None or "VIRTUAL_ENV" in env:
             return Answer()
         path = f"{place}/bin{os.pathsep}{env.get('PATH', '')}"
         return Answer({"VIRTUAL_ENV": place, "PATH": path})

@@ -11,10 +11,10 @@ import msgspec
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
 from handaxe.contract.shell_faults import BadCommand, CannotStart, NoDirectory, ShellClosed
-from handaxe.host.shell.activation import Following
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.entering import why_not_entered
+from handaxe.host.shell.following import Following
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import bash_program
 from handaxe.host.shell.questions import Question, Said
@@ -79,7 +79,7 @@ class LocalShell(Shell):
         if self._is_closed:
             raise ShellClosed
         _refuse_unspeakable(command)
-        start_file = None if self._snapshot is None else await self._start_file(self._snapshot)
+        start_file = await self._start_file()
         env = await self._environment.at(command.cwd)
         return await self._start(command, env, start_file, self._environment.take_notes)
 
@@ -87,7 +87,15 @@ class LocalShell(Shell):
         """Look again for a program that a command did not find; a sentence on it, or nothing."""
         return await self._environment.seek(program, cwd)
 
-    async def _start_file(self, snapshot: Snapshot) -> int:
+    async def path_at(self, cwd: str) -> str:
+        """Where commands in a directory find programs, as PATH says it."""
+        await self._start_file()
+        return (await self._environment.at(cwd)).get("PATH", "")
+
+    async def _start_file(self) -> int | None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            return None
         is_first = snapshot.path is None
         file = await snapshot.file()
         if is_first and snapshot.path is not None:

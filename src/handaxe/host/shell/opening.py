@@ -7,11 +7,11 @@ from pathlib import Path
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import Confiner, RunningCommand
-from handaxe.host.shell.activation import Following, activators_of
-from handaxe.host.shell.environment import NOTES_OF_ACTIVATORS, Sieve
+from handaxe.host.shell.environment import Sieve
+from handaxe.host.shell.following import following_of
 from handaxe.host.shell.local import LocalShell, ShellLimits
 from handaxe.host.shell.retention import prune_outputs
-from handaxe.settings.model import Settings, ShellOptions
+from handaxe.settings.model import Settings
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -49,20 +49,7 @@ def shell_of(
             runaway_bytes=options.runaway_bytes,
         ),
         with_snapshot=options.snapshot,
-        following=_following(options, inherited, roots, sieve),
-    )
-
-
-def _following(
-    options: ShellOptions, inherited: Mapping[str, str], roots: Sequence[str], sieve: Sieve
-) -> Following | None:
-    if options.activation == "off":
-        return None
-    with_virtualenv = options.activation == "virtualenv"
-    return Following(
-        activators=activators_of(inherited, roots, with_virtualenv=with_virtualenv),
-        notes={name: inherited[name] for name in NOTES_OF_ACTIVATORS if name in inherited},
-        sieve=sieve,
+        following=following_of(options, inherited, roots, sieve),
     )
 
 

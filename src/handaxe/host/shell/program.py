@@ -1,9 +1,12 @@
-"""Which bash runs commands."""
+"""Which programs are run: bash, and others that are the user's own."""
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 
 from handaxe.contract.faults import SetupError
+from handaxe.session.workdir import is_inside
 
 _ELSEWHERE = ("/bin", "/usr/bin", "/usr/local/bin")
 
@@ -17,3 +20,68 @@ def bash_program(path: str) -> str:
         if directory.startswith("/") and os.access(program, os.X_OK):
             return program
     raise SetupError("There is no bash on this machine. Install it to run commands.")
+
+
+def own_program(name: str, path: str, roots: Sequence[str]) -> str | None:
+    """The user's own program of a name: one that lies in a project, or leads there, is not."""
+    for directory in path.split(os.pathsep):
+        program = f"{directory}/{name}"
+        if not directory.startswith("/") or not os.access(program, os.X_OK):
+            continue
+        places = {os.path.normpath(program), os.path.realpath(program)}
+        if Path(program).is_file() and not any(
+            is_inside(place, root) for place in places for root in roots
+        ):
+            return program
+    return None
+
+
+def programs_inside(path: str, cwd: str, roots: tuple[str, ...]) -> frozenset[str]:
+    """Names under which `path` finds a program that lies in one of the roots."""
+    found: set[str] = set()
+    elsewhere: list[str] = []
+    for place, is_ours in _places(path, cwd, roots):
+        if is_ours:
+            inside = _files(place, _changed_at(place), roots)
+            found |= {name for name in inside if not any(_has(other, name) for other in elsewhere)}
+        else:
+            elsewhere.append(place)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def _places(path: str, cwd: str, roots: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    """Where programs are looked for, and whether that is in the roots; nothing if no place is."""
+    entries = path.split(os.pathsep)
+    places = [entry if entry.startswith("/") else f"{cwd}/{entry}" for entry in entries]
+    reals = map(os.path.realpath, places)
+    ours = [any(is_inside(real, root) for root in roots) for real in reals]
+    return tuple(zip(places, ours, strict=True)) if any(ours) else ()
+
+
+@lru_cache(maxsize=64)
+def _files(place: str, _changed_at: int, roots: tuple[str, ...]) -> frozenset[str]:
+    """What lies there, without links to the same program elsewhere, as to an interpreter."""
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return frozenset()
+    return frozenset(
+        name for name in names if not _is_same_elsewhere(name, f"{place}/{name}", roots)
+    )
+
+
+def _is_same_elsewhere(name: str, path: str, roots: tuple[str, ...]) -> bool:
+    real = os.path.realpath(path)
+    return Path(real).name.startswith(name) and not any(is_inside(real, root) for root in roots)
+
+
+def _changed_at(place: str) -> int:
+    try:
+        return os.stat(place).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _has(place: str, name: str) -> bool:
+    return os.access(f"{place}/{name}", os.X_OK)

@@ -3,10 +3,14 @@
 import asyncio
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from handaxe.host.shell.activation import Activation, Following
-from handaxe.host.shell.login_path import LoginPath, extended, place_of
+from handaxe.host.shell.following import Following
 from handaxe.host.shell.questions import Ask
+
+if TYPE_CHECKING:
+    from handaxe.host.shell.activation import Activation
+    from handaxe.host.shell.login_path import LoginPath
 
 SHOWN_PLACES = 8
 
@@ -18,13 +22,10 @@ class UserEnvironment:
         self, env: Mapping[str, str], following: Following | None = None, ask: Ask | None = None
     ) -> None:
         self._env = dict(env)
-        self._activation: Activation | None = None
+        self._ask = ask if following is not None else None
+        self._activation = _activation(following, ask)
         self._login: LoginPath | None = None
         self._lock = asyncio.Lock()
-        if following is not None and ask is not None:
-            self._login = LoginPath(self._env, ask)
-            if following.activators:
-                self._activation = Activation(following, ask)
 
     @property
     def path(self) -> str:
@@ -50,9 +51,13 @@ class UserEnvironment:
 
         If it is there, commands find it from now on.
         """
-        if self._login is None:
+        if self._ask is None:
             return ""
+        from handaxe.host.shell.login_path import LoginPath, extended, place_of
+
         async with self._lock:
+            if self._login is None:
+                self._login = LoginPath(self._env, self._ask)
             before = (await self.at(directory)).get("PATH", "")
             if place_of(program, before) is not None:
                 # Somebody else did not find it, with a PATH of their own.
@@ -60,7 +65,8 @@ class UserEnvironment:
             path = extended(self.path, await self._login.directories())
             place = place_of(program, path)
             if place is None:
-                return _nowhere(program, extended(before, tuple(path.split(os.pathsep))))
+                more = tuple(path.split(os.pathsep))
+                return _nowhere(program, extended(before, more).split(os.pathsep))
             self.path = path
         return (
             f"`{program}` is in {place}, where the user's login shell finds it now; commands find "
@@ -68,8 +74,16 @@ class UserEnvironment:
         )
 
 
-def _nowhere(program: str, path: str) -> str:
-    places = list(dict.fromkeys(filter(None, path.split(os.pathsep))))
+def _activation(following: Following | None, ask: Ask | None) -> "Activation | None":
+    if following is None or ask is None or not following.activators:
+        return None
+    from handaxe.host.shell.activation import Activation
+
+    return Activation(following, ask)
+
+
+def _nowhere(program: str, path: list[str]) -> str:
+    places = list(dict.fromkeys(filter(None, path)))
     shown = ", ".join(places[:SHOWN_PLACES])
     rest = len(places) - SHOWN_PLACES
     more = f" and {rest} more" if rest > 0 else ""

@@ -32,6 +32,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     git_clean: bool = True
     """Whether the repository's own configuration names no program."""
+    project_programs: frozenset[str] = frozenset()
+    """Names under which PATH finds a program of the project."""
     second_opinion: SecondOpinion | None = None
     is_confined: bool = False
     """Whether the command will run inside a sandbox that may answer for it."""
@@ -53,6 +55,7 @@ def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> S
         tool=request.tool,
         cwd=facts.cwd,
         git_clean=facts.git_clean,
+        project_programs=facts.project_programs,
         second_opinion=facts.second_opinion,
         is_confined=facts.is_confined,
     )
@@ -79,6 +82,7 @@ def decide_command(
     tool: str = "Bash",
     cwd: str | None = None,
     git_clean: bool = True,
+    project_programs: frozenset[str] = frozenset(),
     second_opinion: SecondOpinion | None = None,
     is_confined: bool = False,
 ) -> ShellDecision:
@@ -106,6 +110,7 @@ def decide_command(
         home=policy.home,
         working_dirs=policy.roots,
         git_clean=git_clean,
+        project_programs=project_programs,
         probes=_literal_paths(policy),
         second_opinion=second_opinion,
     )

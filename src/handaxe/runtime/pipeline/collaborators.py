@@ -18,6 +18,10 @@ from handaxe.runtime.permission.decide import Policy
 from handaxe.session.workdir import Workdir
 
 
+async def _no_programs(_cwd: str) -> frozenset[str]:
+    return frozenset()
+
+
 class CommandFacts(msgspec.Struct, frozen=True):
     """What the machine knows of commands that their text does not say."""
 
@@ -25,6 +29,8 @@ class CommandFacts(msgspec.Struct, frozen=True):
     """A second reader, asked in a thread before a compound command is allowed for its content."""
     is_git_clean: Callable[[str], bool] = lambda _: True
     """Whether the repository around a directory configures no program that git would run."""
+    project_programs: Callable[[str], Awaitable[frozenset[str]]] = _no_programs
+    """Names under which commands in a directory find a program of the project."""
     is_confined: Callable[[CommandSubject], bool] = lambda _: False
     """Whether a command will run inside a sandbox that may answer for it."""
 

@@ -1,8 +1,8 @@
 """The word of the rules on a call, with what only a look at the machine tells of its command.
 
 The text of a command is judged as `handaxe explain` judges it. Then what the text cannot say:
-whether git would run a program of the repository's choosing, whether a second reader counts the
-same commands, and where links lead.
+whether git would run a program of the repository's choosing, whether a name means a program of
+the project, whether a second reader counts the same commands, and where links lead.
 """
 
 import asyncio
@@ -44,6 +44,7 @@ async def command_word(
     facts = Facts(
         cwd=ctx.cwd,
         git_clean="git" not in command or known.is_git_clean(ctx.cwd),
+        project_programs=await known.project_programs(ctx.cwd),
         second_opinion=opinion if known.count_commands else None,
         is_confined=not subject.unconfined and known.is_confined(subject),
     )

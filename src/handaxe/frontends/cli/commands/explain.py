@@ -1,6 +1,7 @@
 """`handaxe explain COMMAND`: the permission decision with its reasons; nothing is run."""
 
 import argparse
+import os
 import sys
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.wire import decode_line
 from handaxe.host.git_configuration import is_git_clean
+from handaxe.host.shell.program import programs_inside
 from handaxe.host.shfmt import count_commands
 from handaxe.text.visible import visible
 from handaxe.text.wellformed import scrub
@@ -39,12 +41,14 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     tool, call_input = _asked(arguments)
     session = open_session(arguments)
+    place = session.workdir
     answer = explain(
         tool,
         call_input,
         session.policy(),
-        session.workdir,
-        git_clean=is_git_clean(session.workdir.current),
+        place,
+        git_clean=is_git_clean(place.current),
+        project_programs=programs_inside(os.environ.get("PATH", ""), place.current, place.roots),
         second_opinion=count_commands,
     )
     if arguments.json:

@@ -34,4 +34,4 @@ def slept_for(command: str, running: Iterable[JobState]) -> list[JobState]:
 
 def _is_named(state: JobState, command: str, words: set[str]) -> bool:
     """Whether a command speaks of some work: its id, its output, a word of its own command."""
-    return state.job_id in command or not words.isdisjoint(_WORD.findall(state.command))
+    return state.job_id in command or not words.isdisjoint(_WORD.findall(state.command or ""))

@@ -1,0 +1,56 @@
+"""Whether the environment of commands follows the user's own, and by which tools.
+
+Looking costs a few looks at PATH, once per session; what the tools need is loaded where there is
+one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from handaxe.host.shell.environment import NOTES_OF_ACTIVATORS, Sieve
+from handaxe.host.shell.program import own_program
+from handaxe.settings.model import ShellOptions
+
+if TYPE_CHECKING:
+    from handaxe.host.shell.activators import Activator
+
+_MISE_SIGNS = ("MISE_SHELL", "__MISE_DIFF", "__MISE_SESSION")
+"""What `mise activate` leaves in the environment of a shell."""
+
+
+class Following(msgspec.Struct, frozen=True, kw_only=True):
+    """How the environment follows the user's own."""
+
+    activators: "Sequence[Activator]" = ()
+    """In the order in which they are asked, each over what the one before it said."""
+    notes: Mapping[str, str] = {}
+    """What they had written down for themselves when the session began."""
+    sieve: Sieve
+
+
+def following_of(
+    options: ShellOptions, inherited: Mapping[str, str], roots: Sequence[str], sieve: Sieve
+) -> Following | None:
+    """What a user with this environment has; None where it should stay as it is."""
+    if options.activation == "off":
+        return None
+    path = inherited.get("PATH", "")
+    direnv = own_program("direnv", path, roots)
+    mise = None
+    if any(inherited.get(name) for name in _MISE_SIGNS):
+        mise = own_program("mise", path, roots)
+    with_virtualenv = options.activation == "virtualenv"
+    if not (direnv or mise or with_virtualenv):
+        return Following(sieve=sieve)
+    from handaxe.host.shell.activators import Direnv, Mise, Virtualenv
+
+    # direnv puts back whole values, so it goes first: the others add to what they find.
+    activators: list[Activator] = [] if direnv is None else [Direnv(direnv, inherited)]
+    if mise is not None:
+        activators.append(Mise(mise, inherited))
+    if with_virtualenv:
+        activators.append(Virtualenv(inherited))
+    notes = {name: inherited[name] for name in NOTES_OF_ACTIVATORS if name in inherited}
+    return Following(activators=activators, notes=notes, sieve=sieve)
