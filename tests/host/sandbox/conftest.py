@@ -1,9 +1,7 @@
 """A project, its surroundings, and commands run inside the sandbox by root and by a user."""
 
 import os
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
 from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.host.scratch import Scratch
 
 ORDINARY = 1000
 PYTHON = "/usr/bin/python3"
@@ -114,11 +113,12 @@ def field(means, uid):
     problem = _problem(means)
     if problem is not None:
         pytest.skip(problem)
-    top = Path(tempfile.mkdtemp(prefix="handaxe-sandbox-", dir="/var/tmp"))
-    top.chmod(0o755)
-    made = Field(top, means, uid)
-    try:
-        yield made
-    finally:
-        made.confiner.close()
-        shutil.rmtree(top, ignore_errors=True)
+    with Scratch("sandbox", "/var/tmp") as scratch:
+        Path(scratch.path).chmod(0o755)
+        top = Path(scratch.path, "top")
+        top.mkdir()
+        made = Field(top, means, uid)
+        try:
+            yield made
+        finally:
+            made.confiner.close()
