@@ -134,7 +134,7 @@ class Wardens:
 
     def keep_watch(self) -> None:
         """See that somebody ends what this process has started, should it be killed."""
-        if self._control is None and sys.platform == "linux":
+        if self._control is None and sys.platform == "linux" and sys.executable:
             with self._lock, suppress(OSError):
                 self._control = self._control or self._start_supervisor()
 
