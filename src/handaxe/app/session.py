@@ -317,8 +317,8 @@ class Session:
     ) -> ToolResult:
         """Put back the last change; with `call_id` that call and all later ones, or it alone.
 
-        The owner of the session asks, so nobody is asked for permission. `redo` takes the last
-        undo back, `force` overrides what somebody else changed since.
+        The owner of the session asks, so nobody is asked for permission; calls that run are waited
+        for. `redo` takes the last undo back, `force` overrides what somebody else changed since.
         """
         from handaxe.app.undoing import HostUndo
 
@@ -326,7 +326,8 @@ class Session:
         if self._is_closed:
             return closed_answer(call)
         wanted = Wanted(call_id=call_id, only=only, redo=redo, force=force)
-        return self._record.noted(await HostUndo(self._collaborators).undo(call.id, wanted))
+        undoing = HostUndo(self._collaborators, self._pipeline.order)
+        return self._record.noted(await undoing.undo(call.id, wanted))
 
     def history(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call of this session that changed a file, oldest first."""

@@ -23,6 +23,7 @@ from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.traffic import Traffic
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir, is_inside
 from handaxe.storage.event_log import EventLog
@@ -37,7 +38,8 @@ from handaxe.tools import loaders
 class HostUndo:
     """Undo asked for by the program or person that owns the session, whose word is a yes."""
 
-    def __init__(self, among: Collaborators) -> None:
+    def __init__(self, among: Collaborators, order: Traffic | None = None) -> None:
+        """`order` is that of the session's own calls, where it has any."""
         undo_only = Catalog(
             {"Undo": loaders()["Undo"]}, selected=("Undo",), ports=among.offers.keys()
         )
@@ -49,6 +51,7 @@ class HostUndo:
             ),
             lanes=1,
             recall=lambda _: None,
+            order=order,
         )
 
     async def undo(self, call_id: str, wanted: Wanted) -> ToolResult:

@@ -4,10 +4,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import msgspec
+
+from handaxe.host.scratch import Scratch
 
 VERSION_TIMEOUT_S = 5.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.-]*")
@@ -82,7 +83,8 @@ def overlay_problem(bwrap: str | None) -> str | None:
     """Why commands cannot run over a layer of their own; None if they can. Tried for real."""
     if bwrap is None:
         return "bubblewrap is not installed"
-    with tempfile.TemporaryDirectory(prefix="handaxe-overlay-") as top:
+    with Scratch("overlay") as scratch:
+        top = scratch.path
         argv = [bwrap, "--unshare-user", "--ro-bind", "/", "/", "--overlay-src", top]
         argv += ["--tmp-overlay", top, "--", "/bin/sh", "-c", 'echo x > "$0/file"', top]
         try:

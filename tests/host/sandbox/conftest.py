@@ -1,9 +1,7 @@
 """A project, its surroundings, and commands run inside the sandbox by root and by a user."""
 
 import os
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,8 @@ import pytest
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
 from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.host.scratch import Scratch
+from handaxe.host.shell import own_network
 
 ORDINARY = 1000
 PYTHON = "/usr/bin/python3"
@@ -20,6 +20,18 @@ NAMES = frozenset(
 MASKED = (".vscode", ".claude", ".mcp.json", ".git")
 
 TIMEOUT_S = 20
+
+LENDER = """
+import os, sys, types
+made = types.ModuleType("own_network")
+exec(open(int(sys.argv[1])).read(), made.__dict__)
+assert made.can_have_own_network()
+door = int(sys.argv[2]) if sys.argv[2] != "None" else None
+made.OwnNetwork().begin(door, int(sys.argv[3]))
+if door is not None: os.close(door)
+os.execv(sys.argv[4], sys.argv[4:])
+"""
+"""What a warden does that lends its network, for a user who cannot read our own files."""
 
 
 class Field:
@@ -44,7 +56,8 @@ class Field:
             deny_read=(str(self.home / ".ssh"),),
         )
         self.wanted = Wanted(enabled=True)
-        chosen = find_means() if means == "bubblewrap" else Means(name="landlock")
+        self.is_lent = means == "lent"
+        chosen = Means(name="landlock") if means == "landlock" else find_means()
         self.confiner = LocalConfiner(
             lambda: self.wanted, lambda: self.policy, means=chosen, interpreter=PYTHON
         )
@@ -60,11 +73,18 @@ class Field:
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.home)}
         env["OUTSIDE"] = str(self.top)
         confined = self.confiner.confine(["bash", "-c", command], cwd=str(self.root), env=env)
+        argv, passed = confined.argv, confined.pass_fds
+        source = os.open(own_network.__file__, os.O_RDONLY)
+        if self.is_lent:
+            lent = confined.lent
+            argv = [PYTHON, "-I", "-S", "-c", LENDER, str(source), str(lent.door)]
+            argv += [str(lent.port), *lent.argv]
+            passed = (*passed, source)
         process = subprocess.Popen(
-            confined.argv,
+            argv,
             env=confined.env,
             cwd=self.root,
-            pass_fds=confined.pass_fds,
+            pass_fds=passed,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -73,6 +93,7 @@ class Field:
             extra_groups=[],
             **more,
         )
+        os.close(source)
         return process, confined
 
     def run(self, command: str) -> tuple[int, str]:
@@ -95,10 +116,10 @@ def _problem(means: str) -> str | None:
     from handaxe.host.sandbox.means import landlock_problem
 
     found = find_means()
-    return found.bubblewrap_problem if means == "bubblewrap" else landlock_problem(PYTHON)
+    return landlock_problem(PYTHON) if means == "landlock" else found.bubblewrap_problem
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
+@pytest.fixture(params=["bubblewrap", "lent", "landlock"])
 def means(request):
     return request.param
 
@@ -114,11 +135,12 @@ def field(means, uid):
     problem = _problem(means)
     if problem is not None:
         pytest.skip(problem)
-    top = Path(tempfile.mkdtemp(prefix="handaxe-sandbox-", dir="/var/tmp"))
-    top.chmod(0o755)
-    made = Field(top, means, uid)
-    try:
-        yield made
-    finally:
-        made.confiner.close()
-        shutil.rmtree(top, ignore_errors=True)
+    with Scratch("sandbox", "/var/tmp") as scratch:
+        Path(scratch.path).chmod(0o755)
+        top = Path(scratch.path, "top")
+        top.mkdir()
+        made = Field(top, means, uid)
+        try:
+            yield made
+        finally:
+            made.confiner.close()

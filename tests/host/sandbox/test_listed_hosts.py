@@ -34,9 +34,9 @@ def server():
         thread.join()
 
 
-@pytest.fixture
-def means():
-    return "bubblewrap"
+@pytest.fixture(params=["bubblewrap", "lent"])
+def means(request):
+    return request.param
 
 
 @pytest.fixture

@@ -1,12 +1,18 @@
 """The seam to a sandbox: what it makes of a program is what runs, and it hears of the end."""
 
 import os
+import signal
+import sys
 import tempfile
 
 import pytest
 
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner
+from handaxe.host.sandbox import seccomp
+from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+from handaxe.host.sandbox.means import Means, landlock_problem
+from handaxe.host.sandbox.policy import SandboxPolicy
 
 
 class Impossible(ToolFault):
@@ -82,3 +88,74 @@ async def test_a_confinement_is_closed_where_the_command_could_not_start(bench):
 
 async def test_a_large_environment_reaches_the_command(bench):
     assert await bench.said("echo ${#BIG}", env={"BIG": "x" * 100_000}) == "100000\n"
+
+
+@pytest.fixture
+def by_landlock(bench, tmp_path):
+    """A shell whose wardens confine commands by Landlock."""
+    if landlock_problem(sys.executable) is not None:
+        pytest.skip("needs Landlock")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "root").mkdir()
+    (tmp_path / "secret/key").write_text("SECRET\n")
+    policy = SandboxPolicy(
+        roots=(str(tmp_path / "root"),),
+        temp_directory=str(tmp_path / "temp"),
+        aside_directory=str(tmp_path / "aside"),
+        deny_read=(str(tmp_path / "secret"),),
+    )
+    confiner = LocalConfiner(
+        lambda: Wanted(enabled=True), lambda: policy, means=Means(name="landlock")
+    )
+    return bench.another(confiner=confiner)
+
+
+@pytest.mark.proves("SH-7")
+async def test_a_wardens_child_confines_itself_by_landlock(bench, by_landlock, tmp_path):
+    text = (
+        f"echo in > file; cat file; echo out > {tmp_path}/out; cat {tmp_path}/secret/key;"
+        " cat /proc/self/status; cd /usr"
+    )
+    running = await bench.run(text, shell=by_landlock, cwd=str(tmp_path / "root"))
+    said = running.output(100_000).head
+    assert said.startswith("in\n")
+    assert "SECRET" not in said
+    assert not (tmp_path / "out").exists()
+    facts = dict(line.split(":\t") for line in said.splitlines() if ":\t" in line)
+    assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
+    assert facts["CapBnd"] == facts["CapEff"] == "0" * 16
+    # As without a sandbox: nothing of what a warden, which is Python, ignores or blocks.
+    free = await bench.said("grep '^Sig[IB]' /proc/self/status")
+    assert free == f"SigBlk:\t{facts['SigBlk']}\nSigIgn:\t{facts['SigIgn']}\n"
+    assert running.end.cwd == "/usr"
+
+
+@pytest.mark.proves("SH-1", "SH-7")
+async def test_a_command_under_landlock_inherits_nothing_and_leads_its_session(
+    bench, by_landlock, tmp_path
+):
+    text = "ls /proc/self/fd; cut -d' ' -f6 /proc/self/stat; echo $$; readlink /proc/self/fd/0"
+    running = await bench.run(text, shell=by_landlock, cwd=str(tmp_path / "root"))
+    *fds, session, shell, stdin = running.output(1000).head.split()
+    assert sorted(map(int, fds)) == [0, 1, 2, 3, 250]
+    assert (session, stdin) == (shell, "/dev/null")
+
+
+async def test_a_command_under_landlock_ends_by_signals_and_is_stopped(
+    bench, by_landlock, tmp_path
+):
+    running = await bench.run("kill -PIPE $$", shell=by_landlock, cwd=str(tmp_path / "root"))
+    assert running.end.signal == signal.SIGPIPE
+    running = await bench.start(
+        "sleep 600 & sleep 600", shell=by_landlock, cwd=str(tmp_path / "root")
+    )
+    await running.stop()
+    assert running.end.how == "stopped"
+
+
+@pytest.mark.proves("SH-7")
+async def test_a_plan_that_cannot_be_held_runs_nothing(bench, by_landlock, tmp_path, monkeypatch):
+    monkeypatch.setattr(seccomp, "build_filter", lambda **_: b"\xff" * 16)
+    running = await bench.run("echo ran", shell=by_landlock, cwd=str(tmp_path / "root"))
+    assert running.end.exit_code == 126
+    assert "the command was not run" in running.output(1000).head

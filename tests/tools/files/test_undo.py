@@ -1,11 +1,14 @@
 """Undo as the model calls it, and as the program that holds the session does."""
 
+import asyncio
 import os
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+from tests.waiting import until
 
-from handaxe import Allow, Session
+from handaxe import Allow, Session, tool
 from handaxe.contract.call import ToolCall
 
 
@@ -307,3 +310,54 @@ async def test_a_hard_linked_file_is_put_back_for_both_names(session, project):
     assert result.ok, result.text
     assert (project / "b.txt").read_text() == "one\n"
     assert (project / "a.txt").stat().st_nlink == 2
+
+
+@tool
+async def slowly(
+    path: Annotated[str, "Where."], signal: Annotated[str, "Until this is there."]
+) -> str:
+    """Write a file, then wait."""
+    Path(path).write_text("half\n")
+    await until(Path(signal).exists)
+    Path(path).write_text("whole\n")
+    return "done"
+
+
+@pytest.mark.proves("SH-8")
+async def test_the_owners_undo_waits_for_a_call_that_changes_something(project, tmp_path):
+    file, go = project / "a.txt", tmp_path / "go"
+    file.write_text("before\n")
+    mode = "bypassPermissions"
+    async with Session(
+        project, home=tmp_path / "h", tools=["Undo", slowly], permission_mode=mode
+    ) as s:
+        running = asyncio.create_task(s.call("slowly", path=str(file), signal=str(go)))
+        await until(lambda: file.read_text() == "half\n")
+        undoing = asyncio.create_task(s.undo())
+        await asyncio.sleep(0.05)
+        assert not undoing.done()
+        go.touch()
+        assert (await running).ok
+        result = await undoing
+        assert result.ok, result.text
+        assert file.read_text() == "before\n"
+
+
+async def test_an_undo_from_within_a_call_does_not_wait_for_that_call(project, tmp_path):
+    held = []
+
+    @tool
+    async def back(path: Annotated[str, "Where."]) -> str:
+        """Undo the last change."""
+        return (await held[0].undo()).text
+
+    file = project / "a.txt"
+    mode = "bypassPermissions"
+    async with Session(
+        project, home=tmp_path / "h", tools=["Write", back], permission_mode=mode
+    ) as s:
+        held.append(s)
+        await change(s, file, "new\n")
+        result = await s.call("back", path=str(file))
+        assert "Undid: Write" in result.text
+        assert not file.exists()

@@ -91,15 +91,17 @@ def _nothing_to_tell() -> tuple[str, ...]:
 
 
 class Lent(msgspec.Struct, frozen=True):
-    """How somebody starts a confined program who stands in a network with nobody else and lends it.
+    """How a starter that does a part of the confining itself starts a program, which is cheaper.
 
-    So that the program need not get one of its own.
+    It stands in a network with nobody else and lends it, or has a `plan` for a child of its own.
     """
 
     argv: list[str]
     door: int | None = None
     """Of the inherited descriptors the one over which a listening socket is handed out first."""
     port: int = 0
+    plan: tuple[int, int] | None = None
+    """Of the inherited descriptors those of a plan for Landlock and of the call filter."""
 
 
 class Confined(msgspec.Struct):
@@ -113,7 +115,7 @@ class Confined(msgspec.Struct):
     """Clean up after the program's end; what it was refused, as sentences. Twice is fine."""
     is_confined: bool = True
     lent: Lent | None = None
-    """The same for who can lend a network; None where there is nothing to lend."""
+    """The same for who can help; None where there is nothing to help with."""
 
 
 class Confiner(ABC):

@@ -16,19 +16,14 @@ from handaxe.contract.preview_faults import CannotPreview
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.overlay.program import find_overlay_program
 from handaxe.host.sandbox import seccomp
+from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES, OWN_NETWORK
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.policy import depth, is_below
+from handaxe.host.scratch import Scratch
 from handaxe.session.workdir import is_inside
 
 MAX_OUTPUT_BYTES = 1 << 20
-_ISOLATION = (
-    "--cap-drop", "ALL",
-    "--unshare-user", "--disable-userns",
-    "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net",
-    "--die-with-parent", "--new-session",
-    "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc",
-    "--tmpfs", "/run",
-)  # fmt: skip
+_APART = (*ISOLATION, OWN_NETWORK, "--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run")
 """Nothing outside the roots can be written, and nobody outside can be talked to."""
 _PROBE_S = 10.0
 
@@ -55,10 +50,10 @@ class OverlayPreviews(CommandPreviews):
         program = self._program or find_overlay_program(roots)
         if sys.platform != "linux" or program is None:
             raise CannotPreview("there is no bubblewrap 0.11 or newer on this machine")
-        place = tempfile.mkdtemp(prefix="handaxe-preview-", dir=_room_outside(roots))
+        place = await asyncio.to_thread(Scratch, "preview", _room_outside(roots))
         try:
-            mounts = [_Layer.made(place, number, root) for number, root in enumerate(roots)]
-            options = [*_ISOLATION, *_shared_temp(roots), *_views(mounts, self._hidden())]
+            mounts = [_Layer.made(place.path, number, root) for number, root in enumerate(roots)]
+            options = [*_APART, *_shared_temp(roots), *_views(mounts, self._hidden())]
             if not self._is_possible:
                 await _probe(program, options)
                 self._is_possible = True
@@ -69,7 +64,7 @@ class OverlayPreviews(CommandPreviews):
                 output, end = await _run(argv, env, timeout_s, filtering)
             return await asyncio.to_thread(_read, mounts, output, end)
         finally:
-            await asyncio.to_thread(_throw_away, place)
+            await asyncio.to_thread(place.remove)
 
 
 class _Layer:
@@ -243,13 +238,3 @@ def _compare_root(layer: _Layer, others: list[str]) -> None:
     old, new = (os.stat(place).st_mode & 0o7777 for place in (layer.root, layer.upper))
     if old != new:
         others.append(f"{layer.root}: mode would change from {old:o} to {new:o}")
-
-
-def _throw_away(place: str) -> None:
-    """Remove the layers; the kernel leaves a directory that even its owner may not enter."""
-    for directory, names, _ in os.walk(place):
-        for name in names:
-            path = Path(directory, name)
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(place, ignore_errors=True)

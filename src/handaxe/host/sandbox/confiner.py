@@ -218,6 +218,7 @@ class LocalConfiner(Confiner):
             env,
             (plan_fd, filter_fd),
             _Closing(plan_fd, filter_fd, guard=guard),
+            lent=Lent(argv, plan=(plan_fd, filter_fd)),
         )
 
     def _door(self, policy: SandboxPolicy) -> Door:

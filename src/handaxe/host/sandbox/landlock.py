@@ -5,6 +5,7 @@ out by granting all its neighbours, and protected files in a root are put back a
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from handaxe.host.sandbox.policy import SandboxPolicy, is_below, is_readable
@@ -44,22 +45,26 @@ def _readable(policy: SandboxPolicy) -> list[str]:
     denied = {os.path.realpath(path) for path in policy.deny_read}
     if not denied:
         return ["/"]
+    above = {parent for path in denied for parent in _parents(path)}
     granted = [os.path.realpath(path) for path in policy.allow_read]
     pending = ["/"]
     while pending and len(granted) < MOST_NEIGHBOURS:
         place = pending.pop()
         if place in denied:
             continue
-        if not any(is_below(path, place) for path in denied):
+        if place not in above:
             granted.append(place)
             continue
         try:
-            names = os.listdir(place)
+            with os.scandir(place) as entries:
+                # A link is followed when it is opened, and then its target is judged.
+                pending += [entry.path for entry in entries if not entry.is_symlink()]
         except OSError:
             continue
-        for name in names:
-            path = f"{place.rstrip('/')}/{name}"
-            # A link is followed when it is opened, and then its target is judged.
-            if not Path(path).is_symlink():
-                pending.append(path)
     return granted
+
+
+def _parents(path: str) -> Iterator[str]:
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        yield path

@@ -1,13 +1,15 @@
 """The program that confines itself by Landlock and the call filter, and becomes the command.
 
-Run as `python -I -S landlock_launcher.py PLAN_FD FILTER_FD COMMAND...`; it imports nothing of
-handaxe. The plan is NUL-separated: a letter and a path each. Nothing runs if any step fails.
+Run as `python -I -S landlock_launcher.py PLAN_FD FILTER_FD COMMAND...`, or by a child of a warden;
+it imports nothing of handaxe. The plan is NUL-separated: a letter and a path each. Nothing runs
+if any step fails.
 """
 
 import ctypes
 import os
 import signal
 import sys
+from collections.abc import Mapping
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PATH_BENEATH = 1
@@ -96,8 +98,8 @@ def _content(descriptor: int) -> bytes:
         return file.read()
 
 
-def main(arguments: list[str]) -> None:
-    """Confine this process, then become the command."""
+def main(arguments: list[str], env: Mapping[str, str] | None = None) -> None:
+    """Confine this process, then become the command, in another environment if one is given."""
     plan = [
         item
         for item in _content(int(arguments[0])).decode("utf-8", "surrogateescape").split("\0")
@@ -112,7 +114,8 @@ def main(arguments: list[str]) -> None:
         _filter_calls(program)
         # Ignored by Python, and so it would be by the command.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.execvp(arguments[2], arguments[2:])  # noqa: S606 - the command that was judged
+        env = os.environ if env is None else env
+        os.execvpe(arguments[2], arguments[2:], env)  # noqa: S606 - the command that was judged
     except OSError as error:
         sys.stderr.write(f"handaxe: the command was not run: {error}\n")
         os._exit(126)

@@ -10,18 +10,19 @@ Making and removing a directory costs a hundred times what moving it does, so th
 and out of a store beside the ledger, where that lies on the same file system.
 """
 
-import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
+
+from handaxe.disk.renames import rename_new
 
 _DIRECTORIES = frozenset({".git", ".claude", ".handaxe", ".vscode", ".idea", "hooks"})
 _SOCKET = "socket"
-_AT_FDCWD, _NO_REPLACING = -100, 1
+_ANYWHERE = -100
+"""Instead of a directory: paths are whole."""
 
 _lock = threading.Lock()
 _holders: dict[str, int] = {}
@@ -166,25 +167,13 @@ def _move(source: str, target: str) -> bool:
     Raises:
         FileExistsError: something is there.
     """
-    rename = _renaming()
-    if rename is None:
+    try:
+        rename_new(_ANYWHERE, source, target)
+    except FileExistsError:
+        raise
+    except OSError:
         return False
-    import ctypes
-
-    given = (_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _NO_REPLACING)
-    if rename(*given) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number == errno.EEXIST:
-        raise FileExistsError(number, os.strerror(number), target)
-    return False
-
-
-@cache
-def _renaming() -> Callable[..., int] | None:
-    import ctypes
-
-    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    return True
 
 
 def _clean_up(directory: str) -> None:

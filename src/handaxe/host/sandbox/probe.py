@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from handaxe.host.sandbox import landlock_launcher
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
 from handaxe.host.sandbox.means import Means, Name, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.host.scratch import Scratch
 
 Standing = Literal["ok", "weak", "no"]
 
@@ -108,9 +108,10 @@ def _try(means: Means) -> tuple[dict[str, bool], str]:
 
     with (
         # Not below /tmp, which commands do not see: that would prove nothing.
-        tempfile.TemporaryDirectory(prefix="handaxe-probe-", dir=_outside()) as top,
+        Scratch("probe", _outside()) as scratch,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
+        top = scratch.path
         for name in ("root", "temp", "outside/secret"):
             (Path(top) / name).mkdir(parents=True)
         (Path(top) / "outside/secret/key").write_text("secret")

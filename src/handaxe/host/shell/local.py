@@ -240,7 +240,7 @@ class LocalShell(Shell):
         confined: Confined,
         inherited: Mapping[int, int],
     ) -> None:
-        line = WARDENS.take(is_apart=confined.lent is not None)
+        line = WARDENS.take(is_apart=confined.lent is not None and confined.lent.plan is None)
         pipe = -1
         try:
             pipe, output = os.pipe2(os.O_CLOEXEC)

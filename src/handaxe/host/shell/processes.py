@@ -69,8 +69,16 @@ class Watch:
             os.read(self._wake, 4096)
 
 
-def spawn(argv: list[str], env: dict[str, str], given: list[tuple[int, int]]) -> int:
-    """Start a program that finds each descriptor under the number it is given with."""
+def spawn(
+    argv: list[str],
+    env: dict[str, str],
+    given: list[tuple[int, int]],
+    plan: tuple[int, int] | None = None,
+) -> int:
+    """Start a program that finds each descriptor under the number it is given with.
+
+    With a `plan` (the numbers of two of them) it is confined by Landlock first.
+    """
     # Out of the way first: a source must not lie where an earlier one is put.
     targets = [target for _, target in given]
     moved = {
@@ -80,6 +88,8 @@ def spawn(argv: list[str], env: dict[str, str], given: list[tuple[int, int]]) ->
     }
     actions = [(os.POSIX_SPAWN_DUP2, moved.get(source, source), target) for source, target in given]
     try:
+        if plan is not None:
+            return _fork_confined(argv, env, [action[1:] for action in actions], plan)
         return os.posix_spawn(
             argv[0],
             argv,
@@ -92,6 +102,28 @@ def spawn(argv: list[str], env: dict[str, str], given: list[tuple[int, int]]) ->
     finally:
         for source in moved.values():
             os.close(source)
+
+
+def _fork_confined(
+    argv: list[str], env: dict[str, str], given: list[tuple[int, int]], plan: tuple[int, int]
+) -> int:
+    """The same by a child that confines itself: no program has to start for that."""
+    from handaxe.host.sandbox import landlock_launcher
+
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in _DEFAULTED:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for source, target in given:
+            os.dup2(source, target)
+        landlock_launcher.main([*map(str, plan), *argv], env)
+    finally:
+        os._exit(126)
 
 
 def receive(talk: socket.socket) -> tuple[bytes, list[int]]:

@@ -89,15 +89,17 @@ class Warden:
         self._status = None
         self._empty_cwd()
         try:
-            if self._network is not None and lent is not None:
-                argv, door, port = lent
-                self._network.begin(inherited.pop(door, None), port)
+            plan = None
+            if lent is not None and (lent[3] or self._network is not None):
+                argv, door, port, plan = lent
+                if self._network is not None:
+                    self._network.begin(inherited.pop(door, None), port)
             os.chdir(cwd)
             given = [(fds[0], 1), (fds[0], 2)]
             if is_asked:
                 given += [(self._start, START_FD), (self._cwd_to, CWD_FD)]
             given += ((source, target) for target, source in inherited.items())
-            self._shell = spawn(argv, env, given)
+            self._shell = spawn(argv, env, given, plan)
         except (OSError, ValueError) as error:
             self._say(("failed", getattr(error, "errno", None), str(error)))
             return False

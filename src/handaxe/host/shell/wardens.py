@@ -58,9 +58,9 @@ class Line:
         """Have a program run; `inherited` says which descriptor it finds under which number.
 
         `is_asked`: it is a shell that says at its end in which directory it stands. `lent` is how
-        it is started instead by a warden that has a network to lend.
+        it is started instead by a warden that can do a part of the confining.
         """
-        apart = None if lent is None else (lent.argv, lent.door, lent.port)
+        apart = None if lent is None else (lent.argv, lent.door, lent.port, lent.plan)
         message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited), is_asked, apart))
         fds = [output, *inherited.values()]
         if len(message) <= _INLINE_BYTES:
@@ -143,7 +143,7 @@ class Wardens:
 
     def keep_watch(self) -> None:
         """See that somebody ends what this process has started, should it be killed."""
-        if self._control is None and sys.platform == "linux":
+        if self._control is None and sys.platform == "linux" and sys.executable:
             with self._lock, suppress(OSError):
                 self._control = self._control or self._start_supervisor()
 

@@ -7,6 +7,7 @@ before anybody sees it.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from hashlib import sha256
 from typing import Any
 
@@ -30,6 +31,7 @@ from handaxe.runtime.pipeline.traffic import Ticket, Traffic
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 
+_WITHIN: ContextVar[str] = ContextVar("call_id", default="")
 Recall = Callable[[str], ToolResult | None]
 """The stored result of a finished call, by id."""
 
@@ -63,14 +65,22 @@ class Admitted(msgspec.Struct, frozen=True):
 class Pipeline:
     """Runs calls for one session."""
 
-    def __init__(self, among: Collaborators, *, lanes: int, recall: Recall) -> None:
+    def __init__(
+        self, among: Collaborators, *, lanes: int, recall: Recall, order: Traffic | None = None
+    ) -> None:
+        """`order` is that of another pipeline, whose calls and these wait for each other."""
         self._among = among
-        self._traffic = Traffic(lanes)
+        self._traffic = order or Traffic(lanes)
         self._recall = recall
         self._active: dict[str, _Activity] = {}
         self._finished: dict[str, bytes] = {}
         self._telling: set[asyncio.Future[Outcome]] = set()
         self._expected: set[str] = set()
+
+    @property
+    def order(self) -> Traffic | None:
+        """Where others can queue with these calls; None within one, which would wait for itself."""
+        return None if _WITHIN.get() in self._active else self._traffic
 
     def knows(self, call_id: str, tool: str, call_input: object) -> None:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
@@ -141,6 +151,7 @@ class Pipeline:
         activity.interrupt = admitted.parsed.tool.interrupt
         began = time.perf_counter()
         self._announce(admitted.call, admitted.parsed)
+        outer = _WITHIN.set(admitted.call.id)
         try:
             result = await self._stages(admitted.parsed, admitted.ticket, activity)
             if activity.is_cancelled:
@@ -159,6 +170,7 @@ class Pipeline:
         except PutOff:
             return self._leave_open(admitted)
         finally:
+            _WITHIN.reset(outer)
             self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, began)
 
