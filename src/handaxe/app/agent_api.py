@@ -16,7 +16,6 @@ from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.speaking import Prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
-from handaxe.app.agent_kinds import is_users_own
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
 from handaxe.app.companions import EndsWithSession
 from handaxe.app.hook_models import SessionHookModels
@@ -30,6 +29,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
 from handaxe.session.turn_wishes import TurnWishes
+from handaxe.settings.places import is_users_own
 
 OpenModel = Callable[[str | None], Model]
 

@@ -15,7 +15,7 @@ from handaxe.agent.kinds import BadAgentFile, built_in_kinds, kinds_from, read_k
 from handaxe.app.configuration import Configuration
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentKind
-from handaxe.settings.places import user_directories
+from handaxe.settings.places import is_users_own
 
 
 class AgentKinds:
@@ -123,11 +123,6 @@ def powers_digest(kind: AgentKind) -> str:
 def approval_name(kind: AgentKind) -> str:
     """Under which name a type is approved, beside the project's servers."""
     return f"agent:{kind.name}"
-
-
-def is_users_own(path: Path) -> bool:
-    """Whether a file lies in the user's own directories."""
-    return any(path.is_relative_to(user) for user in user_directories())
 
 
 def agent_directories(directory: str, root: str, users: Sequence[str]) -> list[Path]:

@@ -1,6 +1,7 @@
 """`/name arguments` typed by a person: the text of a skill or command in its place."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,10 @@ from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.turn_wishes import TurnWishes
 from handaxe.text.near_names import nearest
 
-_COMMAND = re.compile(r"/([A-Za-z][\w.:-]*)(?:\s+(.*))?", re.DOTALL)
+# With slashes in it, it is a path, unless it names the skill of a part of the project.
+_NAME = r"[A-Za-z][\w.:-]*|[\w.-]+(?:/[\w.-]+)+:[\w.-]+"
+_COMMAND = re.compile(rf"/({_NAME})(?:\s+(.*))?", re.DOTALL)
+MAX_STACKED = 6
 
 
 class Typed(msgspec.Struct, frozen=True):
@@ -55,19 +59,40 @@ async def expanded(session: Session, text: str) -> str:
             return text
         hint = f" Did you mean /{near}?" if near else ""
         raise SetupError(f"There is no command /{typed.name}.{hint}")
+    stacked, arguments = _stacked(skill, typed.arguments, known)
+    for one in stacked:
+        await _ask_hooks(session, one, arguments, text)
+    return "\n\n".join([await _text_of(session, one, arguments) for one in stacked])
+
+
+def _stacked(
+    first: SkillInfo, arguments: str, known: Mapping[str, SkillInfo]
+) -> tuple[list[SkillInfo], str]:
+    """The commands that stand one after the other, and what all of them are given."""
+    stacked = [first]
+    while len(stacked) < MAX_STACKED and not first.forks:
+        typed = typed_command(arguments)
+        skill = None if typed is None else known.get(typed.name)
+        if typed is None or skill is None or skill.forks:
+            break
+        stacked.append(skill)
+        arguments = typed.arguments
+    return stacked, arguments
+
+
+async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: str) -> None:
     outcome = await fire(
         session.collaborators,
         "UserPromptExpansion",
         expansion_type="slash_command",
         command_name=skill.name,
-        command_args=typed.arguments,
+        command_args=arguments,
         prompt=text,
     )
     refusal = outcome.blocked or outcome.stop
     if refusal is not None:
         raise SetupError(f"A hook refuses /{skill.name}: {refusal}")
     session.collaborators.hooks.late += outcome.messages
-    return await _text_of(session, skill, typed.arguments)
 
 
 def _may_be_about_a_path(typed: Typed) -> bool:
@@ -83,7 +108,7 @@ async def command_text(session: Session, skill: SkillInfo, arguments: str) -> st
 
 
 async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
-    from handaxe.tools.meta.skill import forked, grant, outcome_text, skill_text
+    from handaxe.tools.meta.skill import adopt_hooks, forked, grant, outcome_text, skill_text
 
     ctx = _context(session)
     body = await skill_text(skill, arguments, ctx)
@@ -96,6 +121,8 @@ async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
     wishes: TurnWishes | None = offers.get(TurnWishes)
     if wishes is not None:
         wishes.wish(skill.model, skill.effort, skill.path)
+    if trouble := adopt_hooks(skill, ctx):
+        session.collaborators.hooks.late.append(trouble)
     invoked: InvokedSkills = offers[InvokedSkills]
     invoked.enter(skill.name, body)
     return _framed(skill, arguments, body)
