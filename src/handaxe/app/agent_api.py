@@ -145,7 +145,9 @@ class Agent:
         self._hook_models = SessionHookModels(self.agents, self.meter, self._opened)
         self.session.collaborators.hooks.models = self._hook_models
 
-        self.session.collaborators.offers[TurnWishes] = TurnWishes(self._wish)
+        self.session.collaborators.offers[TurnWishes] = TurnWishes(
+            self._wish, lambda: self.loop.options.effort
+        )
         self._at_end = EndsWithSession(self._end_agents)
         self.session.companions.append(self._at_end)
 

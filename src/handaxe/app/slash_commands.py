@@ -1,6 +1,7 @@
 """`/name arguments` typed by a person: the text of a skill or command in its place."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,6 +52,8 @@ async def expanded(session: Session, text: str) -> str:
     typed = typed_command(text)
     if typed is None or session.configuration.discovery.skills == "none":
         return text
+    if typed.name.startswith("mcp__") and (prompt := await _mcp_prompt(session, typed)):
+        return prompt
     known = {skill.name: skill for skill in commands_of(session)}
     skill = known.get(typed.name)
     if skill is None:
@@ -63,6 +66,29 @@ async def expanded(session: Session, text: str) -> str:
     for one in stacked:
         await _ask_hooks(session, one, arguments, text)
     return "\n\n".join([await _text_of(session, one, arguments) for one in stacked])
+
+
+async def _mcp_prompt(session: Session, typed: Typed) -> str | None:
+    """The text of a server's prompt, with words for its arguments in their order."""
+    session.follow()
+    servers = session.mcp
+    if servers is None:
+        return None
+    await servers.settled()
+    prompt = next((one for one in await servers.prompts() if one.name == typed.name), None)
+    if prompt is None:
+        return None
+    try:
+        given = shlex.split(typed.arguments)
+    except ValueError:
+        given = typed.arguments.split()
+    last = len(prompt.arguments) - 1
+    values = [*given[:last], " ".join(given[last:])] if len(given) > last >= 0 else given
+    filled = dict(zip(prompt.arguments, values, strict=False))
+    missing = [name for name in prompt.required if name not in filled]
+    if missing:
+        raise SetupError(f"/{typed.name} needs: {', '.join(missing)}.")
+    return await servers.prompt(prompt.name, filled)
 
 
 def _stacked(

@@ -149,11 +149,12 @@ async def skill_text(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
     body = ctx[Skills].body(skill)
     # The commands stand in the file; what an argument brings along is never one.
     outputs = {command: await _output(command, skill, ctx) for command in commands(body)}
+    wishes = ctx.find(TurnWishes)
     variables = {
         "CLAUDE_SESSION_ID": ctx[SessionIdentity].session_id,
         "CLAUDE_PROJECT_DIR": ctx[SessionIdentity].root,
         "CLAUDE_SKILL_DIR": skill.directory,
-        "CLAUDE_EFFORT": skill.effort or "",
+        "CLAUDE_EFFORT": skill.effort or (wishes.effort if wishes is not None else ""),
     }
     pieces = with_outputs(body, {command: f"\0{at}\0" for at, command in enumerate(outputs)})
     filled = fill(pieces, arguments, names=skill.arguments, variables=variables)
