@@ -78,7 +78,15 @@ class Memory(Companion):
                 root=workdir.root,
                 touched=self._touched,
             )
-        return DiskSkills(places, lambda: configuration.settings.skill_overrides)
+        return DiskSkills(places, self._override_of)
+
+    def _override_of(self, name: str) -> str:
+        """Who may see a skill."""
+        configuration = self._around.configuration
+        only = configuration.discovery.only_skills
+        if only is not None and name not in only:
+            return "off"
+        return configuration.settings.skill_overrides.get(name, "on")
 
     def _touched(self) -> tuple[str, ...]:
         ledger: ReadLedger = self._around.among().offers[ReadLedger]

@@ -1,6 +1,6 @@
 """Skills and commands as they are written in files: heads, texts, and what settings say of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,12 +29,12 @@ class DiskSkills(Skills):
     def __init__(
         self,
         places: SkillPlaces,
-        overrides: Callable[[], Mapping[str, str]] = dict[str, str],
+        override_of: Callable[[str], str] = lambda _: "on",
     ) -> None:
-        """`overrides` says of skills by name who may see them, whatever their files say."""
+        """`override_of` says of a skill by name who may see it, whatever its file says."""
         self._touched = places.touched
         self._files = SkillFiles(places)
-        self._overrides = overrides
+        self._override_of = override_of
         self._read: dict[str, _Read] = {}
         self._awake: set[str] = set()
 
@@ -54,8 +54,7 @@ class DiskSkills(Skills):
         for name, others in variants.items():
             if name in found:
                 found[name] = msgspec.structs.replace(found[name], variants=tuple(others))
-        overrides = self._overrides()
-        shown = (_as_set(found[name], overrides.get(name, "on")) for name in sorted(found))
+        shown = (_as_set(found[name], self._override_of(name)) for name in sorted(found))
         return tuple(skill for skill in shown if skill is not None)
 
     def body(self, skill: SkillInfo) -> str:

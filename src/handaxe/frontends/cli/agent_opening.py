@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from handaxe.agent.kinds import EFFORTS
 from handaxe.app.agent_api import Agent
 from handaxe.app.session import Session
@@ -120,7 +122,7 @@ class AgentOpener:
             on_question=brought.on_question,
             hooks=brought.hooks,
             home=self._home,
-            discovery=self._discovery,
+            discovery=msgspec.structs.replace(self._discovery, only_skills=brought.skills),
         )
         if self._name is not None:
             name_session(self._home, session.id, self._name)
