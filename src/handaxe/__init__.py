@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from handaxe.settings.model import Settings
+    from handaxe.text.dialects import image_message
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ _HOMES = {
     "ToolFault": "handaxe.contract",
     "ToolResult": "handaxe.contract",
     "connect": "handaxe.app.api",
+    "image_message": "handaxe.text.dialects",
     "tool": "handaxe.app.own_tools",
 }
 
@@ -70,6 +72,7 @@ __all__ = [
     "ToolFault",
     "ToolResult",
     "connect",
+    "image_message",
     "tool",
 ]
 

@@ -13,6 +13,7 @@ from players import Player, calls, says
 from handaxe import Agent, Session
 from handaxe.agent.events import Told, ToolAnswered
 from handaxe.agent.kinds import BadAgentFile, read_kind
+from handaxe.app.agent_kinds import AgentKinds
 from handaxe.contract.ports.model import ModelRequest
 
 
@@ -398,3 +399,18 @@ for line in sys.stdin:
         result = {}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
+
+
+def test_an_organisations_types_count_before_all_others(tmp_path):
+    for place in ("managed", "project"):
+        (tmp_path / place).mkdir()
+        for name in ("one", "two"):
+            text = f"---\nname: {name}\ndescription: of the {place}\nmodel: vendor/x\n---\nx"
+            (tmp_path / place / f"{name}.md").write_text(text)
+    (tmp_path / "managed" / "two.md").unlink()
+    (tmp_path / "managed" / "z.md").write_text("---\nname: one\ndescription: later\n---\nx")
+    given = {"one": {"description": "given", "prompt": "x"}}
+    kinds = AgentKinds(given, [tmp_path / "project"], None, [tmp_path / "managed"])
+    found = {kind.name: (kind.description, kind.model) for kind in kinds()}
+    assert found["one"] == ("of the managed", "vendor/x")
+    assert found["two"] == ("of the project", None)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces, load_memory
+from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces
 from handaxe.host.files import LocalFiles
 
 
@@ -19,7 +19,7 @@ def places_of(project: Path, directory: Path | None = None, **more) -> MemoryPla
 
 
 async def load(project: Path, directory: Path | None = None, **more):
-    found = await load_memory(LocalFiles(), places_of(project, directory, **more))
+    found = await MemoryFiles(LocalFiles(), places_of(project, directory, **more)).load()
     short = str(project.parent) + "/"
     texts = [(text.path.removeprefix(short), text.scope, text.text) for text in found.texts]
     return texts, [note.replace(short, "") for note in found.notes]

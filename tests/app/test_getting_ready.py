@@ -3,6 +3,8 @@
 import os
 from collections.abc import AsyncIterator
 
+import pytest
+
 from handaxe import Agent, Session
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.model import (
@@ -41,6 +43,7 @@ class Slow(Model):
         yield MessageEnded("tool_use", Usage())
 
 
+@pytest.mark.proves("EX-2")
 async def test_the_supervisor_of_commands_starts_while_the_input_of_the_first_call_still_comes(
     tmp_path,
 ):

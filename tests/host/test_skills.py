@@ -6,6 +6,7 @@ import pytest
 
 from handaxe import Session
 from handaxe.contract.skill_faults import SkillUnreadable
+from handaxe.host.skill_places import SkillPlaces
 from handaxe.host.skills import DiskSkills
 
 
@@ -25,7 +26,7 @@ def test_skills_come_from_home_project_and_the_directories_above(tmp_path):
     write(tmp_path / ".claude/skills/outside/SKILL.md", "Not ours.")
     write(project / ".claude/commands/tools/go.md", "Go.")
     write(project / ".claude/skills/broken/SKILL.md", "---\na: [\n---\n")
-    skills = DiskSkills(str(home), lambda: [str(project)])
+    skills = DiskSkills(SkillPlaces(users=(f"{home}/.claude",), directories=lambda: [str(project)]))
     assert {skill.name: skill.description for skill in skills.all()} == {
         "above": "Above",
         "go": "Go.",
@@ -37,7 +38,7 @@ def test_skills_come_from_home_project_and_the_directories_above(tmp_path):
 def test_a_changed_skill_is_read_again_and_a_lost_one_is_named(tmp_path):
     file = tmp_path / ".claude/skills/x/SKILL.md"
     write(file, "One.")
-    skills = DiskSkills(str(tmp_path / "home"), lambda: [str(tmp_path)])
+    skills = DiskSkills(SkillPlaces(directories=lambda: [str(tmp_path)]))
     (skill,) = skills.all()
     assert skills.body(skill) == "One."
     write(file, "Two, longer.")

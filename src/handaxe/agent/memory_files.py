@@ -73,13 +73,6 @@ async def _refuse(importer: str, path: str) -> bool:  # noqa: ARG001 - nobody is
     return False
 
 
-async def load_memory(
-    files: Files, places: MemoryPlaces, *, allows_outside: Allows = _refuse
-) -> Memory:
-    """All files that count for this directory, the most general first."""
-    return await MemoryFiles(files, places, allows_outside).load()
-
-
 class MemoryFiles:
     """The files of one place: those that always count, and later those near what was read."""
 

@@ -16,7 +16,6 @@ from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.speaking import Prompt
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
-from handaxe.app.agent_kinds import is_users_own
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
 from handaxe.app.companions import EndsWithSession
 from handaxe.app.hook_models import SessionHookModels
@@ -30,6 +29,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
 from handaxe.session.turn_wishes import TurnWishes
+from handaxe.settings.places import is_users_own
 
 OpenModel = Callable[[str | None], Model]
 
@@ -147,7 +147,9 @@ class Agent:
         self._hook_models = SessionHookModels(self.agents, self.meter, self._opened)
         self.session.collaborators.hooks.models = self._hook_models
 
-        self.session.collaborators.offers[TurnWishes] = TurnWishes(self._wish)
+        self.session.collaborators.offers[TurnWishes] = TurnWishes(
+            self._wish, lambda: self.loop.options.effort
+        )
         self._at_end = EndsWithSession(self._end_agents)
         self.session.companions.append(self._at_end)
 

@@ -15,7 +15,7 @@ from handaxe.agent.kinds import BadAgentFile, built_in_kinds, kinds_from, read_k
 from handaxe.app.configuration import Configuration
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentKind
-from handaxe.settings.places import user_directories
+from handaxe.settings.places import is_users_own
 
 
 class AgentKinds:
@@ -26,9 +26,11 @@ class AgentKinds:
         given: Mapping[str, Any] | None,
         directories: Sequence[Path],
         configuration: Configuration | None = None,
+        managed: Sequence[Path] = (),
     ) -> None:
         """`directories` are searched in order; the first file of a name counts.
 
+        `managed` are an organisation's, which count before everything else.
         Files below the user's directories are the user's own; those of a project may not choose
         a vendor, and start programs only with the user's word.
         """
@@ -42,16 +44,20 @@ class AgentKinds:
         self.problems += remarks
         for kind in own:
             found[kind.name] = self._sound(kind)
-        for path in (path for place in directories for path in sorted(place.rglob("*.md"))):
+        # What an organisation says takes the place of all else, its first word last.
+        theirs = [path for place in managed for path in sorted(place.rglob("*.md"))]
+        others = [path for place in directories for path in sorted(place.rglob("*.md"))]
+        for path in (*reversed(theirs), *others):
+            is_managed = path in theirs
             try:
                 kind, remarks = read_kind(path.read_text(encoding="utf-8"), str(path))
             except (BadAgentFile, OSError, UnicodeError) as error:
                 self.problems.append(f"An agent file was skipped. {error}")
                 continue
             self.problems += remarks
-            if kind.name not in found:
-                kind = kind if is_users_own(path) else self._within_trust(kind)
-                found[kind.name] = self._sound(kind)
+            if is_managed or kind.name not in found:
+                is_trusted = is_managed or is_users_own(path)
+                found[kind.name] = self._sound(kind if is_trusted else self._within_trust(kind))
         for kind in built_in_kinds():
             found.setdefault(kind.name, kind)
         self._kinds = tuple(sorted(found.values(), key=lambda kind: kind.name))
@@ -123,11 +129,6 @@ def powers_digest(kind: AgentKind) -> str:
 def approval_name(kind: AgentKind) -> str:
     """Under which name a type is approved, beside the project's servers."""
     return f"agent:{kind.name}"
-
-
-def is_users_own(path: Path) -> bool:
-    """Whether a file lies in the user's own directories."""
-    return any(path.is_relative_to(user) for user in user_directories())
 
 
 def agent_directories(directory: str, root: str, users: Sequence[str]) -> list[Path]:

@@ -29,6 +29,7 @@ from handaxe.app.offers import Offers
 from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_calls, resume_state
 from handaxe.app.session import Session
+from handaxe.app.skill_listing import SkillNews
 from handaxe.app.tool_specs import ToolSpecs
 from handaxe.app.workplaces import changes, notes, reminders
 from handaxe.contract.effects import Effects
@@ -221,20 +222,21 @@ class _Place:
         nearby = self.nearby = NearbyMemory(
             ledger, emit, history.instructions, partial(tell_loaded, among)
         )
+        skills = SkillNews(offers, session.settings)
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,
             specs=ToolSpecs(among),
             notes=lambda: (
-                *notes(offers, announcer),
+                *notes(announcer, skills),
                 *self._equipment.notes(offers.get(Skills)),
             ),
-            changes=lambda: changes(announcer, nearby),
+            changes=lambda: changes(announcer, nearby, skills),
             nearby=nearby,
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,
             flush=self._record.flush,
-            reminders=lambda: reminders(offers, nearby),
+            reminders=lambda: reminders(offers, nearby, skills),
         )
 
     async def ready(self) -> None:

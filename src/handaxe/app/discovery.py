@@ -10,6 +10,8 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
 
     skills: Literal["all", "added", "none"] = "all"
     """`added`: only skills of directories that were added by hand."""
+    only_skills: frozenset[str] | None = None
+    """Of the skills that are found, the names of those that count; None: all."""
     agents: bool = True
     styles: bool = True
     instructions: bool = True

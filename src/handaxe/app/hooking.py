@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,7 @@ from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
+from handaxe.settings.places import is_users_own
 
 if TYPE_CHECKING:
     from handaxe.app.beginning import Start
@@ -59,6 +61,8 @@ class SessionHooks:
         self.first_message: str | None = None
         """What a hook wants said first, once the session has begun."""
         self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
+        self.hooks.adopt = self._adopt
+        self._adopted: dict[str, HookBook] = {}
         self.follow()
 
     def follow(self) -> None:
@@ -94,11 +98,32 @@ class SessionHooks:
         )
         if self._own is not None:
             book += self._own
+        for adopted in self._adopted.values():
+            book += adopted
         policy = hook_policy(merged.settings, self._configuration.root)
         self._watched = self._watch(book)
         if self._watched is not None:
             policy = msgspec.structs.replace(policy, watch=self._watched.watch)
         self.hooks.configure(book, policy, self._outside(book))
+
+    def _adopt(self, hooks: Mapping[str, Any], source: str) -> str:
+        """Hooks of a skill that was run, for the rest of the session; why not, or nothing."""
+        settings = self._configuration.settings
+        if settings.disable_all_hooks or settings.allow_managed_hooks_only:
+            return "The settings let no such hooks run."
+        is_users = is_users_own(Path(source))
+        if not is_users and not self._configuration.is_trusted:
+            return (
+                "They start programs, and nobody has approved the project's. If you trust it, "
+                f"run `handaxe trust {self._configuration.root}`."
+            )
+        from handaxe.runtime.hooks.config import read_hooks
+
+        read = read_hooks(dict(hooks), source=source, is_projects=not is_users)
+        self._adopted[source] = read
+        self._had_any, self._joined = True, None
+        self.follow()
+        return " ".join((*read.problems, *bad_conditions(read)))
 
     def _watch(self, book: "HookBook") -> "WatchedFiles | None":
         """The files to look at between calls; none if nobody wants to hear of them."""

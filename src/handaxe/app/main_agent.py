@@ -7,13 +7,13 @@ from typing import Any
 from handaxe.agent.pool import main_pool
 from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_equipment import Equipment
-from handaxe.app.agent_kinds import AgentKinds, agent_directories, is_users_own
+from handaxe.app.agent_kinds import AgentKinds, agent_directories
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.skills import Skills
 from handaxe.runtime.permission.modes import narrowest
-from handaxe.settings.places import user_directories
+from handaxe.settings.places import MANAGED_DIRECTORIES, is_users_own, user_directories
 from handaxe.text.near_names import nearest
 
 
@@ -22,9 +22,10 @@ def kinds_of(session: Session, given: Mapping[str, Any] | None) -> AgentKinds:
     workdir = session.workdir
     users = user_directories() if "user" in session.configuration.sources else ()
     directories = agent_directories(workdir.current, workdir.root, users)
+    managed = [Path(place) / ".claude" / "agents" for place in MANAGED_DIRECTORIES]
     if not session.configuration.discovery.agents:
-        directories = []
-    return AgentKinds(given, directories, session.configuration)
+        directories = managed = []
+    return AgentKinds(given, directories, session.configuration, managed)
 
 
 def main_kind(name: str | None, kinds: AgentKinds) -> AgentKind | None:

@@ -1,13 +1,17 @@
 """What a session remembers beside files and permissions: lists, loaded tools, how to answer."""
 
+import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.offers import Offered
 from handaxe.contract.faults import SetupError
 from handaxe.session.loaded_tools import LoadedTools
+from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.wakeups import Wakeups
+from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 from handaxe.storage.sessions import History
 
 if TYPE_CHECKING:
@@ -54,14 +58,44 @@ class Memory(Companion):
         return own
 
     def _skills(self) -> "Skills":
+        from handaxe.host.skill_places import SkillPlaces
         from handaxe.host.skills import DiskSkills
 
-        workdir, wanted = self._around.workdir, self._around.configuration.discovery.skills
+        workdir, configuration = self._around.workdir, self._around.configuration
+        wanted = configuration.discovery.skills
         if wanted == "none":
-            return DiskSkills(None, tuple)
-        if wanted == "added":
-            return DiskSkills(None, lambda: workdir.roots[1:], with_commands=False)
-        return DiskSkills(workdir.home, lambda: (workdir.current, *workdir.roots))
+            places = SkillPlaces()
+        elif wanted == "added":
+            places = SkillPlaces(added=self._added, commands=False)
+        else:
+            own = (f"{workdir.home}/.claude", f"{workdir.home}/.handaxe")
+            users = tuple(dict.fromkeys((*user_directories(), *own)))
+            places = SkillPlaces(
+                managed=MANAGED_DIRECTORIES,
+                users=users if "user" in configuration.sources else (),
+                directories=lambda: (workdir.current, workdir.root),
+                added=self._added,
+                root=workdir.root,
+                touched=self._touched,
+            )
+        return DiskSkills(places, self._override_of)
+
+    def _override_of(self, name: str) -> str:
+        """Who may see a skill."""
+        configuration = self._around.configuration
+        only = configuration.discovery.only_skills
+        if only is not None and name not in only:
+            return "off"
+        return configuration.settings.skill_overrides.get(name, "on")
+
+    def _touched(self) -> tuple[str, ...]:
+        ledger: ReadLedger = self._around.among().offers[ReadLedger]
+        return ledger.paths()
+
+    def _added(self) -> list[str]:
+        """Working directories that somebody added by hand; those of settings are for files only."""
+        named = {os.path.realpath(path) for path in self._around.configuration.directories()[0]}
+        return [root for root in self._around.workdir.roots[1:] if root not in named]
 
     def _tasks(self) -> "TaskList":
         from handaxe.app.told_tasks import ToldTasks
@@ -85,7 +119,10 @@ class Memory(Companion):
     def _invoked_skills(self) -> "InvokedSkills":
         from handaxe.session.invoked_skills import InvokedSkills
 
-        invoked = InvokedSkills(self._around.emit)
+        def adopt(hooks: Mapping[str, Any], source: str) -> str:
+            return self._around.among().hooks.adopt(hooks, source)
+
+        invoked = InvokedSkills(self._around.emit, adopt)
         invoked.replay(self._history.skills)
         return invoked
 

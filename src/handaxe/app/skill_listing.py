@@ -1,24 +1,94 @@
 """The skills a model may run, as it is told of them: names and purposes, never the texts."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from handaxe.contract.ports.skills import SkillInfo, Skills
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.settings.model import Settings
 from handaxe.text.skill_text import fill
 
+BUDGET_VARIABLE = "SLASH_COMMAND_TOOL_CHAR_BUDGET"
+"""How the ecosystem says how long the list may be, in characters."""
 LISTING_CHARS = 8_000
+PURPOSE_CHARS = 1_536
+_CONTEXT_CHARS = 800_000
 
 
-def skill_listing(skills: Sequence[SkillInfo]) -> str:
-    """A section of the system prompt; empty if there is nothing to run.
+class SkillNews:
+    """Tells a model of the skills it can run: most at the start, some when their time comes.
+
+    A skill for certain files, or of a part of the project, is told when such a file was touched.
+    It comes as a message, so that nothing changes that was sent before.
+    """
+
+    def __init__(self, offers: Mapping[type[Any], Any], settings: Settings) -> None:
+        self._offers = offers
+        self._settings = settings
+        self._told: set[str] = set()
+        self._later: dict[str, SkillInfo] = {}
+        self._seen = 0
+
+    def first(self) -> str:
+        """A section of the system prompt; empty if there is nothing to run."""
+        self._seen = self._touched()
+        listed = self._listed()
+        self._told = {skill.name for skill in listed}
+        self._later = {}
+        return skill_listing(listed, *self._limits())
+
+    def __call__(self) -> tuple[str, ...]:
+        """What there is to tell since more files were touched; mostly nothing."""
+        seen = self._touched()
+        if seen == self._seen:
+            return ()
+        self._seen = seen
+        new = [skill for skill in self._listed() if skill.name not in self._told]
+        self._told.update(skill.name for skill in new)
+        self._later |= {skill.name: skill for skill in new}
+        return self._news(new)
+
+    def reminders(self) -> tuple[str, ...]:
+        """What was told later, again, for a conversation that was made shorter."""
+        return self._news(list(self._later.values()))
+
+    def _touched(self) -> int:
+        ledger: ReadLedger = self._offers[ReadLedger]
+        return len(ledger.paths())
+
+    def _listed(self) -> list[SkillInfo]:
+        skills: Skills = self._offers[Skills]
+        return _listed(skills.all())
+
+    def _news(self, skills: Sequence[SkillInfo]) -> tuple[str, ...]:
+        told = skill_listing(skills, *self._limits())
+        return (f"More skills are there now.\n\n{told}",) if told else ()
+
+    def _limits(self) -> tuple[int, int]:
+        settings = self._settings
+        given = settings.env.get(BUDGET_VARIABLE, os.environ.get(BUDGET_VARIABLE, "")).strip()
+        chars = settings.skill_listing_budget * _CONTEXT_CHARS
+        return int(given) if given.isdecimal() else int(chars), settings.skill_purpose_chars
+
+
+def skill_listing(
+    skills: Sequence[SkillInfo], chars: int = LISTING_CHARS, purpose_chars: int = PURPOSE_CHARS
+) -> str:
+    """The skills a model may run, one line each; empty if there is nothing to run.
 
     Where the purposes together are too long all are cut alike, so that every name stays.
     """
-    wanted = [skill for skill in skills if skill.for_model]
+    wanted = _listed(skills)
     if not wanted:
         return ""
-    room = max(0, LISTING_CHARS - sum(len(skill.name) + 6 for skill in wanted)) // len(wanted)
-    lines = [_line(skill, room) for skill in wanted]
+    room = max(0, chars - sum(len(skill.name) + 6 for skill in wanted)) // len(wanted)
+    lines = [_line(skill, min(room, purpose_chars)) for skill in wanted]
     return "\n".join(("# Skills you can run with the Skill tool", "", *lines))
+
+
+def _listed(skills: Sequence[SkillInfo]) -> list[SkillInfo]:
+    return [skill for skill in skills if skill.for_model and skill.is_due]
 
 
 def _line(skill: SkillInfo, room: int) -> str:

@@ -1,6 +1,8 @@
 """`/name arguments` typed by a person: the text of a skill or command in its place."""
 
 import re
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,7 +18,10 @@ from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.turn_wishes import TurnWishes
 from handaxe.text.near_names import nearest
 
-_COMMAND = re.compile(r"/([A-Za-z][\w.:-]*)(?:\s+(.*))?", re.DOTALL)
+# With slashes in it, it is a path, unless it names the skill of a part of the project.
+_NAME = r"[A-Za-z][\w.:-]*|[\w.-]+(?:/[\w.-]+)+:[\w.-]+"
+_COMMAND = re.compile(rf"/({_NAME})(?:\s+(.*))?", re.DOTALL)
+MAX_STACKED = 6
 
 
 class Typed(msgspec.Struct, frozen=True):
@@ -48,6 +53,8 @@ async def expanded(session: Session, text: str) -> str:
     typed = typed_command(text)
     if typed is None or session.configuration.discovery.skills == "none":
         return text
+    if typed.name.startswith("mcp__") and (prompt := await _mcp_prompt(session, typed)):
+        return prompt
     known = {skill.name: skill for skill in commands_of(session)}
     skill = known.get(typed.name)
     if skill is None:
@@ -56,12 +63,57 @@ async def expanded(session: Session, text: str) -> str:
             return text
         hint = f" Did you mean /{near}?" if near else ""
         raise SetupError(f"There is no command /{typed.name}.{hint}")
+    stacked, arguments = _stacked(skill, typed.arguments, known)
+    for one in stacked:
+        await _ask_hooks(session, one, arguments, text)
+    return "\n\n".join([await _text_of(session, one, arguments) for one in stacked])
+
+
+async def _mcp_prompt(session: Session, typed: Typed) -> str | None:
+    """The text of a server's prompt, with words for its arguments in their order."""
+    session.follow()
+    servers = session.mcp
+    if servers is None:
+        return None
+    await servers.settled()
+    prompt = next((one for one in await servers.prompts() if one.name == typed.name), None)
+    if prompt is None:
+        return None
+    try:
+        given = shlex.split(typed.arguments)
+    except ValueError:
+        given = typed.arguments.split()
+    last = len(prompt.arguments) - 1
+    values = [*given[:last], " ".join(given[last:])] if len(given) > last >= 0 else given
+    filled = dict(zip(prompt.arguments, values, strict=False))
+    missing = [name for name in prompt.required if name not in filled]
+    if missing:
+        raise SetupError(f"/{typed.name} needs: {', '.join(missing)}.")
+    return await servers.prompt(prompt.name, filled)
+
+
+def _stacked(
+    first: SkillInfo, arguments: str, known: Mapping[str, SkillInfo]
+) -> tuple[list[SkillInfo], str]:
+    """The commands that stand one after the other, and what all of them are given."""
+    stacked = [first]
+    while len(stacked) < MAX_STACKED and not first.forks:
+        typed = typed_command(arguments)
+        skill = None if typed is None else known.get(typed.name)
+        if typed is None or skill is None or skill.forks:
+            break
+        stacked.append(skill)
+        arguments = typed.arguments
+    return stacked, arguments
+
+
+async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: str) -> None:
     outcome = await fire(
         session.collaborators,
         "UserPromptExpansion",
         expansion_type="slash_command",
         command_name=skill.name,
-        command_args=typed.arguments,
+        command_args=arguments,
         command_source="user" if is_users_own(Path(skill.path)) else "project",
         prompt=text,
     )
@@ -69,7 +121,6 @@ async def expanded(session: Session, text: str) -> str:
     if refusal is not None:
         raise SetupError(f"A hook refuses /{skill.name}: {refusal}")
     session.collaborators.hooks.late += outcome.messages
-    return await _text_of(session, skill, typed.arguments)
 
 
 def _may_be_about_a_path(typed: Typed) -> bool:
@@ -85,7 +136,7 @@ async def command_text(session: Session, skill: SkillInfo, arguments: str) -> st
 
 
 async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
-    from handaxe.tools.meta.skill import forked, grant, outcome_text, skill_text
+    from handaxe.tools.meta.skill import adopt_hooks, forked, grant, outcome_text, skill_text
 
     ctx = _context(session)
     body = await skill_text(skill, arguments, ctx)
@@ -98,6 +149,8 @@ async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
     wishes: TurnWishes | None = offers.get(TurnWishes)
     if wishes is not None:
         wishes.wish(skill.model, skill.effort, skill.path)
+    if trouble := adopt_hooks(skill, ctx):
+        session.collaborators.hooks.late.append(trouble)
     invoked: InvokedSkills = offers[InvokedSkills]
     invoked.enter(skill.name, body)
     return _framed(skill, arguments, body)

@@ -8,10 +8,9 @@ from handaxe.agent.nearby_memory import NearbyMemory, tell_loaded
 from handaxe.agent.workplace import Workplace
 from handaxe.app.loading import Announcer
 from handaxe.app.session import Session
-from handaxe.app.skill_listing import skill_listing
+from handaxe.app.skill_listing import SkillNews
 from handaxe.app.tool_specs import ToolSpecs
 from handaxe.contract.faults import UnknownTool
-from handaxe.contract.ports.skills import Skills
 from handaxe.contract.ports.task_list import TaskList
 from handaxe.session.brevity import Brevity
 from handaxe.session.invoked_skills import InvokedSkills
@@ -31,6 +30,7 @@ def workplace_of(session: Session) -> Workplace:
     nearby = NearbyMemory(
         among.offers[ReadLedger], among.emit, session.heard, partial(tell_loaded, among)
     )
+    skills = SkillNews(among.offers, session.settings)
     return Workplace(
         among=among,
         open_stream=session.stream,
@@ -38,9 +38,9 @@ def workplace_of(session: Session) -> Workplace:
         subscribe=session.subscribe,
         new_call_id=session.new_call_id,
         flush=session.flush,
-        reminders=lambda: reminders(among.offers, nearby),
-        notes=lambda: notes(among.offers, announcer),
-        changes=lambda: changes(announcer, nearby),
+        reminders=lambda: reminders(among.offers, nearby, skills),
+        notes=lambda: notes(announcer, skills),
+        changes=lambda: changes(announcer, nearby, skills),
         nearby=nearby,
         title=session.title.read,
         rename=session.title.write,
@@ -61,19 +61,19 @@ async def has_tool(session: Session, tool: str) -> bool:
     return True
 
 
-def notes(offers: Mapping[type[Any], Any], announcer: Announcer) -> tuple[str, ...]:
+def notes(announcer: Announcer, skills: SkillNews) -> tuple[str, ...]:
     """Sections of the system prompt: skills that can be run, tools that can be loaded."""
-    skills: Skills | None = offers.get(Skills)
-    listed = skill_listing(skills.all()) if skills is not None else ""
-    return tuple(note for note in (listed, announcer.first()) if note)
+    return tuple(note for note in (skills.first(), announcer.first()) if note)
 
 
-async def changes(announcer: Announcer, nearby: NearbyMemory) -> Sequence[str]:
-    """What the model has to hear now: tools that came or went, instructions that count."""
-    return (*announcer(), *await nearby.news())
+async def changes(announcer: Announcer, nearby: NearbyMemory, skills: SkillNews) -> Sequence[str]:
+    """What the model has to hear now: tools and skills that came, instructions that count."""
+    return (*announcer(), *await nearby.news(), *skills())
 
 
-async def reminders(offers: Mapping[type[Any], Any], nearby: NearbyMemory) -> Sequence[str]:
+async def reminders(
+    offers: Mapping[type[Any], Any], nearby: NearbyMemory, news: SkillNews
+) -> Sequence[str]:
     """State that must survive a summary, in words for the model."""
     state: PermissionState | None = offers.get(PermissionState)
     brevity: Brevity | None = offers.get(Brevity)
@@ -97,6 +97,7 @@ async def reminders(offers: Mapping[type[Any], Any], nearby: NearbyMemory) -> Se
     if skills is not None:
         told += _skills(skills)
     told += nearby.reminders()
+    told += news.reminders()
     return [text for text in told if text]
 
 

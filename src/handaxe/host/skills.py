@@ -1,53 +1,61 @@
-"""Skills and commands in the places where people keep them."""
+"""Skills and commands as they are written in files: heads, texts, and what settings say of them."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
 from handaxe.contract.ports.skills import SkillInfo, Skills
 from handaxe.contract.skill_faults import SkillUnreadable
+from handaxe.host.skill_places import SkillFile, SkillFiles, SkillPlaces
 from handaxe.text.frontmatter import BadFrontmatter, split, text_of, truth, words
+from handaxe.text.globs import GlobPattern
 
 MAX_BYTES = 4 << 20
 DESCRIPTION_CHARS = 1_536
-SKILL_FILE = "SKILL.md"
-RESERVED = "synced"
-
-_HOMES = (".claude", ".handaxe")
 
 
 class _Read(msgspec.Struct, frozen=True):
     stamp: tuple[int, int]
     skill: SkillInfo | None
     problem: str = ""
+    patterns: tuple[GlobPattern, ...] = ()
 
 
 class DiskSkills(Skills):
-    """Skills of the user, of the project and of added directories; the user's come first."""
+    """Skills of an organisation, the user, the project and added directories, in this order."""
 
     def __init__(
         self,
-        home: str | None,
-        directories: Callable[[], Sequence[str]],
-        *,
-        with_commands: bool = True,
+        places: SkillPlaces,
+        override_of: Callable[[str], str] = lambda _: "on",
     ) -> None:
-        """`directories` gives the current directory and the roots."""
-        self._home = home
-        self._with_commands = with_commands
-        self._directories = directories
+        """`override_of` says of a skill by name who may see it, whatever its file says."""
+        self._touched = places.touched
+        self._files = SkillFiles(places)
+        self._override_of = override_of
         self._read: dict[str, _Read] = {}
+        self._awake: set[str] = set()
 
     def all(self) -> tuple[SkillInfo, ...]:
         """Every skill by name; of two with one name the more general place wins."""
         found: dict[str, SkillInfo] = {}
-        for path, name in self._files():
-            skill = self._info(path, name).skill
-            if skill is not None:
-                found.setdefault(skill.name, skill)
-        return tuple(found[name] for name in sorted(found))
+        variants: dict[str, list[str]] = {}
+        for file in self._files.all():
+            read = self._info(file)
+            if read.skill is None:
+                continue
+            name = file.name
+            if name not in found:
+                found[name] = self._now(read.skill, file, read.patterns)
+                if file.part and name.startswith(f"{file.part}:"):
+                    variants.setdefault(file.path.parent.name, []).append(name)
+        for name, others in variants.items():
+            if name in found:
+                found[name] = msgspec.structs.replace(found[name], variants=tuple(others))
+        shown = (_as_set(found[name], self._override_of(name)) for name in sorted(found))
+        return tuple(skill for skill in shown if skill is not None)
 
     def body(self, skill: SkillInfo) -> str:
         """The whole text of a skill, without its head."""
@@ -58,33 +66,30 @@ class DiskSkills(Skills):
 
     def problems(self) -> tuple[str, ...]:
         """Files that were skipped, one sentence each."""
-        read = (self._info(path, name) for path, name in self._files())
+        read = (self._info(file) for file in self._files.all())
         return tuple(found.problem for found in read if found.problem)
 
-    def _files(self) -> Iterator[tuple[Path, str]]:
-        """Every file that may hold a skill, with its name; skills before commands."""
-        home = [] if self._home is None else [Path(self._home)]
-        places = [*home, *_upwards(self._directories())]
-        folders = list(dict.fromkeys(place / home for place in places for home in _HOMES))
-        seen: set[str] = set()
-        for folder in folders:
-            for directory in _children(folder / "skills"):
-                real = os.path.realpath(directory / SKILL_FILE)
-                if directory.name != RESERVED and real not in seen and Path(real).is_file():
-                    seen.add(real)
-                    yield directory / SKILL_FILE, directory.name
-        for folder in folders if self._with_commands else ():
-            for path in sorted((folder / "commands").glob("**/*.md")):
-                yield path, path.stem
+    def _now(self, skill: SkillInfo, file: SkillFile, patterns: Sequence[GlobPattern]) -> SkillInfo:
+        """The skill under the name it has here, and whether it is time for it."""
+        if patterns and skill.path not in self._awake:
+            base = file.base.rstrip("/") + "/"
+            near = (path[len(base) :] for path in self._touched() if path.startswith(base))
+            if any(pattern.matches(path) for path in near for pattern in patterns):
+                self._awake.add(skill.path)
+        is_due = not patterns or skill.path in self._awake
+        return msgspec.structs.replace(skill, name=file.name, is_due=is_due)
 
-    def _info(self, path: Path, name: str) -> _Read:
+    def _info(self, file: SkillFile) -> _Read:
+        path = file.path
         try:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_size)
             known = self._read.get(str(path))
             if known is None or known.stamp != stamp:
                 fields, body = split(_text(path))
-                known = _Read(stamp, _skill(path, name, fields, body))
+                patterns = () if file.is_command else _patterns(words(fields.get("paths")))
+                skill = _skill(file, fields, body)
+                known = _Read(stamp, skill, patterns=patterns)
         except (OSError, ValueError) as error:
             problem = error if isinstance(error, BadFrontmatter) else str(error)
             known = _Read((0, 0), None, f"{path} is no skill: {problem}")
@@ -92,10 +97,11 @@ class DiskSkills(Skills):
         return known
 
 
-def _skill(path: Path, name: str, fields: dict[str, object], body: str) -> SkillInfo:
+def _skill(file: SkillFile, fields: dict[str, Any], body: str) -> SkillInfo:
     described = text_of(fields, "description") or _first_paragraph(body)
+    hooks = fields.get("hooks")
     return SkillInfo(
-        name=name,
+        name=file.name,
         description=described[:DESCRIPTION_CHARS],
         when_to_use=text_of(fields, "when_to_use")[:DESCRIPTION_CHARS],
         argument_hint=text_of(fields, "argument-hint"),
@@ -109,9 +115,27 @@ def _skill(path: Path, name: str, fields: dict[str, object], body: str) -> Skill
         for_user=truth(fields.get("user-invocable"), default=True),
         forks=text_of(fields, "context") == "fork",
         agent_type=text_of(fields, "agent"),
-        directory=str(path.parent) if path.name == SKILL_FILE else "",
-        path=str(path),
+        hooks=cast("dict[str, Any]", hooks) if isinstance(hooks, dict) else {},
+        directory="" if file.is_command else str(file.path.parent),
+        path=str(file.path),
     )
+
+
+def _as_set(skill: SkillInfo, override: str) -> SkillInfo | None:
+    """The skill as settings want it seen."""
+    match override:
+        case "off":
+            return None
+        case "user-invocable-only":
+            return msgspec.structs.replace(skill, for_model=False)
+        case "name-only":
+            return msgspec.structs.replace(skill, description="", when_to_use="")
+        case _:
+            return skill
+
+
+def _patterns(texts: Sequence[str]) -> tuple[GlobPattern, ...]:
+    return tuple(GlobPattern(text) for text in texts)
 
 
 def _unless(text: str, standard: str) -> str | None:
@@ -129,19 +153,3 @@ def _text(path: Path) -> str:
     if len(content) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES:,} bytes")
     return content.decode()
-
-
-def _children(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
-
-def _upwards(directories: Sequence[str]) -> Iterator[Path]:
-    """Each directory and those above it, up to the top of its repository."""
-    for directory in directories:
-        place = Path(directory)
-        above = [place, *place.parents]
-        top = next((at for at, path in enumerate(above) if (path / ".git").exists()), 0)
-        yield from above[: top + 1]

@@ -6,9 +6,19 @@ from collections.abc import Callable
 class TurnWishes:
     """Passes wishes on to whoever can fulfil them, until the turn is over."""
 
-    def __init__(self, hear: Callable[[str | None, str | None, str], None]) -> None:
-        """`hear` gets the model, the effort, and the file that wants them."""
+    def __init__(
+        self,
+        hear: Callable[[str | None, str | None, str], None],
+        effort: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`hear` gets the model, the effort, and the file that wants them; `effort` is now's."""
         self._hear = hear
+        self._effort = effort
+
+    @property
+    def effort(self) -> str:
+        """How hard the model tries now; empty if nobody chose."""
+        return self._effort() or ""
 
     def wish(self, model: str | None, effort: str | None, source: str) -> None:
         """Ask for another model or effort; None leaves it as it is."""

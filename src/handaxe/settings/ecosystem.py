@@ -25,8 +25,8 @@ _TOP = """
     pluginTrustMessage policyHelper prUrlTemplate preferredNotifChannel prefersReducedMotion
     processWrapper promptSuggestionEnabled remote remoteControlAtStartup requiredMaximumVersion
     requiredMinimumVersion respectGitignore respondToBashCommands showClearContextOnPlanAccept
-    showThinkingSummaries showTurnDuration skillListingBudgetFraction skillListingMaxDescChars
-    skillOverrides skipAutoPermissionPrompt skipDangerousModePermissionPrompt
+    showThinkingSummaries showTurnDuration skipAutoPermissionPrompt
+    skipDangerousModePermissionPrompt
     skipWebFetchPreflight spellcheck spinnerTipsEnabled spinnerTipsOverride spinnerVerbs sshConfigs
     sshHostAllowlist statusLine strictKnownMarketplaces strictPluginOnlyCustomization
     subagentStatusLine switchModelsOnFlag syncClaudeAiSkills syntaxHighlightingDisabled

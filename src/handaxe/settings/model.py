@@ -252,6 +252,18 @@ class Settings(_Options, frozen=True, kw_only=True):
     disable_skill_shell_execution: Annotated[
         bool, "Commands that stand in a skill's text are not run."
     ] = msgspec.field(default=False, name="disableSkillShellExecution")
+    skill_overrides: Annotated[
+        dict[str, Literal["on", "name-only", "user-invocable-only", "off"]],
+        "Who sees a skill, by its name: all, all without its purpose, only people, nobody.",
+    ] = msgspec.field(default_factory=dict[str, Any], name="skillOverrides")
+    skill_listing_budget: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=1),
+        "How much of the model's context the list of skills may take.",
+    ] = msgspec.field(default=0.01, name="skillListingBudgetFraction")
+    skill_purpose_chars: Annotated[
+        int, msgspec.Meta(ge=0), "How much is told of one skill in that list."
+    ] = msgspec.field(default=1_536, name="skillListingMaxDescChars")
     task_list: Annotated[
         str | None, "A task list that several sessions share, by name; unset: one per session."
     ] = None

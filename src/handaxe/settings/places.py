@@ -8,6 +8,7 @@ may set a variable may not lift them.
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -112,3 +113,8 @@ def _directory(place: Place) -> str:
 
 def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))  # noqa: PTH111 - cheaper than a Path
+
+
+def is_users_own(path: Path) -> bool:
+    """Whether a file lies in the user's own directories."""
+    return any(path.is_relative_to(user) for user in user_directories())

@@ -13,7 +13,9 @@ import pytest
 from tests.waiting import until
 
 from handaxe.app.session import Session
+from handaxe.app.slash_commands import expanded
 from handaxe.contract.events import CallProgress, McpServerChanged
+from handaxe.contract.faults import SetupError
 
 THIN = str(Path(__file__).with_name("thin_server.py"))
 
@@ -372,6 +374,15 @@ async def test_prompts_are_listed_and_filled_in(bench):
         (prompt,) = await session.mcp.prompts()
         assert (prompt.name, prompt.required) == ("mcp__a__greet", ("who",))
         assert await session.mcp.prompt("mcp__a__greet", {"who": "Ada"}) == "Greet Ada."
+
+
+async def test_a_prompt_of_a_server_is_typed_like_a_command(bench):
+    async with bench.session({"a": thin()}) as session:
+        assert await expanded(session, "/mcp__a__greet Ada Lovelace") == "Greet Ada Lovelace."
+        with pytest.raises(SetupError, match="needs: who"):
+            await expanded(session, "/mcp__a__greet")
+        with pytest.raises(SetupError, match="no command /mcp__a__gret"):
+            await expanded(session, "/mcp__a__gret")
 
 
 async def test_a_program_that_is_not_there_fails_alone_and_says_so(bench):

@@ -206,3 +206,30 @@ async def test_a_command_in_the_background_is_stopped_by_its_client(options, scr
             if isinstance(message, SystemMessage) and message.subtype == "task_notification":
                 break
     assert (message.task_id, message.status) == (started[0].task_id, "stopped")
+
+
+async def test_a_client_says_which_skills_count(options, script, project):
+    for name in ("wanted", "other"):
+        path = project / ".claude" / "skills" / name / "SKILL.md"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"The {name} text.")
+    call = {"tool": "Skill", "input": {"skill": "other"}}
+    model = script({"call": [call]}, {"expect": "no skill", "text": "Not there."})
+    messages = await all_of(query(prompt="go", options=options(model, skills=["wanted"])))
+    assert messages[0].data["skills"] == ["wanted"]
+    assert messages[-1].result == "Not there."
+
+
+@pytest.mark.parametrize("how", ["option", "variable", "not"])
+async def test_a_client_may_hear_what_sub_agents_say(options, script, how):
+    call = {"tool": "Agent", "input": {"description": "look", "prompt": "look around"}}
+    turns = [{"call": [call]}, {"text": "Done."}, {"text": "I looked.", "agent": "looker"}]
+    model = script(*turns, agents={"looker": {"match": "look around"}})
+    more = {"forward_subagent_text": True} if how == "option" else {}
+    if how == "variable":
+        more = {"env": {"CLAUDE_CODE_FORWARD_SUBAGENT_TEXT": "1"}}
+    messages = await all_of(query(prompt="go", options=options(model, **more)))
+    inner = [m for m in of_type(messages, AssistantMessage) if m.parent_tool_use_id]
+    assert [block.text for m in inner for block in m.content] == (
+        [] if how == "not" else ["I looked."]
+    )

@@ -1,6 +1,7 @@
 """Skills and commands: texts people wrote down for a model, found by name."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import msgspec
 
@@ -28,6 +29,12 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     forks: bool = False
     """Whether it runs as an agent of its own, and of which type."""
     agent_type: str = ""
+    is_due: bool = True
+    """Whether a file was touched that it is for; until then a model is not told of it."""
+    variants: tuple[str, ...] = ()
+    """Skills of the same name for parts of the project, by their full names."""
+    hooks: dict[str, Any] = {}
+    """What runs at events since it was run, as in settings."""
     directory: str = ""
     path: str = ""
 

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from handaxe.agent.kinds import EFFORTS
 from handaxe.app.agent_api import Agent
 from handaxe.app.beginning import Setup, Start
@@ -125,7 +127,7 @@ class AgentOpener:
             hooks=brought.hooks,
             home=self._home,
             start=self._start(brought.source),
-            discovery=self._discovery,
+            discovery=msgspec.structs.replace(self._discovery, only_skills=brought.skills),
         )
         if self._name is not None:
             name_session(self._home, session.id, self._name)

@@ -308,7 +308,8 @@ def _serving(arguments: argparse.Namespace, opener: AgentOpener) -> Serving:
             partial_messages=arguments.include_partial_messages,
             user_messages=arguments.replay_user_messages,
             hook_events=arguments.include_hook_events,
-            agents_text=arguments.forward_subagent_text,
+            agents_text=arguments.forward_subagent_text
+            or os.environ.get("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT") == "1",
         ),
         asks=arguments.permission_prompt_tool == "stdio",
         servers=opener.servers,

@@ -42,6 +42,8 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     on_question: OnQuestion | None = None
     hooks: dict[str, list[Json]] | None = None
     agents: Mapping[str, Any] = {}
+    skills: frozenset[str] | None = None
+    """The names of the skills that count; None: all."""
     servers: Mapping[str, Any] = {}
     """MCP servers in the client's own process, by name what opens their streams."""
     source: str | None = None
@@ -155,16 +157,20 @@ class Conversation:
     def _open(self, request: Json) -> None:
         serving = self._serving
         asker = StreamAsker(self.channel, lambda: self.agent.session, self._open_calls)
-        agents = request.get("agents")
+        agents, skills = request.get("agents"), request.get("skills")
         agent = self._agent = serving.open_agent(
             Brought(
                 on_ask=asker.ask if serving.asks else None,
                 on_question=asker.ask_question if serving.asks else None,
                 hooks=hooks_from(request.get("hooks"), self.channel),
                 agents=cast("dict[str, Any]", agents) if isinstance(agents, dict) else {},
+                skills=None if not isinstance(skills, list) else frozenset(map(str, skills)),
                 servers=openers_of(serving.servers.inside, self.channel),
             )
         )
+        if request.get("forwardSubagentText"):
+            shown = msgspec.structs.replace(serving.shown, agents_text=True)
+            serving = msgspec.structs.replace(serving, shown=shown)
         self._codec = codec = codec_of(agent, serving)
 
         def tell(event: Event) -> None:

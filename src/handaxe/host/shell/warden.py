@@ -20,6 +20,10 @@ from handaxe.host.shell.processes import (
     stat_of,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 CWD_FD = 250
 """Where the shell says, at its end, in which directory it stands."""
 START_FD = 251
@@ -178,7 +182,7 @@ class Warden:
             return os.read(self._cwd_from, 1 << 16)
         return b""
 
-    def _say(self, words: tuple[object, ...]) -> bool:
+    def _say(self, words: "tuple[Any, ...]") -> bool:
         try:
             self._talk.send(marshal.dumps(words))
         except OSError:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from handaxe.runtime.hooks.programs import HookPolicy
     from handaxe.runtime.hooks.rounds import Covers, Rounds
 
+NO_MORE = "No more hooks can be added here."
+
 
 class Hooks:
     """All hooks of one session, whoever makes its calls."""
@@ -39,6 +41,8 @@ class Hooks:
         """Whose tools hooks may name."""
         self.models: HookModels | None = None
         """Who answers the hooks that ask a model."""
+        self.adopt: Callable[[Mapping[str, Any], str], str] = lambda _hooks, _source: NO_MORE
+        """Puts more hooks in force, such as those of a skill; why it does not, or nothing."""
         self.variables: dict[str, str] = {}
         """What hooks left for the environment of later commands."""
         self._is_within = False

@@ -56,11 +56,17 @@ class Skill(Tool[SkillArgs]):
         data: dict[str, Any] = {"success": True, "commandName": skill.name, "path": skill.path}
         if skill.allowed_tools:
             data["allowedTools"] = list(skill.allowed_tools)
+        trouble = adopt_hooks(skill, ctx)
+        notes = (trouble,) if trouble else ()
         if not ctx[InvokedSkills].enter(skill.name, text):
-            return ToolResult(f"The skill {skill.name} is already loaded; follow it.", data=data)
+            told = f"The skill {skill.name} is already loaded; follow it."
+            return ToolResult(told, data=data, notes=notes)
         where = f"\n\nBase directory for this skill: {skill.directory}" if skill.directory else ""
         return ToolResult(
-            f"Launching skill: {skill.name}", data=data, messages=(text.rstrip() + where,)
+            f"Launching skill: {skill.name}",
+            data=data,
+            messages=(text.rstrip() + where,),
+            notes=notes,
         )
 
     def title(self, partial_input: dict[str, Any]) -> str:
@@ -75,6 +81,12 @@ def grant(skill: SkillInfo, ctx: ToolContext) -> None:
         permissions.grant_for_turn(skill.allowed_tools)
     if permissions is not None and skill.disallowed_tools:
         permissions.grant_for_turn(skill.disallowed_tools, behaviour="deny")
+
+
+def adopt_hooks(skill: SkillInfo, ctx: ToolContext) -> str:
+    """Have the skill's own hooks run for the rest of the session; why they do not, or nothing."""
+    why = ctx[InvokedSkills].adopt(skill.hooks, skill.path)
+    return f"The hooks of the skill {skill.name} do not run. {why}" if why else ""
 
 
 async def forked(
@@ -137,16 +149,27 @@ async def skill_text(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
     body = ctx[Skills].body(skill)
     # The commands stand in the file; what an argument brings along is never one.
     outputs = {command: await _output(command, skill, ctx) for command in commands(body)}
+    wishes = ctx.find(TurnWishes)
     variables = {
         "CLAUDE_SESSION_ID": ctx[SessionIdentity].session_id,
         "CLAUDE_PROJECT_DIR": ctx[SessionIdentity].root,
         "CLAUDE_SKILL_DIR": skill.directory,
+        "CLAUDE_EFFORT": skill.effort or (wishes.effort if wishes is not None else ""),
     }
     pieces = with_outputs(body, {command: f"\0{at}\0" for at, command in enumerate(outputs)})
     filled = fill(pieces, arguments, names=skill.arguments, variables=variables)
     for at, output in enumerate(outputs.values()):
         filled = filled.replace(f"\0{at}\0", output)
-    return filled
+    return filled + _about_variants(skill)
+
+
+def _about_variants(skill: SkillInfo) -> str:
+    """That parts of the project have skills of this name too."""
+    if not skill.variants:
+        return ""
+    lines = [f"- {name}: for files below {name.rpartition(':')[0]}" for name in skill.variants]
+    head = "Parts of this project have a skill of this name too. Run it as well for files there:"
+    return "\n\n" + "\n".join((head, *lines, ""))
 
 
 async def _output(command: str, skill: SkillInfo, ctx: ToolContext) -> str:

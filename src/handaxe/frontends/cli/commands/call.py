@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("tool", metavar="TOOL")
+    parser.add_argument("tool", metavar="TOOL", help="which tool, by its name")
     parser.add_argument("input", nargs="*", metavar="JSON | key=value")
     parser.add_argument("--json", action="store_true", help="print the result object")
     add_session_options(parser)

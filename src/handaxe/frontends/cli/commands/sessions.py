@@ -17,9 +17,13 @@ from handaxe.text.counting import counted
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "action", nargs="?", default="list", choices=("list", "show", "export", "fork", "delete")
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "show", "export", "fork", "delete"),
+        help="what to do (default: list)",
     )
-    parser.add_argument("session_id", nargs="?", metavar="ID")
+    parser.add_argument("session_id", nargs="?", metavar="ID", help="which session")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -13,7 +13,7 @@ from handaxe.frontends.cli.opening import add_session_options, open_session
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("name", nargs="?", metavar="NAME")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="show this tool alone")
     parser.add_argument("--json", action="store_true", help="print schemas as JSON")
     parser.add_argument(
         "--provider",

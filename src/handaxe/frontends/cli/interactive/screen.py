@@ -24,6 +24,7 @@ from handaxe.contract.ports.model import Retrying, TextDelta
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.interactive.markdown import answer_painter
 from handaxe.frontends.cli.paint import Painter, printable
+from handaxe.text import moments
 from handaxe.text.counting import counted
 
 _MAX_TITLE_CHARS = 200
@@ -99,14 +100,21 @@ class Screen:
         self._answer.end()
         given = self._inputs.pop(result.id, {})
         if not result.ok:
-            lines = result.text.splitlines()[:_MAX_FAULT_LINES]
-            self.say("\n".join(f"  ✗ {line}" for line in lines), "bad")
+            self._bad_end(_title(session, result.tool, given).removeprefix("● "), result)
             return
         shown = session.show(result, _mapping(given)) or ()
         for block in shown:
             if isinstance(block, Diff):
                 sys.stdout.write(_cut(self._painter.block(block)))
         self.say(f"  ✓ {_summary(result)}", "muted")
+
+    def _bad_end(self, title: str, result: ToolResult) -> None:
+        """That a call was refused or failed, and the beginning of why."""
+        for number, block in enumerate(moments.ended_badly(title, result)):
+            if isinstance(block, Text):
+                lines = printable(block.text).splitlines()[:_MAX_FAULT_LINES]
+                mark = "✗" if number == 0 else " "
+                self.say("\n".join(f"  {mark} {line}" for line in lines), block.tone)
 
     def _from_agent(self, event: FromAgent, session: Session) -> None:
         inner = event.event

@@ -1,0 +1,135 @@
+"""The places where people keep skills and commands, and in which order they count.
+
+Skills of a part of a project, below the directory one works in, count since a file there was
+touched; then they stay.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+SKILL_FILE = "SKILL.md"
+RESERVED = "synced"
+
+_FOLDERS = (".claude", ".handaxe")
+
+
+def _none() -> tuple[str, ...]:
+    return ()
+
+
+class SkillPlaces(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to look, the place that counts most first."""
+
+    managed: tuple[str, ...] = ()
+    """Directories of an organisation; a folder such as `.claude` lies in them."""
+    users: tuple[str, ...] = ()
+    """The user's own folders: `skills` lies right in them."""
+    directories: Callable[[], Sequence[str]] = _none
+    """Where one works; those above count too, up to the top of the repository."""
+    added: Callable[[], Sequence[str]] = _none
+    """Directories that were added by hand."""
+    root: str = ""
+    touched: Callable[[], Sequence[str]] = _none
+    """The files that were read or changed; parts of the project below `root` count by them."""
+    commands: bool = True
+
+
+class SkillFile(msgspec.Struct, frozen=True):
+    """A file that may hold a skill."""
+
+    path: Path
+    name: str
+    base: str
+    """The directory that its patterns start at."""
+    part: str = ""
+    """The part of the project it belongs to, by its path from the root."""
+    is_command: bool = False
+
+
+class SkillFiles:
+    """Finds the files; parts of a project that counted once go on counting."""
+
+    def __init__(self, places: SkillPlaces) -> None:
+        self._places = places
+        self._looked_at: set[str] = set()
+        self._parts: dict[str, None] = {}
+
+    def all(self) -> Iterator[SkillFile]:
+        """Every file, skills before commands, what counts more before what counts less."""
+        folders = self._folders()
+        seen: set[str] = set()
+        known: set[str] = set()
+        for folder, base in folders.items():
+            for found in _skills_in(folder, base, seen):
+                known.add(found.name)
+                yield found
+        for part, found in self._parts_skills(seen):
+            is_taken = found.name in known
+            known.add(found.name)
+            name = f"{part}:{found.name}" if is_taken else found.name
+            yield msgspec.structs.replace(found, name=name, part=part)
+        if self._places.commands:
+            for folder, base in folders.items():
+                for path in sorted((folder / "commands").glob("**/*.md")):
+                    yield SkillFile(path, path.stem, base, is_command=True)
+
+    def _folders(self) -> dict[Path, str]:
+        """Folders that always count, each with the directory that patterns start at."""
+        places = self._places
+        folders: dict[Path, str] = {}
+        for directory in places.managed:
+            folders |= {Path(directory) / name: places.root for name in _FOLDERS}
+        folders |= {Path(user): places.root for user in places.users}
+        for directory in (*_upwards(places.directories()), *map(Path, places.added())):
+            for name in _FOLDERS:
+                folders.setdefault(directory / name, str(directory))
+        return folders
+
+    def _parts_skills(self, seen: set[str]) -> Iterator[tuple[str, SkillFile]]:
+        self._follow()
+        for directory in self._parts:
+            part = directory[len(self._places.root) :].strip("/")
+            for name in _FOLDERS:
+                for found in _skills_in(Path(directory) / name, directory, seen):
+                    yield part, found
+
+    def _follow(self) -> None:
+        """Note the parts of the project in which files were touched since the last time."""
+        root = self._places.root.rstrip("/")
+        for path in self._places.touched() if root else ():
+            above: list[str] = []
+            directory = path.rpartition("/")[0]
+            while directory.startswith(f"{root}/") and directory not in self._looked_at:
+                self._looked_at.add(directory)
+                above.append(directory)
+                directory = directory.rpartition("/")[0]
+            self._parts |= dict.fromkeys(reversed(above))
+
+
+def _skills_in(folder: Path, base: str, seen: set[str]) -> Iterator[SkillFile]:
+    """The skills of one folder; one that several places lead to counts in the first."""
+    for directory in _children(folder / "skills"):
+        real = os.path.realpath(directory / SKILL_FILE)
+        is_free = directory.name.casefold() != RESERVED and real not in seen
+        if is_free and Path(real).is_file():
+            seen.add(real)
+            yield SkillFile(directory / SKILL_FILE, directory.name, base)
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _upwards(directories: Sequence[str]) -> Iterator[Path]:
+    """Each directory and those above it, up to the top of its repository."""
+    for directory in directories:
+        place = Path(directory)
+        above = [place, *place.parents]
+        top = next((at for at, path in enumerate(above) if (path / ".git").exists()), 0)
+        yield from above[: top + 1]
