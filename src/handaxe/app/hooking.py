@@ -10,10 +10,12 @@ import msgspec
 from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.skills import SkillInfo
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire, session_event, tell
+from handaxe.session.skill_hooks import SkillHooks
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
@@ -46,6 +48,7 @@ class SessionHooks:
     ) -> None:
         self._configuration = configuration
         self._own = None if arguments is None else _checked(arguments)
+        self._skills: dict[str, HookBook] = {}
         self._had_any = self._answers_questions = False
         self._joined: object = None
         self._start: asyncio.Future[None] | None = None
@@ -94,11 +97,24 @@ class SessionHooks:
         )
         if self._own is not None:
             book += self._own
+        for skill in self._skills.values():
+            book += skill
         policy = hook_policy(merged.settings, self._configuration.root)
         self._watched = self._watch(book)
         if self._watched is not None:
             policy = msgspec.structs.replace(policy, watch=self._watched.watch)
         self.hooks.configure(book, policy, self._outside(book))
+
+    def _take_skill(self, skill: SkillInfo) -> str | None:
+        """The hooks of a skill count from now on; why not, if so."""
+        from handaxe.app.skill_powers import skill_book
+
+        book = skill_book(skill, self._configuration)
+        if book.placed:
+            self._skills[skill.path] = book
+            self._had_any = True
+            self._configure(self._configuration.merged)
+        return " ".join(book.problems) or None
 
     def _watch(self, book: "HookBook") -> "WatchedFiles | None":
         """The files to look at between calls; none if nobody wants to hear of them."""
@@ -140,6 +156,7 @@ class SessionHooks:
                 among.opening = None
 
         among.opening = opening
+        among.offers[SkillHooks] = SkillHooks(self._take_skill)
         self.hooks.servers = servers
         if self._answers_questions:
             from handaxe.app.questioning import offer_to_hooks
@@ -232,9 +249,9 @@ async def refused_changes(among: Collaborators, configuration: Configuration) ->
 
 
 def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":
-    from handaxe.runtime.hooks.config import read_hooks
+    from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 
-    book = read_hooks(arguments, source="the session's arguments")
+    book = read_hooks(arguments, source=ARGUMENTS)
     problems = (*book.problems, *bad_conditions(book))
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)

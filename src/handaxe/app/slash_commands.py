@@ -89,7 +89,7 @@ async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
 
     ctx = _context(session)
     body = await skill_text(skill, arguments, ctx)
-    grant(skill, ctx)
+    session.collaborators.hooks.late += grant(skill, ctx)
     offers = session.collaborators.offers
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:

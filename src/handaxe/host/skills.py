@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
@@ -103,7 +104,12 @@ def _skill(path: Path, name: str, fields: dict[str, object], body: str) -> Skill
         agent_type=text_of(fields, "agent"),
         directory=str(path.parent) if path.name == SKILL_FILE else "",
         path=str(path),
+        hooks=_table(fields.get("hooks")),
     )
+
+
+def _table(given: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
 def _unless(text: str, standard: str) -> str | None:

@@ -1,6 +1,7 @@
 """Skills and commands: texts people wrote down for a model, found by name."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import msgspec
 
@@ -30,6 +31,8 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     agent_type: str = ""
     directory: str = ""
     path: str = ""
+    hooks: dict[str, Any] = {}
+    """Hooks for the rest of the session in which it is run, as settings write them."""
 
 
 class Skills(ABC):

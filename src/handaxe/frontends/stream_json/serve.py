@@ -17,6 +17,7 @@ from handaxe.agent.events import MessageAdded, RunFinished, RunStarted
 from handaxe.agent.speaking import Prompt
 from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
+from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import expanded, typed_command
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
@@ -251,7 +252,8 @@ class Conversation:
 
     async def _run(self, agent: Agent, prompt: Prompt, waiting: Waiting) -> None:
         assert self._codec is not None
-        async with aclosing(agent.run(prompt)) as events:
+        shown = displayed(agent.session.collaborators, agent.run(prompt), by_lines=False)
+        async with aclosing(shown) as events:
             async for event in events:
                 if self._wants_interrupt and isinstance(event, RunStarted):
                     agent.interrupt()

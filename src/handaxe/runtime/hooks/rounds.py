@@ -105,7 +105,7 @@ class Rounds:
             if within_a_hook and isinstance(placed.hook, AgentHook):
                 # An agent that answers for a hook would otherwise wait for one of its own.
                 continue
-            if placed.hook.once and self._is_spent(placed):
+            if placed.may_be_once and placed.hook.once and self._is_spent(placed):
                 continue
             if placed.hook.in_background:
                 self._start(placed, event, call_id)
@@ -165,7 +165,7 @@ class Rounds:
         """
         for earlier in self._spent:
             same_place = (earlier.event, earlier.matcher) == (placed.event, placed.matcher)
-            if same_place and earlier.hook == placed.hook:
+            if same_place and earlier.skill == placed.skill and earlier.hook == placed.hook:
                 return True
         self._spent.append(placed)
         return False
@@ -289,7 +289,7 @@ def _without_repeats(hooks: list[Placed]) -> tuple[Placed, ...]:
     for placed in hooks:
         hook = placed.hook
         may_repeat = hook.in_background or isinstance(hook, CallableHook)
-        if may_repeat or all(earlier.hook != hook for earlier in kept):
+        if may_repeat or all((e.hook, e.skill) != (hook, placed.skill) for e in kept):
             kept.append(placed)
     return tuple(kept)
 

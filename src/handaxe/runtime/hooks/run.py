@@ -130,9 +130,9 @@ class Hooks:
 
 
 def _read(hooks: Mapping[str, Sequence[object]]) -> "HookBook":
-    from handaxe.runtime.hooks.config import read_hooks
+    from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 
-    book = read_hooks(hooks, source="the session's arguments")
+    book = read_hooks(hooks, source=ARGUMENTS)
     if book.problems:
         listed = "\n".join(f"  {problem}" for problem in book.problems)
         raise SetupError(f"The hooks are wrong:\n{listed}")

@@ -10,6 +10,7 @@ from contextlib import aclosing, suppress
 
 from handaxe.agent.events import RunFinished, ToolAnswered
 from handaxe.app.agent_api import Agent
+from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import commands_of, expanded
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
@@ -149,7 +150,9 @@ class Dialogue:
 
     def _open(self, source: str | None = None) -> Agent:
         brought = Brought(on_ask=self._ask, on_question=self._ask_question, source=source)
-        return self.opener.open(brought)
+        agent = self.opener.open(brought)
+        agent.session.subscribe(self.screen.hear)
+        return agent
 
     def _greet(self) -> None:
         session = self.agent.session
@@ -200,7 +203,9 @@ class Dialogue:
             prompt = await self._expanded(text)
             if prompt is None:
                 return
-            async with aclosing(self.agent.run(prompt)) as events:
+            among = self.agent.session.collaborators
+            shown = displayed(among, self.agent.run(prompt), by_lines=True)
+            async with aclosing(shown) as events:
                 async for event in events:
                     self.screen.show(event, self.agent.session)
                     if isinstance(event, ToolAnswered):
