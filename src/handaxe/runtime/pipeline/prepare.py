@@ -350,7 +350,7 @@ async def _classified(
     """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
     if among.classifier is None or among.policy().mode != "auto" or not is_open(decision):
         return None
-    return await among.classifier(question)
+    return await among.classifier(msgspec.structs.replace(question, remarks=tuple(among.remarks)))
 
 
 async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collaborators) -> None:

@@ -14,6 +14,9 @@ from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 from handaxe.text.windows import two_ended_preview
 
+MAX_REMARK_CHARS = 2_000
+MAX_REMARKS = 50
+
 
 async def settle(
     result: ToolResult, prepared: Prepared, among: Collaborators, *, took_ms: float = 0.0
@@ -63,7 +66,10 @@ async def _hear_hooks(
         )
         complaint = (outcome.blocked,) if outcome.blocked else ()
         stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
-        result = _replaced(result, outcome.output, prepared, among)
+        replaced = _replaced(result, outcome.output, prepared, among)
+        if outcome.output is msgspec.UNSET or replaced.notes == result.notes:
+            _remark(outcome.extra.get("classifierContext"), prepared, among)
+        result = replaced
         result = msgspec.structs.replace(
             result,
             notes=(*result.notes, *outcome.notes, *stop),
@@ -73,6 +79,14 @@ async def _hear_hooks(
     if result.ok and not parsed.effects.is_read_only:
         result = await parsed.tool.recheck(parsed.args, prepared.ctx, result)
     return result
+
+
+def _remark(said: object, prepared: Prepared, among: Collaborators) -> None:
+    """Keep what a hook has to say to a classifier about a call that did something."""
+    parsed = prepared.parsed
+    if isinstance(said, str) and said.strip() and not parsed.effects.is_read_only:
+        among.remarks.append(f"{parsed.tool.name}: {said.strip()[:MAX_REMARK_CHARS]}")
+        del among.remarks[:-MAX_REMARKS]
 
 
 def _response(result: ToolResult) -> dict[str, Any]:
