@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from handaxe.app.configuration import Configuration
+from handaxe.app.hook_conditions import bad_conditions
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.skills import SkillInfo
 from handaxe.runtime.hooks.run import Hooks
-from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.session.skill_hooks import SkillHooks
@@ -257,13 +257,3 @@ def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
     return book
-
-
-def bad_conditions(book: "HookBook") -> list[str]:
-    """The `if`s that are no rules."""
-    return [
-        f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"
-        for placed in book.placed
-        if placed.hook.condition is not None
-        and (rule := parse_rule(placed.hook.condition, "deny")).is_dead
-    ]

@@ -8,7 +8,7 @@ import msgspec
 
 from handaxe.app.agent_kinds import is_users_own
 from handaxe.app.configuration import Configuration
-from handaxe.app.hooking import bad_conditions
+from handaxe.app.hook_conditions import bad_conditions
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.skills import SkillInfo
 
