@@ -3,31 +3,31 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from handaxe.app.configuration import Configuration
-from handaxe.app.hook_conditions import bad_conditions
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.skills import SkillInfo
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire, session_event, tell
-from handaxe.session.skill_hooks import SkillHooks
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
 
 if TYPE_CHECKING:
     from handaxe.app.beginning import Start
+    from handaxe.app.offers import Offers
     from handaxe.app.session_title import SessionTitle
     from handaxe.app.watched_files import WatchedFiles
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.contract.ports.skills import SkillInfo
     from handaxe.runtime.hooks.config import HookBook
     from handaxe.runtime.hooks.programs import HookPolicy
+    from handaxe.session.skill_hooks import SkillHooks
 
 CLOSING_VARIABLE = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
 QUESTIONS = "AskUserQuestion"
@@ -79,6 +79,7 @@ class SessionHooks:
             self._configure(merged)
 
     def _configure(self, merged: Merged) -> None:
+        from handaxe.app.hook_conditions import bad_conditions
         from handaxe.runtime.hooks.config import HookBook, read_hooks
 
         book = HookBook()
@@ -105,7 +106,12 @@ class SessionHooks:
             policy = msgspec.structs.replace(policy, watch=self._watched.watch)
         self.hooks.configure(book, policy, self._outside(book))
 
-    def _take_skill(self, skill: SkillInfo) -> str | None:
+    def _skill_hooks(self) -> "SkillHooks":
+        from handaxe.session.skill_hooks import SkillHooks
+
+        return SkillHooks(self._take_skill)
+
+    def _take_skill(self, skill: "SkillInfo") -> str | None:
         """The hooks of a skill count from now on; why not, if so."""
         from handaxe.app.skill_powers import skill_book
 
@@ -136,7 +142,7 @@ class SessionHooks:
     def join(
         self,
         among: Collaborators,
-        start: "Start",
+        start: "Start | str",
         title: "SessionTitle",
         servers: "McpServers | None",
         follow: Callable[[], None],
@@ -156,7 +162,8 @@ class SessionHooks:
                 among.opening = None
 
         among.opening = opening
-        among.offers[SkillHooks] = SkillHooks(self._take_skill)
+        named = {"handaxe.session.skill_hooks.SkillHooks": self._skill_hooks}
+        cast("Offers", among.offers).add(named)
         self.hooks.servers = servers
         if self._answers_questions:
             from handaxe.app.questioning import offer_to_hooks
@@ -173,12 +180,15 @@ class SessionHooks:
                 await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": reason})
         await self.hooks.close()
 
-    async def _begin(self, among: Collaborators, start: "Start", title: "SessionTitle") -> None:
-        if start.setup is None and not self.hooks.watches("SessionStart"):
+    async def _begin(
+        self, among: Collaborators, start: "Start | str", title: "SessionTitle"
+    ) -> None:
+        if isinstance(start, str) and not among.hooks.watches("SessionStart"):
             return
-        from handaxe.app.beginning import begin
+        from handaxe.app.beginning import Start, begin
 
-        self.first_message = await begin(among, start, title)
+        told = Start(start) if isinstance(start, str) else start
+        self.first_message = await begin(among, told, title)
 
     def _hold_calls(self) -> None:
         """Let calls wait until the hooks have said whether files may change what holds."""
@@ -249,6 +259,7 @@ async def refused_changes(among: Collaborators, configuration: Configuration) ->
 
 
 def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":
+    from handaxe.app.hook_conditions import bad_conditions
     from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 
     book = read_hooks(arguments, source=ARGUMENTS)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 from handaxe import __version__
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.background_work import command_facts
-from handaxe.app.beginning import Start
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
@@ -52,6 +51,7 @@ from handaxe.tools import BUILTIN, loaders
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk
+    from handaxe.app.beginning import Start
     from handaxe.app.mcp_companion import McpArguments
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
@@ -88,7 +88,7 @@ class Session:
         session_id: str | None = None,
         mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
-        start: Start | None = None,
+        start: "Start | None" = None,
     ) -> None:
         data = data_home(home)
         project = working_directories(root, ())[0][0]
@@ -194,9 +194,9 @@ class Session:
         caller.join(self._collaborators)
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
-        start = start or Start("resume" if history.started else "startup")
+        begins = start or ("resume" if history.started else "startup")
         self.title = SessionTitle(data, self.id)
-        self.hooks.join(self._collaborators, start, self.title, self.mcp, self.follow)
+        self.hooks.join(self._collaborators, begins, self.title, self.mcp, self.follow)
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,

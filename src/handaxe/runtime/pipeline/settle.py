@@ -8,7 +8,6 @@ from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.prepare import Prepared, covers_of
-from handaxe.runtime.pipeline.stand_ins import stand_in
 from handaxe.runtime.pipeline.telling import hook_event
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
@@ -103,6 +102,8 @@ def _replaced(
     """The result with what a hook gave instead of its output, if it has the shape of that."""
     if output is msgspec.UNSET or not result.ok:
         return result
+    from handaxe.runtime.pipeline.stand_ins import stand_in
+
     given = stand_in(prepared.parsed.tool.name, result, output)
     if given is None:
         note = "A hook gave an output of another shape than the tool's; it was ignored."
