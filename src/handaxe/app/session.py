@@ -357,11 +357,11 @@ class Session:
         """The names of tools that ToolSearch can load."""
         return self.deferral.waiting()
 
-    def set_directories(self, add_dirs: Sequence[PathLike]) -> None:
+    def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
         """Exchange the working directories beside the root; those of settings stay."""
         self._add_dirs = tuple(add_dirs)
         for added in self._live.place():
-            about = {"directory": added, "source": "register_repo_root"}
+            about = {"directory": added, "source": by}
             tell(self._collaborators, "DirectoryAdded", **about)
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:

@@ -417,3 +417,42 @@ def test_an_answer_is_shown_line_by_line_as_a_hook_wants_it(terminal, script, pr
     assert [event["index"] for event in events] == list(range(len(events)))
     assert [event["final"] for event in events] == [*[False] * (len(events) - 1), True]
     assert len({event["message_id"] for event in events}) == 1
+
+
+def test_a_hook_wakes_an_agent_that_waits_for_words(terminal, script, project):
+    command = "while [ ! -e go ]; do sleep 0.05; done; echo 'The build broke.' >&2; exit 2"
+    hook = {"type": "command", "command": command, "asyncRewake": True}
+    given = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
+    model = script({"text": "Hi."}, {"expect": "/The build broke/", "text": "I see."})
+    me = terminal("--model", model, "--settings", given)
+    me.wait_for("›")
+    me.type("hello\r")
+    me.wait_for("Hi.")
+    me.wait_for("›")
+    (project / "go").touch()
+    me.wait_for("I see.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+
+
+def test_a_directory_is_added_and_hooks_hear_of_it(terminal, script, project, tmp_path):
+    (tmp_path / "other").mkdir()
+    hook = {"type": "command", "command": "cat > added.part; mv added.part added.json"}
+    groups = [{"matcher": "slash_command", "hooks": [hook]}]
+    given = json.dumps({"hooks": {"DirectoryAdded": groups}})
+    me = terminal("--model", script({"text": "Hi."}), "--settings", given, columns=400)
+    me.wait_for("›")
+    me.type(f"/add-dir {tmp_path}/other\r")
+    me.wait_for("Working directories")
+    blocked_until((project / "added.json").exists)
+    told = json.loads((project / "added.json").read_text())
+    assert (told["directory"], told["source"]) == (str(tmp_path / "other"), "slash_command")
+    me.type(f"/add-dir {tmp_path}/other\r")
+    me.wait_for("already")
+    me.wait_for("›")
+    me.type("/add-dir nowhere\r")
+    me.wait_for("is not a directory")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0

@@ -65,7 +65,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 class Waiting(msgspec.Struct):
     """A message that waits for its turn."""
 
-    prompt: Prompt
+    prompt: Prompt | None
+    """None: nobody said anything, but a hook has something for the model."""
     uuid: str | None = None
 
 
@@ -177,6 +178,12 @@ class Conversation:
                 self._write(message)
 
         agent.session.subscribe(tell)
+        agent.session.hooks.hooks.wake = self._wake
+
+    def _wake(self) -> None:
+        """A hook has something for the model: a turn of its own if none is under way."""
+        if not self._is_busy and self._queue.empty():
+            self._queue.put_nowait(Waiting(None))
 
     def _open_calls(self) -> dict[str, str]:
         return self._codec.open_calls if self._codec is not None else {}
@@ -250,7 +257,7 @@ class Conversation:
         finally:
             beating.cancel()
 
-    async def _run(self, agent: Agent, prompt: Prompt, waiting: Waiting) -> None:
+    async def _run(self, agent: Agent, prompt: Prompt | None, waiting: Waiting) -> None:
         assert self._codec is not None
         shown = displayed(agent.session.collaborators, agent.run(prompt), by_lines=False)
         async with aclosing(shown) as events:

@@ -52,11 +52,14 @@ class Rounds:
         servers: Callable[[], McpServers | None],
         models: Callable[[], HookModels | None],
         say_late: Callable[[tuple[str, ...]], None],
+        wake: Callable[[], None],
         emit: Callable[[HookRan], None] | None,
         keep: Keep | None,
         variables: dict[str, str],
     ) -> None:
         """`say_late` takes what hooks that nobody waited for have to say to the model.
+
+        `wake` is called where one of them has something that cannot wait for a person.
 
         `variables` are what hooks leave for later commands.
         """
@@ -64,6 +67,7 @@ class Rounds:
         self._servers = servers
         self._models = models
         self._say_late = say_late
+        self._wake = wake
         self._emit = emit
         self._keep = keep
         self._background = Background()
@@ -217,9 +221,10 @@ class Rounds:
             heard = await self._ask(placed, event)
             self._prepare(heard.outcome, placed.event)
             said = (*heard.outcome.messages, *heard.outcome.told)
-            if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
-                said = (*said, heard.outcome.blocked)
-            self._say_late(said)
+            wakes = heard.outcome.blocked and getattr(placed.hook, "async_rewake", False)
+            self._say_late((*said, heard.outcome.blocked) if wakes else said)
+            if wakes:
+                self._wake()
             self._trace(heard, call_id)
 
         self._background.start(run())

@@ -44,6 +44,8 @@ class Hooks:
         self._is_within = False
         self.late: list[str] = []
         """What hooks that nobody waited for had to say to the model, not yet delivered."""
+        self.wake: Callable[[], None] = lambda: None
+        """Whoever can let an idle agent hear what came late at once."""
         self.watch_before = self.watch_after = False
         if hooks is not None:
             self.configure(_read(hooks), policy, programs)
@@ -63,6 +65,7 @@ class Hooks:
                 servers=lambda: self.servers,
                 models=lambda: self.models,
                 say_late=self._say_late,
+                wake=self._wake_up,
                 emit=self._emit,
                 keep=self._keep,
                 variables=self.variables,
@@ -124,6 +127,9 @@ class Hooks:
         """End whatever still runs, after a moment for those that nobody waits for."""
         if self._rounds is not None:
             await self._rounds.close()
+
+    def _wake_up(self) -> None:
+        self.wake()
 
     def _say_late(self, said: tuple[str, ...]) -> None:
         self.late += said
