@@ -162,8 +162,9 @@ class SessionHooks:
                 among.opening = None
 
         among.opening = opening
-        named = {"handaxe.session.skill_hooks.SkillHooks": self._skill_hooks}
-        cast("Offers", among.offers).add(named)
+        cast("Offers", among.offers).add(
+            {"handaxe.session.skill_hooks.SkillHooks": self._skill_hooks}
+        )
         self.hooks.servers = servers
         if self._answers_questions:
             from handaxe.app.questioning import offer_to_hooks

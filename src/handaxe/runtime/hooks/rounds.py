@@ -221,9 +221,10 @@ class Rounds:
             heard = await self._ask(placed, event)
             self._prepare(heard.outcome, placed.event)
             said = (*heard.outcome.messages, *heard.outcome.told)
-            wakes = heard.outcome.blocked and getattr(placed.hook, "async_rewake", False)
-            self._say_late((*said, heard.outcome.blocked) if wakes else said)
-            if wakes:
+            wakes = getattr(placed.hook, "async_rewake", False)
+            urgent = heard.outcome.blocked if wakes else None
+            self._say_late(said if urgent is None else (*said, urgent))
+            if urgent is not None:
                 self._wake()
             self._trace(heard, call_id)
 
