@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe import Agent, Deny, Session
+from handaxe import Agent, Allow, Deny, Session
 from handaxe.app.elicitation import Form, elicited
 from handaxe.app.slash_commands import expanded
 from handaxe.contract.faults import SetupError
@@ -438,3 +438,60 @@ async def test_without_such_a_hook_no_file_is_watched(project: Path):
     async with Session(project, hooks={"SessionStart": [start]}) as session:
         assert (await session.call("Glob", pattern="*")).ok
         assert session.hooks._watched is None
+
+
+@pytest.mark.parametrize(
+    ("form", "kinds"),
+    [
+        (Form("forms", "Who?", {"type": "object"}),
+         ["elicitation_dialog", "elicitation_complete", "elicitation_response"]),
+        (Form("forms", "Open it.", None, "https://example.org/in", "e-1"),
+         ["elicitation_url_dialog", "elicitation_complete", "elicitation_response"]),
+    ],
+)  # fmt: skip
+async def test_forms_and_pages_are_told_of_from_their_start_to_their_end(
+    project: Path, form: Form, kinds: list[str]
+):
+    ear, notices = Ear(), Ear()
+
+    async def person():
+        return {"name": "Ann"}
+
+    hooks = {"Elicitation": [ear], "ElicitationResult": [ear], "Notification": [notices]}
+    async with Session(project, hooks=hooks) as session:
+        assert await elicited(session.collaborators, form, person) == {"name": "Ann"}
+    asked, answered = ear.heard
+    assert [event["notification_type"] for event in notices.heard] == kinds
+    assert asked["mode"] == ("form" if form.schema else "url")
+    assert asked.get("url") == form.url
+    assert asked.get("elicitation_id") == answered.get("elicitation_id") == form.elicitation_id
+    assert (answered["action"], answered["content"]) == ("accept", {"name": "Ann"})
+
+
+async def test_a_classifier_hears_what_hooks_say_of_earlier_results(project: Path):
+    asked = []
+
+    async def classifier(request):
+        asked.append(request.remarks)
+        return Allow()
+
+    said = {"hookEventName": "PostToolUse", "classifierContext": "It is a scratch file."}
+    hooks = {"PostToolUse": [Ear({"hookSpecificOutput": said})]}
+    async with Session(
+        project, hooks=hooks, permission_mode="auto", classifier=classifier
+    ) as session:
+        await session.call("Glob", pattern="*")
+        for name in ("a", "b"):
+            assert (await session.call("Write", file_path=name, content="x")).ok
+    assert asked == [(), ("Write: It is a scratch file.",)]
+
+
+async def test_hooks_of_the_session_speak_at_its_start_to_an_agent_with_its_own(project: Path):
+    said = {"hookEventName": "SessionStart", "additionalContext": "It is Monday."}
+    kind = {"description": "x", "prompt": "Work.", "hooks": {"Stop": [{"hooks": []}]}}
+    hooks = {"SessionStart": [Ear({"hookSpecificOutput": said})]}
+    model = scripted({"expect": "/./", "text": "{{first.text}}"})
+    async with Session(project, hooks=hooks) as session:
+        agent = Agent(model, session, agent="worker", agents={"worker": kind})
+        assert "It is Monday." in (await agent.ask("Hi.")).result
+        await agent.close()

@@ -21,6 +21,8 @@ _UNHEARD = frozenset(
     }
 )  # fmt: skip
 """Events at which a hook's words to the person are not passed on."""
+_TOLD_HERE = frozenset({"UserPromptSubmit", "Stop", "SubagentStop"})
+"""Events of the run itself: what is said to them is told at once, before the run can end."""
 
 
 class RunHooks:
@@ -40,16 +42,19 @@ class RunHooks:
         wanted = outcome.extra.get("sessionTitle")
         if isinstance(wanted, str):
             workplace.rename(wanted)
+        self._tell(outcome.told)
         return outcome
 
     async def ending(self, last_text: str, *, is_again: bool, is_sub_agent: bool) -> Outcome:
         """What they say to the end of the work."""
-        return await self._workplace.fire(
+        outcome = await self._workplace.fire(
             "SubagentStop" if is_sub_agent else "Stop",
             stop_hook_active=is_again,
             last_assistant_message=last_text,
             **about_the_end(self._workplace.among),
         )
+        self._tell(outcome.told)
+        return outcome
 
     async def failed(self, failed: ModelFailed) -> None:
         """The model gave no answer; nothing they say matters."""
@@ -75,6 +80,9 @@ class RunHooks:
 
     def _ran(self, event: HookRan) -> None:
         """Show what a hook has to say to the person, where anybody listens to it."""
-        if not event.in_background and event.event not in _UNHEARD:
-            for sentence in event.told:
-                self._show(Told(sentence))
+        if not event.in_background and event.event not in _UNHEARD | _TOLD_HERE:
+            self._tell(event.told)
+
+    def _tell(self, sentences: tuple[str, ...]) -> None:
+        for sentence in sentences:
+            self._show(Told(sentence))

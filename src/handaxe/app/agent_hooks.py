@@ -31,7 +31,6 @@ class AgentHooks(Hooks):
         self._before = self._after = False
         super().__init__(emit=emit, keep=keep)
         self.servers = shared.servers
-        self.adopt = shared.adopt
         self.variables = shared.variables
         from handaxe.host.hook_programs import LocalHookPrograms
         from handaxe.runtime.hooks.config import read_hooks

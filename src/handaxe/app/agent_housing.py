@@ -1,16 +1,22 @@
 """Checkouts for agents that work apart, made when they start and given back when they end."""
 
 import os
+from collections.abc import Sequence
 
 import msgspec
 
 from handaxe.agent.family import Housing
 from handaxe.contract.agent_faults import IsolationUnavailable
 from handaxe.contract.ports.agents import AgentState
+from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire, tell
-from handaxe.session.workdir import is_inside
+from handaxe.session.workdir import is_inside, normalize
 from handaxe.settings.places import WORKTREES
+
+
+class NotMade(Exception):
+    """Hooks made no worktree that could be used; the sentence says why."""
 
 
 class WorktreeHousing(Housing):
@@ -36,7 +42,12 @@ class WorktreeHousing(Housing):
                 return state
             directory = state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
         elif self._among.hooks.watches("WorktreeCreate"):
-            path = await self._made_by_hooks(name)
+            outcome = await fire(self._among, "WorktreeCreate", name=name)
+            workdir = self._among.workdir
+            try:
+                path = worktree_named(outcome, workdir.current, workdir.roots)
+            except NotMade as why:
+                raise IsolationUnavailable("worktree", str(why)) from None
             return msgspec.structs.replace(
                 state, worktree_path=path, worktree_branch="", worktree_base=""
             )
@@ -66,18 +77,29 @@ class WorktreeHousing(Housing):
             state, worktree_path="", worktree_branch="", worktree_base=""
         )
 
-    async def _made_by_hooks(self, name: str) -> str:
-        """The directory that hooks made; git is not asked where they failed."""
-        outcome = await fire(self._among, "WorktreeCreate", name=name)
-        if outcome.blocked is not None:
-            raise IsolationUnavailable("worktree", outcome.blocked)
-        named = outcome.extra.get("worktreePath")
-        if not isinstance(named, str) or not named.startswith("/"):
-            said = " ".join(outcome.notes) or f"the hook named no full path, but {named!r}"
-            raise IsolationUnavailable("worktree", said)
-        path = os.path.realpath(named)  # noqa: ASYNC240
-        if not os.path.isdir(path):  # noqa: ASYNC240
-            raise IsolationUnavailable("worktree", f"the hook named {named}, which is no directory")
-        if any(is_inside(root, path) for root in self._among.workdir.roots):
-            raise IsolationUnavailable("worktree", f"the hook named {named}, which is the project")
-        return path
+
+def worktree_named(outcome: Outcome, directory: str, roots: Sequence[str]) -> str:
+    """The directory that hooks made for work apart; git is not asked where they failed.
+
+    Raises:
+        NotMade: there is none that could be used.
+    """
+    if outcome.blocked is not None:
+        raise NotMade(outcome.blocked)
+    named = outcome.extra.get("worktreePath")
+    if not isinstance(named, str) or not named:
+        said = " ".join(outcome.notes) or f"the hook named no path, but {named!r}"
+        raise NotMade(said)
+    if named.startswith("/") and not {".", ".."}.isdisjoint(named.split("/")):
+        raise NotMade(f"the hook named {named}, with . or .. in it")
+    lies_at = normalize(named if named.startswith("/") else f"{directory}/{named}")
+    path = os.path.realpath(lies_at)
+    if not os.path.isdir(path):
+        raise NotMade(f"the hook named {named}, which is no directory")
+    if any(is_inside(root, path) for root in roots):
+        raise NotMade(f"the hook named {named}, which is the project")
+    if path != lies_at and any(is_inside(lies_at, root) for root in roots):
+        raise IsolationUnavailable(
+            "worktree", f"the hook named {named}, which leads through a link"
+        )
+    return path

@@ -87,7 +87,7 @@ class AgentKinds:
     def _sound(self, kind: AgentKind) -> AgentKind:
         """The type without definitions that are wrong."""
         if kind.hooks:
-            from handaxe.app.hooking import bad_conditions
+            from handaxe.app.hook_conditions import bad_conditions
             from handaxe.runtime.hooks.config import read_hooks
 
             book = read_hooks(kind.hooks, source=kind.source)

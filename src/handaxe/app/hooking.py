@@ -3,8 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -12,22 +11,23 @@ from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.hooks.run import Hooks
-from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
-from handaxe.settings.places import is_users_own
 
 if TYPE_CHECKING:
     from handaxe.app.beginning import Start
+    from handaxe.app.offers import Offers
     from handaxe.app.session_title import SessionTitle
     from handaxe.app.watched_files import WatchedFiles
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.contract.ports.skills import SkillInfo
     from handaxe.runtime.hooks.config import HookBook
     from handaxe.runtime.hooks.programs import HookPolicy
+    from handaxe.session.skill_hooks import SkillHooks
 
 CLOSING_VARIABLE = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
 QUESTIONS = "AskUserQuestion"
@@ -48,6 +48,7 @@ class SessionHooks:
     ) -> None:
         self._configuration = configuration
         self._own = None if arguments is None else _checked(arguments)
+        self._skills: dict[str, HookBook] = {}
         self._had_any = self._answers_questions = False
         self._joined: object = None
         self._start: asyncio.Future[None] | None = None
@@ -61,8 +62,6 @@ class SessionHooks:
         self.first_message: str | None = None
         """What a hook wants said first, once the session has begun."""
         self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
-        self.hooks.adopt = self._adopt
-        self._adopted: dict[str, HookBook] = {}
         self.follow()
 
     def follow(self) -> None:
@@ -80,6 +79,7 @@ class SessionHooks:
             self._configure(merged)
 
     def _configure(self, merged: Merged) -> None:
+        from handaxe.app.hook_conditions import bad_conditions
         from handaxe.runtime.hooks.config import HookBook, read_hooks
 
         book = HookBook()
@@ -98,32 +98,29 @@ class SessionHooks:
         )
         if self._own is not None:
             book += self._own
-        for adopted in self._adopted.values():
-            book += adopted
+        for skill in self._skills.values():
+            book += skill
         policy = hook_policy(merged.settings, self._configuration.root)
         self._watched = self._watch(book)
         if self._watched is not None:
             policy = msgspec.structs.replace(policy, watch=self._watched.watch)
         self.hooks.configure(book, policy, self._outside(book))
 
-    def _adopt(self, hooks: Mapping[str, Any], source: str) -> str:
-        """Hooks of a skill that was run, for the rest of the session; why not, or nothing."""
-        settings = self._configuration.settings
-        if settings.disable_all_hooks or settings.allow_managed_hooks_only:
-            return "The settings let no such hooks run."
-        is_users = is_users_own(Path(source))
-        if not is_users and not self._configuration.is_trusted:
-            return (
-                "They start programs, and nobody has approved the project's. If you trust it, "
-                f"run `handaxe trust {self._configuration.root}`."
-            )
-        from handaxe.runtime.hooks.config import read_hooks
+    def _skill_hooks(self) -> "SkillHooks":
+        from handaxe.session.skill_hooks import SkillHooks
 
-        read = read_hooks(dict(hooks), source=source, is_projects=not is_users)
-        self._adopted[source] = read
-        self._had_any, self._joined = True, None
-        self.follow()
-        return " ".join((*read.problems, *bad_conditions(read)))
+        return SkillHooks(self._take_skill)
+
+    def _take_skill(self, skill: "SkillInfo") -> str | None:
+        """The hooks of a skill count from now on; why not, if so."""
+        from handaxe.app.skill_powers import skill_book
+
+        book = skill_book(skill, self._configuration)
+        if book.placed:
+            self._skills[skill.path] = book
+            self._had_any = True
+            self._configure(self._configuration.merged)
+        return " ".join(book.problems) or None
 
     def _watch(self, book: "HookBook") -> "WatchedFiles | None":
         """The files to look at between calls; none if nobody wants to hear of them."""
@@ -145,7 +142,7 @@ class SessionHooks:
     def join(
         self,
         among: Collaborators,
-        start: "Start",
+        start: "Start | str",
         title: "SessionTitle",
         servers: "McpServers | None",
         follow: Callable[[], None],
@@ -165,6 +162,9 @@ class SessionHooks:
                 among.opening = None
 
         among.opening = opening
+        cast("Offers", among.offers).add(
+            {"handaxe.session.skill_hooks.SkillHooks": self._skill_hooks}
+        )
         self.hooks.servers = servers
         if self._answers_questions:
             from handaxe.app.questioning import offer_to_hooks
@@ -181,12 +181,15 @@ class SessionHooks:
                 await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": reason})
         await self.hooks.close()
 
-    async def _begin(self, among: Collaborators, start: "Start", title: "SessionTitle") -> None:
-        if start.setup is None and not self.hooks.watches("SessionStart"):
+    async def _begin(
+        self, among: Collaborators, start: "Start | str", title: "SessionTitle"
+    ) -> None:
+        if isinstance(start, str) and not among.hooks.watches("SessionStart"):
             return
-        from handaxe.app.beginning import begin
+        from handaxe.app.beginning import Start, begin
 
-        self.first_message = await begin(among, start, title)
+        told = Start(start) if isinstance(start, str) else start
+        self.first_message = await begin(among, told, title)
 
     def _hold_calls(self) -> None:
         """Let calls wait until the hooks have said whether files may change what holds."""
@@ -257,21 +260,12 @@ async def refused_changes(among: Collaborators, configuration: Configuration) ->
 
 
 def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":
-    from handaxe.runtime.hooks.config import read_hooks
+    from handaxe.app.hook_conditions import bad_conditions
+    from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 
-    book = read_hooks(arguments, source="the session's arguments")
+    book = read_hooks(arguments, source=ARGUMENTS)
     problems = (*book.problems, *bad_conditions(book))
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
     return book
-
-
-def bad_conditions(book: "HookBook") -> list[str]:
-    """The `if`s that are no rules."""
-    return [
-        f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"
-        for placed in book.placed
-        if placed.hook.condition is not None
-        and (rule := parse_rule(placed.hook.condition, "deny")).is_dead
-    ]

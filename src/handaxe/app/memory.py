@@ -2,8 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.offers import Offered
@@ -119,10 +118,7 @@ class Memory(Companion):
     def _invoked_skills(self) -> "InvokedSkills":
         from handaxe.session.invoked_skills import InvokedSkills
 
-        def adopt(hooks: Mapping[str, Any], source: str) -> str:
-            return self._around.among().hooks.adopt(hooks, source)
-
-        invoked = InvokedSkills(self._around.emit, adopt)
+        invoked = InvokedSkills(self._around.emit)
         invoked.replay(self._history.skills)
         return invoked
 

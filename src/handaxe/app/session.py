@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 from handaxe import __version__
 from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
 from handaxe.app.background_work import command_facts
-from handaxe.app.beginning import Start
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
@@ -53,6 +52,7 @@ from handaxe.tools import BUILTIN, loaders
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk
+    from handaxe.app.beginning import Start
     from handaxe.app.mcp_companion import McpArguments
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
@@ -90,7 +90,7 @@ class Session:
         mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
         discovery: Discovery = EVERYTHING,
-        start: Start | None = None,
+        start: "Start | None" = None,
     ) -> None:
         data = data_home(home)
         project = working_directories(root, ())[0][0]
@@ -199,9 +199,9 @@ class Session:
         caller.join(self._collaborators)
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
-        start = start or Start("resume" if history.started else "startup")
+        begins = start or ("resume" if history.started else "startup")
         self.title = SessionTitle(data, self.id)
-        self.hooks.join(self._collaborators, start, self.title, self.mcp, self.follow)
+        self.hooks.join(self._collaborators, begins, self.title, self.mcp, self.follow)
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
@@ -357,11 +357,11 @@ class Session:
         tools = self.deferral.sent() if deferred else self.catalog.offered()
         return [self.schema_of(tool, provider) for tool in tools]
 
-    def set_directories(self, add_dirs: Sequence[PathLike]) -> None:
+    def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
         """Exchange the working directories beside the root; those of settings stay."""
         self._add_dirs = tuple(add_dirs)
         for added in self._live.place():
-            about = {"directory": added, "source": "register_repo_root"}
+            about = {"directory": added, "source": by}
             tell(self._collaborators, "DirectoryAdded", **about)
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:

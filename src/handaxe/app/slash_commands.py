@@ -136,11 +136,11 @@ async def command_text(session: Session, skill: SkillInfo, arguments: str) -> st
 
 
 async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
-    from handaxe.tools.meta.skill import adopt_hooks, forked, grant, outcome_text, skill_text
+    from handaxe.tools.meta.skill import forked, grant, outcome_text, skill_text
 
     ctx = _context(session)
     body = await skill_text(skill, arguments, ctx)
-    grant(skill, ctx)
+    session.collaborators.hooks.late += grant(skill, ctx)
     offers = session.collaborators.offers
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:
@@ -149,8 +149,6 @@ async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
     wishes: TurnWishes | None = offers.get(TurnWishes)
     if wishes is not None:
         wishes.wish(skill.model, skill.effort, skill.path)
-    if trouble := adopt_hooks(skill, ctx):
-        session.collaborators.hooks.late.append(trouble)
     invoked: InvokedSkills = offers[InvokedSkills]
     invoked.enter(skill.name, body)
     return _framed(skill, arguments, body)

@@ -121,6 +121,8 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     agent_id: str | None = None
     """Which sub-agent asks; None for the main one."""
     agent_type: str | None = None
+    remarks: tuple[str, ...] = ()
+    """For a classifier: what hooks said of the results of earlier calls; nobody has checked it."""
 
     @property
     def told_input(self) -> dict[str, Any]:

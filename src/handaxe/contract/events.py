@@ -118,6 +118,8 @@ class HookRan(_Event, frozen=True, tag="hook_ran", kw_only=True):
     """What it added for the model."""
     told: tuple[str, ...] = ()
     """What it has to say to the person in front of the screen."""
+    sequence: str = ""
+    """What a terminal gets to see of it: a title, a notice, the bell."""
     in_background: bool = False
     duration_ms: float = 0.0
 

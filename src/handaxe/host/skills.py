@@ -99,7 +99,6 @@ class DiskSkills(Skills):
 
 def _skill(file: SkillFile, fields: dict[str, Any], body: str) -> SkillInfo:
     described = text_of(fields, "description") or _first_paragraph(body)
-    hooks = fields.get("hooks")
     return SkillInfo(
         name=file.name,
         description=described[:DESCRIPTION_CHARS],
@@ -115,7 +114,7 @@ def _skill(file: SkillFile, fields: dict[str, Any], body: str) -> SkillInfo:
         for_user=truth(fields.get("user-invocable"), default=True),
         forks=text_of(fields, "context") == "fork",
         agent_type=text_of(fields, "agent"),
-        hooks=cast("dict[str, Any]", hooks) if isinstance(hooks, dict) else {},
+        hooks=_table(fields.get("hooks")),
         directory="" if file.is_command else str(file.path.parent),
         path=str(file.path),
     )
@@ -136,6 +135,10 @@ def _as_set(skill: SkillInfo, override: str) -> SkillInfo | None:
 
 def _patterns(texts: Sequence[str]) -> tuple[GlobPattern, ...]:
     return tuple(GlobPattern(text) for text in texts)
+
+
+def _table(given: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
 def _unless(text: str, standard: str) -> str | None:

@@ -1,7 +1,6 @@
 """Which skill texts the conversation holds, so that the same one does not enter twice."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from handaxe.contract.events import SkillInvoked
 
@@ -9,14 +8,8 @@ from handaxe.contract.events import SkillInvoked
 class InvokedSkills:
     """The newest text of each skill that was run."""
 
-    def __init__(
-        self,
-        announce: Callable[[SkillInvoked], None] = lambda _: None,
-        adopt: Callable[[Mapping[str, Any], str], str] = lambda _hooks, _source: "",
-    ) -> None:
-        """`adopt` puts a skill's hooks in force; it says why it does not, or nothing."""
+    def __init__(self, announce: Callable[[SkillInvoked], None] = lambda _: None) -> None:
         self._announce = announce
-        self._adopt = adopt
         self.texts: dict[str, str] = {}
         """By name, the last invoked last; what compaction puts back."""
 
@@ -28,10 +21,6 @@ class InvokedSkills:
         self.replay((event,))
         self._announce(event)
         return True
-
-    def adopt(self, hooks: Mapping[str, Any], source: str) -> str:
-        """Have a skill's hooks run from now on; why they do not, or nothing."""
-        return self._adopt(hooks, source) if hooks else ""
 
     def replay(self, events: Iterable[SkillInvoked]) -> None:
         """Take over what an earlier run of the session had announced."""

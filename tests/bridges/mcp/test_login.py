@@ -312,7 +312,10 @@ def test_a_wrong_table_is_named(tmp_path, oauth, why):
 
 def test_the_command_line_logs_in_prints_the_address_and_logs_out(desk, guarded):
     config = json.dumps({"mcpServers": {"g": guarded.entry()}})
-    words = [sys.executable, "-m", "handaxe", "mcp", "--mcp-config", config, "--strict-mcp-config"]
+    hook = {"type": "command", "command": "cat > told.json"}
+    notices = {"Notification": [{"matcher": "auth_success", "hooks": [hook]}]}
+    words = [sys.executable, "-m", "handaxe", "mcp", "--mcp-config", config, "--strict-mcp-config",
+             "--settings", json.dumps({"hooks": notices})]  # fmt: skip
     env = {**os.environ, "HANDAXE_HOME": str(desk.home)}
     with subprocess.Popen(
         [*words, "login", "g"],
@@ -328,6 +331,8 @@ def test_the_command_line_logs_in_prints_the_address_and_logs_out(desk, guarded)
         asyncio.run(browser(address))
         assert process.stdout.read() == "Logged in at g.\n"
         assert process.wait(10) == 0
+    told = json.loads((desk.root / "told.json").read_text())
+    assert (told["notification_type"], told["message"]) == ("auth_success", "Logged in at g.")
     assert desk.kept()["access_token"] in guarded.authority.access
     run = {"cwd": desk.root, "env": env, "capture_output": True, "text": True}
     assert subprocess.run([*words, "logout", "g"], check=False, **run).stdout == "g: logged out.\n"

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -24,11 +25,11 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")
 class Terminal:
     """Somebody in front of a terminal."""
 
-    def __init__(self, *words, cwd, columns=80, **env):
+    def __init__(self, *words, cwd, columns=80, program=("-m", "handaxe"), **env):
         self.main, other = pty.openpty()
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "handaxe", *words],
+            [sys.executable, *program, *words],
             stdin=other, stdout=other, stderr=other, cwd=cwd, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
             env={**os.environ, "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm-256color", **env},
@@ -344,3 +345,115 @@ def test_without_a_terminal_the_way_out_is_named(script, project):
     assert done.returncode == 2
     assert b"handaxe -p PROMPT" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+IMPATIENT = (
+    "-c",
+    (
+        "import sys; from handaxe.frontends.cli.interactive import dialogue; "
+        "dialogue.IDLE_S = 0.2; from handaxe.__main__ import main; sys.exit(main())"
+    ),
+)
+
+
+def notices(command: str) -> str:
+    groups = [{"matcher": "idle_prompt", "hooks": [{"type": "command", "command": command}]}]
+    return json.dumps({"hooks": {"Notification": groups}})
+
+
+def test_hooks_hear_that_the_agent_waits_for_words(terminal, script, project):
+    hook = notices("cat > idle.part; mv idle.part idle.json")
+    me = terminal("--model", script({"text": "Hi."}), "--settings", hook, program=IMPATIENT)
+    me.wait_for("›")
+    me.type("hello\r")
+    me.wait_for("Hi.")
+    blocked_until((project / "idle.json").exists)
+    told = json.loads((project / "idle.json").read_text())
+    assert (told["notification_type"], told["hook_event_name"]) == ("idle_prompt", "Notification")
+    me.type("\x04")
+    assert me.end() == 0
+
+
+def test_a_hook_can_ring_the_bell_but_not_paint(terminal, script, project):
+    said = json.dumps({"terminalSequence": "\x1b]777;notify;handaxe;look\x07"})
+    (project / "said.json").write_text(said)
+    (project / "bad.json").write_text(
+        json.dumps({"terminalSequence": "\x1b[31m\x1b]52;c;eA==\x07"})
+    )
+    hooks = [{"hooks": [{"type": "command", "command": f"cat {name}.json"}]}
+             for name in ("said", "bad")]  # fmt: skip
+    given = json.dumps({"hooks": {"UserPromptSubmit": hooks}})
+    me = terminal("--model", script({"text": "Hi."}), "--settings", given)
+    me.wait_for("›")
+    me.type("hello\r")
+    me.wait_for("Hi.")
+    me.type("\x04")
+    me.end()
+    assert "\x1b]777;notify;handaxe;look\x07" in me.raw
+    assert "\x1b]52" not in me.raw
+
+
+def test_an_answer_is_shown_line_by_line_as_a_hook_wants_it(terminal, script, project):
+    (project / "show.py").write_text(
+        "import json, sys\n"
+        "event = json.load(sys.stdin)\n"
+        "open('heard.jsonl', 'a').write(json.dumps(event) + '\\n')\n"
+        "said = {'hookEventName': 'MessageDisplay',"
+        " 'displayContent': event['delta'].replace('123', 'XXX')}\n"
+        "print(json.dumps({'hookSpecificOutput': said}))\n"
+    )
+    hook = {"type": "command", "command": f"{sys.executable} show.py"}
+    given = json.dumps({"hooks": {"MessageDisplay": [{"hooks": [hook]}]}})
+    text = "The key is 123.\n\nReally 123, as I said"
+    me = terminal("--model", script({"text": text}), "--settings", given)
+    me.wait_for("›")
+    me.type("hello\r")
+    shown = me.wait_for("as I said")
+    assert "The key is XXX." in shown
+    assert "Really XXX" in shown
+    me.type("\x04")
+    me.end()
+    events = [json.loads(line) for line in (project / "heard.jsonl").read_text().splitlines()]
+    assert "".join(event["delta"] for event in events) == text
+    assert [event["index"] for event in events] == list(range(len(events)))
+    assert [event["final"] for event in events] == [*[False] * (len(events) - 1), True]
+    assert len({event["message_id"] for event in events}) == 1
+
+
+def test_a_hook_wakes_an_agent_that_waits_for_words(terminal, script, project):
+    command = "while [ ! -e go ]; do sleep 0.05; done; echo 'The build broke.' >&2; exit 2"
+    hook = {"type": "command", "command": command, "asyncRewake": True}
+    given = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
+    model = script({"text": "Hi."}, {"expect": "/The build broke/", "text": "I see."})
+    me = terminal("--model", model, "--settings", given)
+    me.wait_for("›")
+    me.type("hello\r")
+    me.wait_for("Hi.")
+    me.wait_for("›")
+    (project / "go").touch()
+    me.wait_for("I see.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+
+
+def test_a_directory_is_added_and_hooks_hear_of_it(terminal, script, project, tmp_path):
+    (tmp_path / "other").mkdir()
+    hook = {"type": "command", "command": "cat > added.part; mv added.part added.json"}
+    groups = [{"matcher": "slash_command", "hooks": [hook]}]
+    given = json.dumps({"hooks": {"DirectoryAdded": groups}})
+    me = terminal("--model", script({"text": "Hi."}), "--settings", given, columns=400)
+    me.wait_for("›")
+    me.type(f"/add-dir {tmp_path}/other\r")
+    me.wait_for("Working directories")
+    blocked_until((project / "added.json").exists)
+    told = json.loads((project / "added.json").read_text())
+    assert (told["directory"], told["source"]) == (str(tmp_path / "other"), "slash_command")
+    me.type(f"/add-dir {tmp_path}/other\r")
+    me.wait_for("already")
+    me.wait_for("›")
+    me.type("/add-dir nowhere\r")
+    me.wait_for("is not a directory")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0

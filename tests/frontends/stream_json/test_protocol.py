@@ -319,3 +319,16 @@ def test_a_command_in_the_background_is_announced_and_told(connect, script):
     assert (told["status"], told["task_id"]) == ("completed", started["task_id"])
     client.close()
     parsed(client.seen)
+
+
+def test_a_hook_wakes_an_agent_that_waits_for_a_message(connect, script, project):
+    command = "while [ ! -e go ]; do sleep 0.05; done; echo 'The build broke.' >&2; exit 2"
+    hook = {"type": "command", "command": command, "asyncRewake": True}
+    given = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
+    model = script({"text": "Hi."}, {"expect": "/The build broke/", "text": "I see."})
+    client = connect("--model", model, "--settings", given)
+    client.say("hello")
+    assert client.until("result")["result"] == "Hi."
+    (project / "go").touch()
+    assert client.until("result")["result"] == "I see."
+    assert client.close() == 0

@@ -9,7 +9,7 @@ from tests.waiting import HANG_S, until
 from handaxe.contract.decision import Allow, Ask, Deny
 from handaxe.contract.ports.hook_programs import NoAnswer
 from handaxe.host.hook_programs import LocalHookPrograms
-from handaxe.runtime.hooks.config import read_hooks
+from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
 from handaxe.runtime.hooks.programs import HookPolicy
 from handaxe.runtime.hooks.run import Hooks
@@ -429,7 +429,7 @@ async def test_once_means_once_however_it_runs_and_ends(tmp_path):
     async with Bench(hooks) as bench:
         outcomes = await asyncio.gather(*(bench.fire() for _ in range(3)))
         # Settings that are read again do not bring it back.
-        bench.hooks.configure(read_hooks(hooks, source="again"), None, bench.programs)
+        bench.hooks.configure(read_hooks(hooks, source=ARGUMENTS), None, bench.programs)
         await bench.fire()
     assert sorted(outcome.blocked is not None for outcome in outcomes) == [False, False, True]
     assert len(heard) == 1

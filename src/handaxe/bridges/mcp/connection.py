@@ -204,7 +204,7 @@ class Connection:
         wanted = Wanted(without_hidden(params.message, 2000))
         if isinstance(params, mcp_types.ElicitRequestFormParams):
             wanted = Wanted(wanted.message, dict(params.requested_schema))
-        elif isinstance(params, mcp_types.ElicitRequestURLParams):
+        else:
             url = without_hidden(params.url, 2000)
             wanted = Wanted(wanted.message, url=url, elicitation_id=params.elicitation_id)
         filled = await elicit(self._definition.name, wanted) if elicit else None

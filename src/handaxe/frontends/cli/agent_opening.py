@@ -258,7 +258,7 @@ def _checkout(arguments: argparse.Namespace) -> "OwnCheckout | None":
         return None
     from handaxe.frontends.cli.own_checkout import OwnCheckout
 
-    made = OwnCheckout(os.path.realpath(arguments.root), arguments.worktree)
+    made = OwnCheckout(arguments)
     arguments.root = made.path
     return made
 

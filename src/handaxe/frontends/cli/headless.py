@@ -14,6 +14,7 @@ from typing import Any
 from handaxe.agent.events import AgentEvent, RunFinished, Told, ToolAnswered, ToolCalled
 from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
+from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import expanded
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
@@ -163,7 +164,8 @@ async def _answer(
         stop = agent.session.subscribe(teller.session_event)
         for said in prompts:
             is_last = said is prompts[-1]
-            async with aclosing(agent.run(said)) as events:
+            shown = displayed(agent.session.collaborators, agent.run(said), by_lines=False)
+            async with aclosing(shown) as events:
                 async for event in events:
                     calls.count(event)
                     if isinstance(event, RunFinished):

@@ -1,24 +1,42 @@
-"""`--worktree`: a run in a git worktree of the project, removed afterwards if nothing changed."""
+"""`--worktree`: a run in a worktree of the project, removed afterwards if nothing changed.
 
+Git makes it, or the hooks at `WorktreeCreate` in its place; what they made is theirs to remove.
+"""
+
+import argparse
 import asyncio
 import os
 import re
 import sys
+from typing import Any
 
+from handaxe.app.agent_housing import NotMade, worktree_named
+from handaxe.app.configuration import Configuration
+from handaxe.app.hooking import SessionHooks
 from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.opening import read_settings_option
 from handaxe.host.worktrees import NoWorktree, Worktree, close_worktree, open_worktree
+from handaxe.runtime.hooks.outcome import Outcome
+from handaxe.storage.home import data_home
 
 
 class OwnCheckout:
     """The worktree of one run."""
 
-    def __init__(self, root: str, name: str) -> None:
-        name = name or f"session-{os.urandom(4).hex()}"
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._root = root = os.path.realpath(arguments.root)
+        name = arguments.worktree or f"session-{os.urandom(4).hex()}"
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
             raise SetupError(f"{name!r} is no name for a worktree: use letters, digits, . _ -")
+        self._configuration = Configuration(
+            root,
+            home=data_home(),
+            given=read_settings_option(arguments.settings),
+            sources=arguments.setting_sources,
+        )
         try:
-            self._made: Worktree = asyncio.run(open_worktree(root, name))
-        except NoWorktree as error:
+            self._made = asyncio.run(self._open(name))
+        except (NoWorktree, NotMade) as error:
             raise SetupError(f"There can be no worktree here: {error}.") from None
 
     @property
@@ -28,7 +46,33 @@ class OwnCheckout:
 
     def close(self) -> None:
         """Remove it if nothing changed; otherwise say where it is."""
+        asyncio.run(self._close())
+
+    async def _open(self, name: str) -> Worktree:
+        outcome = await self._fire("WorktreeCreate", name=name)
+        if outcome is None:
+            return await open_worktree(self._root, name)
+        return Worktree(worktree_named(outcome, self._root, (self._root,)), "", "")
+
+    async def _close(self) -> None:
         made = self._made
-        if asyncio.run(close_worktree(made.path, made.branch, made.base)):
+        if not made.branch:
+            await self._fire("WorktreeRemove", worktree_path=made.path)
+        elif await close_worktree(made.path, made.branch, made.base):
             told = f"The changes are in {made.path} on branch {made.branch}."
             print(f"handaxe: {told}", file=sys.stderr)
+        else:
+            await self._fire("WorktreeRemove", worktree_path=made.path)
+
+    async def _fire(self, event: str, **details: str) -> Outcome | None:
+        """What hooks of the project say; None if none of them wants to hear of it."""
+        hooks = SessionHooks(
+            None, self._configuration, emit=lambda _: None, keep=lambda _, text: text
+        ).hooks
+        if not hooks.watches(event):
+            return None
+        told: dict[str, Any] = {"session_id": "", "transcript_path": "", "cwd": self._root}
+        try:
+            return await hooks.fire({**told, "hook_event_name": event, **details})
+        finally:
+            await hooks.close()

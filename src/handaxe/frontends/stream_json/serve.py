@@ -17,6 +17,7 @@ from handaxe.agent.events import RunFinished, RunStarted
 from handaxe.agent.speaking import Prompt
 from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
+from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import expanded, typed_command
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
@@ -67,7 +68,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 class Waiting(msgspec.Struct):
     """A message that waits for its turn."""
 
-    prompt: Prompt
+    prompt: Prompt | None
+    """None: nobody said anything, but a hook has something for the model."""
     uuid: str | None = None
 
 
@@ -178,6 +180,12 @@ class Conversation:
                 self._write(message)
 
         agent.session.subscribe(tell)
+        agent.session.hooks.hooks.wake = self._wake
+
+    def _wake(self) -> None:
+        """A hook has something for the model: a turn of its own if none is under way."""
+        if not self._is_busy and self._queue.empty():
+            self._queue.put_nowait(Waiting(None))
 
     def _open_calls(self) -> dict[str, str]:
         return self._codec.open_calls if self._codec is not None else {}
@@ -252,9 +260,12 @@ class Conversation:
         finally:
             beating.cancel()
 
-    async def _run(self, agent: Agent, prompt: Prompt, waiting: Waiting) -> None:
+    async def _run(self, agent: Agent, prompt: Prompt | None, waiting: Waiting) -> None:
         assert self._codec is not None
-        async with aclosing(agent.run(prompt, message_id=waiting.uuid)) as events:
+        shown = displayed(
+            agent.session.collaborators, agent.run(prompt, message_id=waiting.uuid), by_lines=False
+        )
+        async with aclosing(shown) as events:
             async for event in events:
                 if self._wants_interrupt and isinstance(event, RunStarted):
                     agent.interrupt()

@@ -1,5 +1,6 @@
 """What a program, a server or a function answered, in the ecosystem's words, as an `Outcome`."""
 
+import re
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
@@ -8,10 +9,12 @@ from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.contract.ports.hook_programs import CommandEnd, Reply
 from handaxe.runtime.hooks.occasions import OCCASIONS
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
+from handaxe.runtime.hooks.terminal_sequences import harmless
 from handaxe.text.wellformed import scrub
 
 _BLOCK_CODE = 2
 _COMPLAINT_CHARS = 300
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 NO_REASON = "A hook blocked this without giving a reason."
 
 
@@ -28,6 +31,7 @@ class _Answer(msgspec.Struct, frozen=True):
     stop_reason: str | None = msgspec.field(name="stopReason", default=None)
     suppress_output: bool = msgspec.field(name="suppressOutput", default=False)
     system_message: str | None = msgspec.field(name="systemMessage", default=None)
+    terminal_sequence: str | None = msgspec.field(name="terminalSequence", default=None)
     decision: Literal["approve", "block"] | None = None
     reason: str | None = None
     specific: dict[str, Any] | None = msgspec.field(name="hookSpecificOutput", default=None)
@@ -99,7 +103,9 @@ def _made_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
     """Whoever makes a worktree names it in its last line; any failure means there is none."""
     if exit_code != 0:
         return Outcome(blocked=complaint or f"it ended with exit code {exit_code}")
-    return Outcome(extra={"worktreePath": said.splitlines()[-1].strip()}) if said else NOTHING
+    # Shells of the user's may colour what they print.
+    lines = [line.strip() for line in _COLOURS.sub("", said).splitlines() if line.strip()]
+    return Outcome(extra={"worktreePath": lines[-1]}) if lines else NOTHING
 
 
 def from_reply(event: str, reply: Reply) -> Outcome:
@@ -147,6 +153,7 @@ def from_json(event: str, raw: dict[str, Any]) -> Outcome:
         messages=(said.additional_context,) if said.additional_context else (),
         stop=None if answer.is_going_on else answer.stop_reason or "A hook asked to stop.",
         told=(answer.system_message,) if answer.system_message else (),
+        sequence=harmless(answer.terminal_sequence),
     )
     if event == "PreToolUse":
         return _with_permission(outcome, answer, _typed(specific, _Permission))

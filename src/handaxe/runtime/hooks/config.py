@@ -22,6 +22,8 @@ OnFailure = Literal["open", "closed"]
 
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]
 _NAME_CHARS = 120
+ARGUMENTS = "the session's arguments"
+"""The source of what a host program gives."""
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +33,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Annotated[_Seconds | None, "Seconds until it is stopped."] = None
     on_failure: Annotated[OnFailure | None, "`closed`: what it guards stops if it fails."] = None
     status_message: str | None = msgspec.field(name="statusMessage", default=None)
-    once: Annotated[bool, "It runs one time in a session, then never again."] = False
+    once: Annotated[bool, "Of a skill or a host: it runs one time in a session."] = False
 
     @property
     def in_background(self) -> bool:
@@ -144,6 +146,13 @@ class Placed(msgspec.Struct, frozen=True, eq=False):
     source: str
     is_projects: bool = False
     """Whether it stands in a file of the project."""
+    skill: str = ""
+    """The file of the skill that brought it."""
+
+    @property
+    def may_be_once(self) -> bool:
+        """Whether `once` counts: in files only those of skills can say so."""
+        return bool(self.skill) or self.source == ARGUMENTS
 
 
 class HookBook(msgspec.Struct, frozen=True):
@@ -157,7 +166,7 @@ class HookBook(msgspec.Struct, frozen=True):
         return HookBook((*self.placed, *other.placed), (*self.problems, *other.problems))
 
 
-def read_hooks(raw: object, *, source: str, is_projects: bool = False) -> HookBook:
+def read_hooks(raw: object, *, source: str, is_projects: bool = False, skill: str = "") -> HookBook:
     """The hooks of one source; a plugin's wrapper `{description, hooks}` is looked through."""
     if raw is None:
         return HookBook()
@@ -177,7 +186,7 @@ def read_hooks(raw: object, *, source: str, is_projects: bool = False) -> HookBo
             for number, group in enumerate(cast("Sequence[object]", groups)):
                 reader = _GroupReader(event, f"hooks.{event}[{number}]", problems)
                 placed += (
-                    Placed(event, hook, text, fits, source, is_projects)
+                    Placed(event, hook, text, fits, source, is_projects, skill)
                     for hook, text, fits in reader.read(group)
                 )
     return HookBook(tuple(placed), tuple(problems))

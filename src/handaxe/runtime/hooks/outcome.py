@@ -28,6 +28,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Why the agent should stop altogether."""
     told: tuple[str, ...] = ()
     """For the person in front of the screen."""
+    sequence: str = ""
+    """For the terminal itself: a title, a notice, the bell."""
     variables: dict[str, str | None] = {}
     """What later commands find in their environment; None takes a variable away."""
     extra: dict[str, Any] = {}
@@ -56,6 +58,7 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         output=second.output if second.output is not msgspec.UNSET else first.output,
         stop=first.stop if first.stop is not None else second.stop,
         told=(*first.told, *second.told),
+        sequence=first.sequence + second.sequence,
         variables={**first.variables, **second.variables},
         extra=_merged_extra(first.extra, second.extra),
     )

@@ -52,11 +52,14 @@ class Rounds:
         servers: Callable[[], McpServers | None],
         models: Callable[[], HookModels | None],
         say_late: Callable[[tuple[str, ...]], None],
+        wake: Callable[[], None],
         emit: Callable[[HookRan], None] | None,
         keep: Keep | None,
         variables: dict[str, str],
     ) -> None:
         """`say_late` takes what hooks that nobody waited for have to say to the model.
+
+        `wake` is called where one of them has something that cannot wait for a person.
 
         `variables` are what hooks leave for later commands.
         """
@@ -64,6 +67,7 @@ class Rounds:
         self._servers = servers
         self._models = models
         self._say_late = say_late
+        self._wake = wake
         self._emit = emit
         self._keep = keep
         self._background = Background()
@@ -105,7 +109,7 @@ class Rounds:
             if within_a_hook and isinstance(placed.hook, AgentHook):
                 # An agent that answers for a hook would otherwise wait for one of its own.
                 continue
-            if placed.hook.once and self._is_spent(placed):
+            if placed.may_be_once and placed.hook.once and self._is_spent(placed):
                 continue
             if placed.hook.in_background:
                 self._start(placed, event, call_id)
@@ -165,7 +169,7 @@ class Rounds:
         """
         for earlier in self._spent:
             same_place = (earlier.event, earlier.matcher) == (placed.event, placed.matcher)
-            if same_place and earlier.hook == placed.hook:
+            if same_place and earlier.skill == placed.skill and earlier.hook == placed.hook:
                 return True
         self._spent.append(placed)
         return False
@@ -217,9 +221,11 @@ class Rounds:
             heard = await self._ask(placed, event)
             self._prepare(heard.outcome, placed.event)
             said = (*heard.outcome.messages, *heard.outcome.told)
-            if heard.outcome.blocked and getattr(placed.hook, "async_rewake", False):
-                said = (*said, heard.outcome.blocked)
-            self._say_late(said)
+            wakes = getattr(placed.hook, "async_rewake", False)
+            urgent = heard.outcome.blocked if wakes else None
+            self._say_late(said if urgent is None else (*said, urgent))
+            if urgent is not None:
+                self._wake()
             self._trace(heard, call_id)
 
         self._background.start(run())
@@ -289,7 +295,7 @@ def _without_repeats(hooks: list[Placed]) -> tuple[Placed, ...]:
     for placed in hooks:
         hook = placed.hook
         may_repeat = hook.in_background or isinstance(hook, CallableHook)
-        if may_repeat or all(earlier.hook != hook for earlier in kept):
+        if may_repeat or all((e.hook, e.skill) != (hook, placed.skill) for e in kept):
             kept.append(placed)
     return tuple(kept)
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from handaxe.runtime.hooks.programs import HookPolicy
     from handaxe.runtime.hooks.rounds import Covers, Rounds
 
-NO_MORE = "No more hooks can be added here."
-
 
 class Hooks:
     """All hooks of one session, whoever makes its calls."""
@@ -41,13 +39,13 @@ class Hooks:
         """Whose tools hooks may name."""
         self.models: HookModels | None = None
         """Who answers the hooks that ask a model."""
-        self.adopt: Callable[[Mapping[str, Any], str], str] = lambda _hooks, _source: NO_MORE
-        """Puts more hooks in force, such as those of a skill; why it does not, or nothing."""
         self.variables: dict[str, str] = {}
         """What hooks left for the environment of later commands."""
         self._is_within = False
         self.late: list[str] = []
         """What hooks that nobody waited for had to say to the model, not yet delivered."""
+        self.wake: Callable[[], None] = lambda: None
+        """Whoever can let an idle agent hear what came late at once."""
         self.watch_before = self.watch_after = False
         if hooks is not None:
             self.configure(_read(hooks), policy, programs)
@@ -67,6 +65,7 @@ class Hooks:
                 servers=lambda: self.servers,
                 models=lambda: self.models,
                 say_late=self._say_late,
+                wake=self._wake_up,
                 emit=self._emit,
                 keep=self._keep,
                 variables=self.variables,
@@ -129,14 +128,17 @@ class Hooks:
         if self._rounds is not None:
             await self._rounds.close()
 
+    def _wake_up(self) -> None:
+        self.wake()
+
     def _say_late(self, said: tuple[str, ...]) -> None:
         self.late += said
 
 
 def _read(hooks: Mapping[str, Sequence[object]]) -> "HookBook":
-    from handaxe.runtime.hooks.config import read_hooks
+    from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 
-    book = read_hooks(hooks, source="the session's arguments")
+    book = read_hooks(hooks, source=ARGUMENTS)
     if book.problems:
         listed = "\n".join(f"  {problem}" for problem in book.problems)
         raise SetupError(f"The hooks are wrong:\n{listed}")

@@ -36,6 +36,7 @@ def traced(heard: Heard, call_id: str | None) -> HookRan:
         input=outcome.input,
         messages=outcome.messages,
         told=outcome.told,
+        sequence=outcome.sequence,
         in_background=placed.hook.in_background,
         duration_ms=heard.took_ms,
     )

@@ -53,6 +53,8 @@ class Collaborators(msgspec.Struct):
     """Which tools wait to be loaded."""
     asker: Asker | None = None
     classifier: Classifier | None = None
+    remarks: list[str] = msgspec.field(default_factory=list[str])
+    """What hooks said of results for the classifier, the newest last."""
     checkpoints: Checkpoints | None = None
     opening: Callable[[], Awaitable[None]] | None = None
     """What every call waits for before it goes on: hooks that are told of the session's start."""

@@ -4,6 +4,10 @@ from handaxe.contract.decision import Allow
 from handaxe.runtime.hooks.outcome import Outcome
 
 
+class PutOff(Exception):
+    """The call is not made now; whoever works here stops and can go on with it."""
+
+
 class Heard:
     """What hooks said on the way, beside their decisions."""
 

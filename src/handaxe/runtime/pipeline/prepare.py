@@ -20,11 +20,9 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextSubject
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
-from handaxe.runtime.permission.suggestions import suggestions
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
-from handaxe.runtime.pipeline.putting_off import put_off
 from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
 from handaxe.runtime.pipeline.voices import is_open, joined, proposals_with, sentence_of
 
@@ -151,7 +149,11 @@ async def _before(parsed: Parsed, heard: Heard, among: Collaborators) -> Outcome
         reason = f"A hook stopped the work: {outcome.stop}"
     if reason is not None:
         raise Refused(HookBlocked(reason), Deny(reason, by="hook"))
-    return await put_off(outcome, parsed.call.id, among) if outcome.defers else outcome
+    if not outcome.defers:
+        return outcome
+    from handaxe.runtime.pipeline.putting_off import put_off
+
+    return await put_off(outcome, parsed.call.id, among)
 
 
 async def _again(
@@ -350,7 +352,7 @@ async def _classified(
     """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
     if among.classifier is None or among.policy().mode != "auto" or not is_open(decision):
         return None
-    return await among.classifier(question)
+    return await among.classifier(msgspec.structs.replace(question, remarks=tuple(among.remarks)))
 
 
 async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collaborators) -> None:
@@ -373,6 +375,8 @@ async def _ask_hooks(
     heard.were_asked = True
     event = hook_event(parsed, among, "PermissionRequest")
     call_id = event.pop("tool_use_id")
+    from handaxe.runtime.permission.suggestions import suggestions
+
     if offered := suggestions(proposals_with(decision, request, among.policy())):
         event["permission_suggestions"] = offered
     outcome = await among.hooks.fire(

@@ -5,15 +5,12 @@ import msgspec
 from handaxe.contract.decision import Ask, Deny
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.heard import PutOff
 
 NOT_HERE = (
     "A hook put this call off, which is possible only for the single call of an answer "
     "in a run without a terminal."
 )
-
-
-class PutOff(Exception):
-    """The call is not made now; whoever works here stops and can go on with it."""
 
 
 async def put_off(outcome: Outcome, call_id: str, among: Collaborators) -> Outcome:

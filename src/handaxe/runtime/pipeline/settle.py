@@ -8,11 +8,13 @@ from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.prepare import Prepared, covers_of
-from handaxe.runtime.pipeline.stand_ins import stand_in
 from handaxe.runtime.pipeline.telling import hook_event
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 from handaxe.text.windows import two_ended_preview
+
+MAX_REMARK_CHARS = 2_000
+MAX_REMARKS = 50
 
 
 async def settle(
@@ -63,7 +65,10 @@ async def _hear_hooks(
         )
         complaint = (outcome.blocked,) if outcome.blocked else ()
         stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
-        result = _replaced(result, outcome.output, prepared, among)
+        replaced = _replaced(result, outcome.output, prepared, among)
+        if outcome.output is msgspec.UNSET or replaced.notes == result.notes:
+            _remark(outcome.extra.get("classifierContext"), prepared, among)
+        result = replaced
         result = msgspec.structs.replace(
             result,
             notes=(*result.notes, *outcome.notes, *stop),
@@ -73,6 +78,14 @@ async def _hear_hooks(
     if result.ok and not parsed.effects.is_read_only:
         result = await parsed.tool.recheck(parsed.args, prepared.ctx, result)
     return result
+
+
+def _remark(said: object, prepared: Prepared, among: Collaborators) -> None:
+    """Keep what a hook has to say to a classifier about a call that did something."""
+    parsed = prepared.parsed
+    if isinstance(said, str) and said.strip() and not parsed.effects.is_read_only:
+        among.remarks.append(f"{parsed.tool.name}: {said.strip()[:MAX_REMARK_CHARS]}")
+        del among.remarks[:-MAX_REMARKS]
 
 
 def _response(result: ToolResult) -> dict[str, Any]:
@@ -89,6 +102,8 @@ def _replaced(
     """The result with what a hook gave instead of its output, if it has the shape of that."""
     if output is msgspec.UNSET or not result.ok:
         return result
+    from handaxe.runtime.pipeline.stand_ins import stand_in
+
     given = stand_in(prepared.parsed.tool.name, result, output)
     if given is None:
         note = "A hook gave an output of another shape than the tool's; it was ignored."

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import msgspec
+
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.agents import AgentOutcome, AgentRequest, Agents
@@ -15,6 +17,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.identity import SessionIdentity
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.permission_state import PermissionState
+from handaxe.session.skill_hooks import SkillHooks
 from handaxe.session.turn_wishes import TurnWishes
 from handaxe.settings.model import Settings
 from handaxe.text.near_names import nearest
@@ -33,7 +36,7 @@ class Skill(Tool[SkillArgs]):
     aliases = ("SlashCommand",)
     search_hint = "run a written procedure or slash command"
     uses = (Skills, InvokedSkills, SessionIdentity)
-    may_use = (ToolCaller, PermissionState, Settings, Agents, TurnWishes)
+    may_use = (ToolCaller, PermissionState, Settings, Agents, TurnWishes, SkillHooks)
     effects = Effects.on_state("skills")
 
     def subjects(self, args: SkillArgs) -> tuple[Subject, ...]:
@@ -47,17 +50,16 @@ class Skill(Tool[SkillArgs]):
     async def call(self, args: SkillArgs, ctx: ToolContext) -> ToolResult:
         skill = _find(ctx[Skills], _name(args))
         text = await skill_text(skill, args.args, ctx)
-        grant(skill, ctx)
+        notes = grant(skill, ctx)
         agents = ctx.find(Agents)
         if skill.forks and agents is not None:
-            return _report(skill, await forked(skill, text, agents, ctx.report, ctx.call_id))
+            outcome = await forked(skill, text, agents, ctx.report, ctx.call_id)
+            return msgspec.structs.replace(_report(skill, outcome), notes=notes)
         if (wishes := ctx.find(TurnWishes)) is not None:
             wishes.wish(skill.model, skill.effort, skill.path)
         data: dict[str, Any] = {"success": True, "commandName": skill.name, "path": skill.path}
         if skill.allowed_tools:
             data["allowedTools"] = list(skill.allowed_tools)
-        trouble = adopt_hooks(skill, ctx)
-        notes = (trouble,) if trouble else ()
         if not ctx[InvokedSkills].enter(skill.name, text):
             told = f"The skill {skill.name} is already loaded; follow it."
             return ToolResult(told, data=data, notes=notes)
@@ -74,19 +76,16 @@ class Skill(Tool[SkillArgs]):
         return f"Skill({said.strip()})"
 
 
-def grant(skill: SkillInfo, ctx: ToolContext) -> None:
-    """Put the skill's own rules in force for this turn."""
+def grant(skill: SkillInfo, ctx: ToolContext) -> tuple[str, ...]:
+    """Put the skill's own rules in force for this turn, its hooks for good; what is refused."""
     permissions = ctx.find(PermissionState)
     if permissions is not None and skill.allowed_tools:
         permissions.grant_for_turn(skill.allowed_tools)
     if permissions is not None and skill.disallowed_tools:
         permissions.grant_for_turn(skill.disallowed_tools, behaviour="deny")
-
-
-def adopt_hooks(skill: SkillInfo, ctx: ToolContext) -> str:
-    """Have the skill's own hooks run for the rest of the session; why they do not, or nothing."""
-    why = ctx[InvokedSkills].adopt(skill.hooks, skill.path)
-    return f"The hooks of the skill {skill.name} do not run. {why}" if why else ""
+    hooks = ctx.find(SkillHooks)
+    refused = hooks.enter(skill) if hooks is not None else None
+    return () if refused is None else (refused,)
 
 
 async def forked(

@@ -15,6 +15,7 @@ from handaxe.app.agent_kinds import (
     project_agents,
 )
 from handaxe.app.configuration import Configuration
+from handaxe.app.skill_powers import project_skills, skill_approval
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import plain
 from handaxe.settings.mcp_servers import read_definitions
@@ -50,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     agents = project_agents(folder)
     approved = {server.name: server.digest for server in servers}
     approved |= {approval_name(kind): powers_digest(kind) for kind in agents}
+    skills = project_skills(folder)
+    approved |= dict(skill_approval(skill) for skill in skills)
     if approved:
         record.approve_servers(folder, approved)
     if arguments.json:
@@ -63,6 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
         ]
         if powers:
             started += "\nIts agents may start programs:\n" + "\n".join(map(plain, powers))
+        brought = [f"  {one.name}: {msgspec.json.encode(one.hooks).decode()}" for one in skills]
+        if brought:
+            started += "\nIts skills may start programs:\n" + "\n".join(map(plain, brought))
         effect = f"{_effect(configuration)}{started}"
         print(f"{plain(folder)} is trusted.{effect}", file=sys.stderr)
     return DONE

@@ -10,6 +10,7 @@ from contextlib import aclosing, suppress
 
 from handaxe.agent.events import RunFinished, ToolAnswered
 from handaxe.app.agent_api import Agent
+from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import commands_of, expanded
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
@@ -28,6 +29,7 @@ from handaxe.runtime.pipeline.telling import tell
 from handaxe.storage.home import data_home
 from handaxe.text.counting import counted
 
+WOKEN = "(a hook woke the agent)"
 CYCLE = ("default", "acceptEdits", "plan")
 _TWICE_S = 2.0
 IDLE_S = 60.0
@@ -83,7 +85,8 @@ class Dialogue:
         self._expanding: asyncio.Future[str] | None = None
         self._interrupted_at = -_TWICE_S
         self._is_leaving = False
-        self._has_answered = False
+        self._has_answered = self._is_woken = False
+        self._reading: asyncio.Future[str | None] | None = None
         self.agent = self._open()
         self._editor: LineEditor = line_editor(
             data_home() / "history",
@@ -105,7 +108,7 @@ class Dialogue:
             if not text.strip():
                 continue
             try:
-                await self._do(text.strip())
+                await (self._work(None) if text is WOKEN else self._do(text.strip()))
             except Left:
                 return DONE
             except (SetupError, ToolFault) as error:
@@ -149,7 +152,10 @@ class Dialogue:
 
     def _open(self, source: str | None = None) -> Agent:
         brought = Brought(on_ask=self._ask, on_question=self._ask_question, source=source)
-        return self.opener.open(brought)
+        agent = self.opener.open(brought)
+        agent.session.subscribe(self.screen.hear)
+        agent.session.hooks.hooks.wake = self._wake
+        return agent
 
     def _greet(self) -> None:
         session = self.agent.session
@@ -170,6 +176,7 @@ class Dialogue:
         """The next prompt; Ctrl-C twice leaves."""
         while True:
             reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
+            self._reading = reading
             idle = asyncio.get_running_loop().call_later(IDLE_S, self._tell_idle)
             try:
                 with _on_interrupt(reading.cancel):
@@ -177,12 +184,21 @@ class Dialogue:
             finally:
                 idle.cancel()
                 reading.cancel()
+                self._reading = None
+            if self._is_woken:
+                self._is_woken = False
+                return WOKEN
             if not reading.cancelled() and not isinstance(reading.exception(), Interrupted):
                 return reading.result()
             if self._is_second():
                 self._is_leaving = True
                 return None
             self.screen.say("\n(Ctrl-C again leaves)", "muted")
+
+    def _wake(self) -> None:
+        """A hook has something for the model; somebody who is typing is not disturbed."""
+        if self._reading is not None and not self._editor.has_text:
+            self._is_woken = self._reading.cancel()
 
     def _tell_idle(self) -> None:
         """Let hooks know, once after each answer, that the agent waits for words."""
@@ -196,11 +212,17 @@ class Dialogue:
     async def _do(self, text: str) -> None:
         if await obey(text, self):
             return
+        await self._work(text)
+
+    async def _work(self, text: str | None) -> None:
+        """Let the agent work on a line; None: on what came in without one."""
         with self._keys.watched(), _on_interrupt(self._ctrl_c):
-            prompt = await self._expanded(text)
-            if prompt is None:
+            prompt = None if text is None else await self._expanded(text)
+            if prompt is None and text is not None:
                 return
-            async with aclosing(self.agent.run(prompt)) as events:
+            among = self.agent.session.collaborators
+            shown = displayed(among, self.agent.run(prompt), by_lines=True)
+            async with aclosing(shown) as events:
                 async for event in events:
                     self.screen.show(event, self.agent.session)
                     if isinstance(event, ToolAnswered):

@@ -18,7 +18,7 @@ from handaxe.agent.events import (
 )
 from handaxe.app.session import Session
 from handaxe.contract.display import Diff, Table, Text
-from handaxe.contract.events import Compacted
+from handaxe.contract.events import Compacted, Event, HookRan
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.model import Retrying, TextDelta
 from handaxe.contract.result import ToolResult
@@ -71,6 +71,12 @@ class Screen:
                 self._finished(event)
             case _:
                 pass
+
+    def hear(self, event: Event) -> None:
+        """What a hook has for the terminal itself, whenever it comes."""
+        if isinstance(event, HookRan) and event.sequence:
+            sys.stdout.write(event.sequence)
+            sys.stdout.flush()
 
     def say(self, text: str, tone: str = "plain") -> None:
         """One line of our own."""

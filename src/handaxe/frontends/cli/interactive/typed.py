@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Protocol
 
 from handaxe.app.agent_api import Agent
+from handaxe.app.assembly import working_directories
 from handaxe.app.kept_rules import KeptRules
 from handaxe.app.session import Session
 from handaxe.app.slash_commands import commands_of, typed_command
@@ -134,6 +135,21 @@ async def _revoke(dialogue: Talking, rule: str) -> None:
     dialogue.screen.say(f"{rule} is taken out of this session{where}.")
 
 
+async def _add_dir(dialogue: Talking, arguments: str) -> None:
+    session = dialogue.agent.session
+    if not arguments:
+        raise SetupError("Which directory? /add-dir DIRECTORY")
+    place = session.workdir
+    path = f"{place.home}{arguments[1:]}" if arguments.startswith("~/") else arguments
+    path = path if path.startswith("/") else f"{place.current}/{path}"
+    working_directories(place.root, (path,))
+    before = place.roots
+    session.set_directories((*before[1:], path), by="slash_command")
+    if place.roots == before:
+        raise SetupError(f"{path} is a working directory already.")
+    dialogue.screen.say(f"Working directories: {', '.join(place.roots)}.")
+
+
 async def _resume(dialogue: Talking, arguments: str) -> None:
     session = dialogue.agent.session
     wanted = arguments
@@ -236,6 +252,7 @@ COMMANDS: dict[str, tuple[str, Command]] = {
     "undo": ("put back the last change; CALL_ID, --redo, --force", _undo),
     "tools": ("the tools on offer", _tools),
     "permissions": ("the mode and the rules; MODE switches, revoke RULE takes back", _permissions),
+    "add-dir": ("work in another directory as well", _add_dir),
     "resume": ("go on with another conversation of this project", _resume),
     "model": ("who answers; NAME switches", _model),
     "clear": ("begin a new conversation", _clear),

@@ -1,0 +1,18 @@
+"""Whether the conditions of hooks are rules; the same for settings, agents and skills."""
+
+from typing import TYPE_CHECKING
+
+from handaxe.runtime.permission.rules import parse_rule
+
+if TYPE_CHECKING:
+    from handaxe.runtime.hooks.config import HookBook
+
+
+def bad_conditions(book: "HookBook") -> list[str]:
+    """The `if`s that are no rules."""
+    return [
+        f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"
+        for placed in book.placed
+        if placed.hook.condition is not None
+        and (rule := parse_rule(placed.hook.condition, "deny")).is_dead
+    ]
