@@ -37,8 +37,6 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What runs at events since it was run, as in settings."""
     directory: str = ""
     path: str = ""
-    hooks: dict[str, Any] = {}
-    """Hooks for the rest of the session in which it is run, as settings write them."""
 
 
 class Skills(ABC):
