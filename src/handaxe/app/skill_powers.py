@@ -37,9 +37,10 @@ def skill_book(skill: SkillInfo, configuration: Configuration) -> "HookBook":
 
 def project_skills(root: str) -> tuple[SkillInfo, ...]:
     """The skills of a project that would start programs, for whoever trusts it."""
+    from handaxe.host.skill_files import SkillPlaces
     from handaxe.host.skills import DiskSkills
 
-    found = DiskSkills(str(Path.home()), lambda: (root,)).all()
+    found = DiskSkills(SkillPlaces(directories=lambda: (root,), root=root)).all()
     return tuple(one for one in found if one.hooks and not is_users_own(Path(one.path)))
 
 
