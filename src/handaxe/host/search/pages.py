@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from heapq import nsmallest
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search.blocks import in_path_order
@@ -11,6 +11,10 @@ from handaxe.host.search.lines import Block
 
 MAX_PAGE_BYTES = 64 << 20
 SPARE = 20_000
+FEW = 10
+"""Of so many times as many rows the first are cheaper to pick than to sort out."""
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 _MESSAGE = re.compile(
     rb"(?m)^(?!\d+[:-])[^\n]*(?:binary file matches|stopped searching binary)[^\n]*\n"
@@ -129,27 +133,33 @@ class LinePile:
         self._pieces, self._lines, self._bytes = kept, lines, size
 
 
-class Least:
-    """The first items by key of a stream of any length."""
+class Least(Generic[Row]):
+    """The first rows, in their own order, of a stream of any length."""
 
-    __slots__ = ("_end", "_items", "_room", "total")
+    __slots__ = ("_end", "_room", "_rows", "total")
 
     def __init__(self, end: int | None) -> None:
         self._end = end
         self._room = None if end is None else 2 * end + SPARE
-        self._items: list[tuple[Any, Any]] = []
+        self._rows: list[Row] = []
         self.total = 0
 
-    def add(self, key: Any, item: Any) -> None:  # noqa: ANN401 - whatever can be compared
-        """Take one more item; of two with the same key either may come first."""
-        self.total += 1
-        self._items.append((key, item))
-        if self._room is not None and len(self._items) > self._room:
-            self._items = nsmallest(self._end or 0, self._items)
+    def add(self, rows: list[Row]) -> None:
+        """Take some more rows."""
+        self.total += len(rows)
+        self._rows += rows
+        if self._room is not None and len(self._rows) > self._room:
+            self._rows = self._first()
 
-    def items(self, offset: int = 0) -> list[Any]:
-        """The items from `offset` on, in order."""
-        return [item for _, item in sorted(self._items)[offset : self._end]]
+    def rows(self, offset: int = 0) -> list[Row]:
+        """The rows from `offset` on, in order."""
+        return self._first()[offset:]
+
+    def _first(self) -> list[Row]:
+        end = self._end
+        if end is not None and len(self._rows) > FEW * end:
+            return nsmallest(end, self._rows)
+        return sorted(self._rows)[:end]
 
 
 def _after_lines(body: bytes, count: int) -> int:

@@ -13,7 +13,7 @@ from handaxe.host.search.pages import Least, LinePage
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.survey import ignores_for
 from handaxe.host.search.text_scan import NotSearched, Scanner
-from handaxe.host.search.walk import Walk
+from handaxe.host.search.walk import Choice, Walk
 from handaxe.host.search.watch import Watch
 
 SECOND_LOOK_S = 3.0
@@ -61,7 +61,8 @@ class PythonGrep:
         )
 
     def _entries(self) -> TextFound:
-        query, least, matches = self._query, Least(self._query.end), 0
+        query, matches = self._query, 0
+        least = Least[tuple[object, str, int]](query.end)
         is_count = query.mode == "count"
         for path in self._files():
             count = self._count(path)
@@ -70,8 +71,9 @@ class PythonGrep:
             matches += count
             raw = os.fsencode(path)
             key = in_path_order(raw) if is_count else (-self._mtime_ns(path), raw)
-            least.add(key, (path, count if is_count else 0))
-        entries = [Entry(self._place.prefix + p, count) for p, count in least.items(query.offset)]
+            least.add([(key, path, count if is_count else 0)])
+        rows = least.rows(query.offset)
+        entries = [Entry(self._place.prefix + path, count) for _, path, count in rows]
         return TextFound(
             entries=entries,
             total_files=least.total,
@@ -140,9 +142,9 @@ class PythonGrep:
             self._place.path,
             self._watch,
             ignores=ignores_for(self._query, self._place),
-            hides=self._hides,
-            enters=self._filter.enters,
-            rescues=self._filter.rescues,
+            choice=Choice(
+                hides=self._hides, enters=self._filter.enters, rescues=self._filter.rescues
+            ),
             opened_at=self._place.directory,
         )
         prefix, wants = self._place.prefix, self._filter.wants_file

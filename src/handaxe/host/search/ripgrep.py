@@ -118,10 +118,11 @@ class Ripgrep:
             self._is_told_why = True
 
     def _files(self) -> TextFound:
-        least = Least(self._query.end)
+        least = Least[tuple[int, bytes]](self._query.end)
         directory, prefix = self._place.fd, self._place.prefix
 
         def take(paths: list[bytes]) -> bool:
+            rows: list[tuple[int, bytes]] = []
             for path in paths:
                 if self._is_hidden is not None and self._is_hidden(path):
                     continue
@@ -129,29 +130,32 @@ class Ripgrep:
                     info = os.stat(path, dir_fd=directory, follow_symlinks=False)
                 except OSError:
                     continue
-                least.add((-info.st_mtime_ns, path), path)
+                rows.append((-info.st_mtime_ns, path))
+            least.add(rows)
             return False
 
         self._finish(self._open(PathStream(take).feed))
-        entries = [Entry(prefix + os.fsdecode(path)) for path in least.items(self._query.offset)]
+        entries = [Entry(prefix + os.fsdecode(path)) for _, path in least.rows(self._query.offset)]
         return self._entries(entries, least.total, None)
 
     def _counts(self) -> TextFound:
-        least = Least(self._query.end)
+        least = Least[tuple[bytes, bytes, int]](self._query.end)
         prefix = self._place.prefix
         matches = 0
 
         def take(pairs: list[tuple[bytes, int]]) -> bool:
             nonlocal matches
+            rows: list[tuple[bytes, bytes, int]] = []
             for path, count in pairs:
                 if self._is_hidden is None or not self._is_hidden(path):
                     matches += count
-                    least.add(in_path_order(path), (path, count))
+                    rows.append((in_path_order(path), path, count))
+            least.add(rows)
             return False
 
         self._finish(self._open(CountStream(take).feed))
-        items = least.items(self._query.offset)
-        entries = [Entry(prefix + os.fsdecode(path), count) for path, count in items]
+        rows = least.rows(self._query.offset)
+        entries = [Entry(prefix + os.fsdecode(path), count) for _, path, count in rows]
         return self._entries(entries, least.total, matches)
 
     def _entries(self, entries: list[Entry], total: int, matches: int | None) -> TextFound:

@@ -13,7 +13,7 @@ from handaxe.contract.ports.search import BadQuery, Hides, TextQuery
 from handaxe.host.search.filters import FileFilter
 from handaxe.host.search.ignores import Ignores, above
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.walk import Visit, Walk
+from handaxe.host.search.walk import Choice, Visit, Walk
 from handaxe.host.search.watch import Watch
 
 SMALL_TREE = 3_000
@@ -39,9 +39,11 @@ class Survey:
             place.path,
             watch,
             ignores=ignores_for(query, place),
-            hides=hides,
-            enters=self._filter.enters if query.glob is not None else None,
-            rescues=self._filter.rescues,
+            choice=Choice(
+                hides=hides,
+                enters=self._filter.enters if query.glob is not None else None,
+                rescues=self._filter.rescues,
+            ),
             opened_at=place.directory,
             by_level=True,
         )
