@@ -9,7 +9,7 @@ from search_tree import ENGINES, engine, glob, grep, lines, names, plant
 from handaxe.host.search.local import LocalSearch
 
 both_engines = pytest.mark.parametrize("search", [engine(name) for name in ENGINES], ids=ENGINES)
-RIPGREP = LocalSearch()
+RIPGREP = engine("ripgrep")
 TREE = {
     ".gitignore": "dist/\n*.log\n*.gen.py\n",
     "dist/bundle.js": "needle\n",
@@ -24,9 +24,11 @@ TREE = {
 
 
 def hiding(search: LocalSearch, what: str) -> LocalSearch:
-    other = engine("ripgrep" if search._use_ripgrep else "python")
-    other._hidden = lambda: lambda path: what in path
-    return other
+    return LocalSearch(
+        use_ripgrep=search._use_ripgrep,
+        head_start=search._head_start,
+        hidden=lambda: lambda path: what in path,
+    )
 
 
 @both_engines

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from heapq import nsmallest
 from typing import Any, Generic, TypeVar
 
-from handaxe.contract.ports.search import TextQuery
+from handaxe.contract.ports.search import TextFound, TextQuery
+from handaxe.host.search.arguments import Marks
 from handaxe.host.search.blocks import in_path_order
-from handaxe.host.search.lines import Block
+from handaxe.host.search.lines import Block, LineReader
 
 MAX_PAGE_BYTES = 64 << 20
 SPARE = 20_000
@@ -28,6 +29,7 @@ class LinePage:
         self._offset = query.offset
         self._end = query.end
         self._has_context = query.has_context
+        self._has_columns = query.only_matching
         self._is_hidden = is_hidden
         self._path: bytes | None = None
         self._is_path_hidden = False
@@ -58,6 +60,19 @@ class LinePage:
             body = body[: _after_lines(body, self._end - before)]
             self.has_more = True
         return self._keep(path, body)
+
+    def found(self, prefix: str, marks: Marks) -> TextFound:
+        """What is on the page; `prefix` makes its paths absolute."""
+        lines, rest = LineReader(prefix, marks, has_columns=self._has_columns).read(self.blocks)
+        is_whole = not self.has_more
+        return TextFound(
+            lines=lines,
+            more_lines=rest,
+            shown_lines=sum(body.count(b"\n") for _, body in self.blocks),
+            total_lines=self.seen if is_whole else None,
+            total_files=self.files if is_whole else None,
+            has_more=self.has_more,
+        )
 
     def _begin(self, path: bytes, body: bytes) -> bytes:
         self._path = path

@@ -138,6 +138,13 @@ class Process:
             raise Stopped
         return self.outcome.ending
 
+    def has_written_all(self) -> bool:
+        """Whether its output has ended; some of it may still have to be read."""
+        assert self._process.stdout is not None
+        poll = select.poll()
+        poll.register(self._process.stdout.fileno(), 0)
+        return bool(poll.poll(0))
+
     def pause(self) -> None:
         """Keep it from using the machine."""
         self._signal(signal.SIGSTOP)

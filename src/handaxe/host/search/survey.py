@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 
 from handaxe.contract.ports.search import BadQuery, Hides, TextQuery
+from handaxe.host.search.asked_files import ignores_for
 from handaxe.host.search.filters import FileFilter
-from handaxe.host.search.ignores import Ignores, above
 from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.sizes import Sizes
 from handaxe.host.search.walk import Choice, Visit, Walk
 from handaxe.host.search.watch import Watch
 
@@ -30,15 +31,23 @@ class Survey:
     """The ignored entries and the links of a tree, as far as they were looked for."""
 
     def __init__(
-        self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
+        self,
+        query: TextQuery,
+        place: SearchPlace,
+        watch: Watch,
+        hides: Hides | None,
+        sizes: Sizes | None = None,
     ) -> None:
+        """Plan a survey; nothing is walked yet."""
+        self._query = query
         self._place = place
         self._hides = hides
-        self._filter = FileFilter(query)
+        self._sizes = sizes
+        self._filter = _readable_filter(query)
         self._walk = Walk(
             place.path,
             watch,
-            ignores=ignores_for(query, place),
+            ignores=None if query.is_file else ignores_for(query, place),
             choice=Choice(
                 hides=hides,
                 enters=self._filter.enters if query.glob is not None else None,
@@ -50,24 +59,20 @@ class Survey:
         self._visits = iter(self._walk)
         self._seen: list[Visit] = []
         self._entries = 0
-        self.is_complete = False
+        self.is_complete = query.is_file
 
-    @classmethod
-    def of(
-        cls, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
-    ) -> "Survey | None":
-        """The survey of a small tree, or the beginning of one; None where there is no tree.
+    def look_around(self) -> None:
+        """Walk a small tree to its end; of a large one, find out that it is large."""
+        sizes = self._sizes
+        if self.is_complete or (sizes is not None and sizes.was_large(self._query)):
+            return
+        self._go_on(lambda: self._weight > SMALL_TREE)
+        if sizes is not None and not self.is_complete:
+            sizes.note_large(self._query)
 
-        A filter that cannot be read is ripgrep's to complain about.
-        """
-        if query.is_file:
-            return None
-        try:
-            survey = cls(query, place, watch, hides)
-        except BadQuery:
-            return None
-        survey._go_on(lambda: survey._weight > SMALL_TREE)
-        return survey
+    def counts(self) -> tuple[int | None, int | None]:
+        """Ignored entries and links; None where the tree was too large to be counted."""
+        return (self.ignored, self.links) if self.is_complete else (None, None)
 
     @property
     def ignored(self) -> int:
@@ -155,8 +160,9 @@ class Survey:
             os.close(fd)
 
 
-def ignores_for(query: TextQuery, place: SearchPlace) -> Ignores | None:
-    """The ignore files above a search; None if none of any kind is to be looked at."""
-    if not query.respect_ignore:
-        return None
-    return Ignores(()) if place.is_ignored else above(place.path)
+def _readable_filter(query: TextQuery) -> FileFilter:
+    """The filter of a query; one that cannot be read is ripgrep's to complain about."""
+    try:
+        return FileFilter(query)
+    except BadQuery:
+        return FileFilter(TextQuery(pattern="", root=query.root))

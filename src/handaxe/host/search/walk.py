@@ -184,6 +184,13 @@ class Walk:
         """How many directories the walk knows of and did not get to."""
         return len(self._waiting)
 
+    @property
+    def following(self) -> str | None:
+        """The directory that comes next, relative to the root and with a slash, if any does."""
+        if not self._waiting:
+            return None
+        return self._waiting[0 if self._by_level else -1][0]
+
     def unvisited(self) -> list[str]:
         """Directories the walk did not get to, the topmost ones of each branch, the next first."""
         waiting = self._waiting if self._by_level else reversed(self._waiting)
