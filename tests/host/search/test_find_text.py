@@ -7,6 +7,7 @@ from search_tree import ENGINES, counts, engine, grep, lines, names, plant
 from tests.waiting import HANG_S
 
 from handaxe.contract.ports.search import BadQuery
+from handaxe.host.search.local import LocalSearch
 
 pytestmark = pytest.mark.parametrize("search", [engine(name) for name in ENGINES], ids=ENGINES)
 
@@ -443,7 +444,7 @@ async def test_the_dialect_is_ripgreps(search, tmp_path, pattern, matching):
 async def test_what_a_rule_hides_never_appears(search, tmp_path):
     plant(tmp_path, {"secret/a.txt": "foo\n", "b.txt": "foo\n", ".gitignore": "x.log\n"})
     plant(tmp_path, {"x.log": "only here\n"})
-    hidden = engine("ripgrep" if search._use_ripgrep else "python")
+    hidden = LocalSearch(use_ripgrep=search._use_ripgrep, head_start=search._head_start)
     hidden._hidden = lambda: lambda path: "/secret" in path or path.endswith("x.log")
 
     for mode in ("files", "count"):

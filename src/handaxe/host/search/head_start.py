@@ -147,4 +147,4 @@ class HeadStart:
             return b""
         if nul > 0 or (self._needs_ascii and not data.isascii()):
             raise NotPlain
-        return self._scanner.lines_in(data, self._at_most)
+        return self._scanner.lines_in(data, self._at_most - self._page.seen)
