@@ -90,7 +90,7 @@ class TextQuery(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.limit is None else self.offset + self.limit
 
 
-class Line(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True, gc=False):
     """One line of an answer; line 0 stands for the gap between two groups."""
 
     path: str
@@ -105,14 +105,14 @@ class Line(msgspec.Struct, frozen=True):
     """Whether `text` is only the surroundings of the first match."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One file of an answer, with its number of matching lines where those were counted."""
 
     path: str
     count: int = 0
 
 
-class FileText(msgspec.Struct, frozen=True):
+class FileText(msgspec.Struct, frozen=True, gc=False):
     """Many lines of one file at once: `12:text` each, for answers too long to be taken apart."""
 
     path: str

@@ -79,6 +79,8 @@ class HeadingStream:
 
     def _named(self, before_nul: bytes) -> bytes:
         """The path before a NUL, without what ripgrep says about binary files before it."""
+        if b"\n" not in before_nul:
+            return plain_path(before_nul)
         while (found := _IS_BINARY.match(before_nul)) is not None:
             self.binary_files += 1
             before_nul = before_nul[found.end() :]

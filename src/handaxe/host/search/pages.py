@@ -61,6 +61,19 @@ class LinePage:
             self.has_more = True
         return self._keep(path, body)
 
+    def take_all(self, blocks: list[Block]) -> None:
+        """Take whole files at once, none of them hidden, for a page without end."""
+        if self._has_context:
+            blocks[1:] = [(path, b"--\n" + body) for path, body in blocks[1:]]
+        self.blocks = blocks
+        self.files = len(blocks)
+        self.seen = sum([body.count(b"\n") for _, body in blocks])
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether everything belongs on it."""
+        return self._end is None and not self._offset
+
     def found(self, prefix: str, marks: Marks) -> TextFound:
         """What is on the page; `prefix` makes its paths absolute."""
         lines, rest = LineReader(prefix, marks, has_columns=self._has_columns).read(self.blocks)
@@ -106,30 +119,33 @@ class LinePile:
 
     def take(self, path: bytes, body: bytes) -> bool:
         """Take lines of one file; True when they are too many to be kept."""
-        if path not in self._pieces and (self._is_beyond(path) or self._hides(path)):
-            return False
+        pieces = self._pieces.get(path)
+        if pieces is None:
+            if (self._last is not None and in_path_order(path) > self._last) or self._hides(path):
+                return False
+            pieces = self._pieces[path] = []
         if b" binary file" in body:
             body, found = _MESSAGE.subn(b"", body)
             self._binary_files += found
-        self._pieces.setdefault(path, []).append(body)
-        self._lines += body.count(b"\n")
+        pieces.append(body)
         self._bytes += len(body)
-        if self._end is not None and self._lines > 2 * self._end + 1:
-            self._drop(self._end + 1)
-        self.is_overfull = self._last is not None or (
-            self._end is not None and self._lines > self._end
-        )
+        if self._end is not None:
+            self._lines += body.count(b"\n")
+            if self._lines > 2 * self._end + 1:
+                self._drop(self._end + 1)
+            self.is_overfull = self._last is not None or self._lines > self._end
         return self._bytes > MAX_PAGE_BYTES
 
     def pour(self, page: LinePage) -> None:
         """Hand everything on in path order."""
         page.binary_files += self._binary_files
-        for path in sorted(self._pieces, key=in_path_order):
-            if page.take(path, b"".join(self._pieces[path])):
+        files = sorted(self._pieces.items(), key=lambda item: in_path_order(item[0]))
+        if page.is_endless:
+            page.take_all([(path, b"".join(pieces)) for path, pieces in files])
+            return
+        for path, pieces in files:
+            if page.take(path, b"".join(pieces)):
                 return
-
-    def _is_beyond(self, path: bytes) -> bool:
-        return self._last is not None and in_path_order(path) > self._last
 
     def _hides(self, path: bytes) -> bool:
         return self._is_hidden is not None and self._is_hidden(path)

@@ -180,7 +180,7 @@ def _row(line: Line, name: str, *, numbered: bool) -> str:
 def _rows(text: str, name: str, *, numbered: bool) -> str:
     """Many lines at once, each `12:text` or `12-text` so far."""
     text = text.removesuffix("\n")
-    if "\n--" not in text and not text.startswith("--") and numbered and "-" not in text:
+    if numbered and "-" not in text:
         return f"{name}:" + text.replace("\n", f"\n{name}:")
     rows: list[str] = []
     for row in text.split("\n"):
