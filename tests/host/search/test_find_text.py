@@ -385,12 +385,14 @@ async def test_a_pattern_that_cannot_be_read_is_refused(search, tmp_path, patter
     assert "error" in refused.value.diagnostic
 
 
-async def test_a_line_break_in_a_pattern_needs_multiline(search, tmp_path):
-    plant(tmp_path, {"a.txt": "foo\nbar\n"})
+@pytest.mark.parametrize("pattern", [r"foo\nbar", r"foo\r\nbar", "foo\r"])
+async def test_a_line_break_in_a_pattern_needs_multiline(search, tmp_path, pattern):
+    plant(tmp_path, {"a.txt": "foo\nbar\n", "b.txt": "foo\r\nbar\r\n"})
 
-    with pytest.raises(BadQuery, match="not allowed in a regex"):
-        await grep(search, tmp_path, r"foo\nbar")
-    assert (await grep(search, tmp_path, r"foo\nbar", multiline=True)).entries
+    for mode in ("files", "content"):
+        with pytest.raises(BadQuery, match="not allowed in a regex"):
+            await grep(search, tmp_path, pattern, mode=mode)
+    assert (await grep(search, tmp_path, pattern, multiline=True)).entries
 
 
 @pytest.mark.parametrize("glob", ["[", "{a", "a[b"])

@@ -23,6 +23,8 @@ class Skipped(msgspec.Struct, frozen=True):
     ignored: int | None = None
     """Entries an ignore file names: directories, each with all that it holds, and those files
     that the query asks for."""
+    ignored_is_least: bool = False
+    """Whether there may be more ignored entries than were counted."""
     binary: int | None = None
     too_large: int = 0
     unreadable: int = 0

@@ -14,7 +14,7 @@ from itertools import islice
 
 import msgspec
 
-from handaxe.contract.ports.search import BadQuery, Hides, Skipped, TextFound, TextQuery
+from handaxe.contract.ports.search import BadQuery, Hides, TextFound, TextQuery
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.asked_files import AskedFiles
 from handaxe.host.search.pages import LinePage
@@ -53,7 +53,6 @@ class HeadStart:
         self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
     ) -> None:
         self._place = place
-        self._hides = hides
         self._marks = Marks.fresh()
         self._scanner = Scanner(query, self._marks, watch)
         self._files = AskedFiles(query, place, watch, hides)
@@ -93,13 +92,8 @@ class HeadStart:
     def found(self, survey: Survey) -> TextFound:
         """The answer."""
         survey.look_around()
-        ignored, links = survey.counts()
-        skipped = Skipped(
-            ignored=ignored,
-            links=links,
-            binary=None if self._page.has_more else self._binary,
-            denied=self._hides is not None,
-        )
+        binary = None if self._page.has_more else self._binary
+        skipped = msgspec.structs.replace(survey.skipped(), binary=binary)
         found = self._page.found(self._place.prefix, self._marks)
         return msgspec.structs.replace(found, skipped=skipped, engine="python")
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from handaxe.contract.ports.search import Hides, NameQuery, NamesFound, Search, TextFound, TextQuery
-from handaxe.host.search.sizes import Sizes
 from handaxe.host.search.watch import Watch
 
 _log = logging.getLogger("handaxe.search")
@@ -47,7 +46,6 @@ class LocalSearch(Search):
         self._hidden = hidden
         self._use_ripgrep = use_ripgrep
         self._head_start = head_start
-        self._sizes = Sizes()
 
     async def find_names(self, query: NameQuery) -> NamesFound:
         """The files whose path fits a pattern."""
@@ -88,7 +86,7 @@ class LocalSearch(Search):
             respect_ignore=query.respect_ignore,
         ) as place:
             if program is not None:
-                survey = Survey(query, place, watch, hides, self._sizes)
+                survey = Survey(query, place, watch, hides)
                 start = None
                 if self._head_start and HeadStart.suits(query):
                     start = HeadStart(query, place, watch, hides)

@@ -41,7 +41,9 @@ class NameSearch:
         """The files that fit, and what is known of those that were passed by."""
         start = self._start()
         if start is None:
-            return NamesFound(paths=[], total=0, skipped=Skipped(ignored=0, links=self._links))
+            return NamesFound(
+                paths=[], total=0, skipped=Skipped(ignored=0, binary=0, links=self._links)
+            )
         began = time.monotonic()
         walk = self._walk(start, self._ignores(start))
         ignored_files = self._collect(walk, start)
@@ -53,6 +55,8 @@ class NameSearch:
             )
         skipped = Skipped(
             ignored=len(walk.ignored_directories) + ignored_files,
+            ignored_is_least=not walk.is_complete,
+            binary=0,
             unreadable=walk.unreadable,
             links=self._links,
             denied=self._hides is not None,

@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+import msgspec
+
 from handaxe.contract.ports.search import Elsewhere, Entry, Hides, Skipped, TextFound, TextQuery
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.asked_files import AskedFiles
@@ -39,20 +41,12 @@ class PythonGrep:
     def answer(self) -> TextFound:
         """The asked-for part of the answer."""
         found = self._lines() if self._query.mode == "content" else self._entries()
-        ignored, links = self._passed_by()
         return TextFound(
             **{name: getattr(found, name) for name in found.__struct_fields__ if name in _FILLED},
             is_complete=self._is_complete,
             unvisited=self._unvisited,
             elsewhere=self._second_look(found),
-            skipped=Skipped(
-                ignored=ignored,
-                binary=self._counted["binary"] if not found.has_more else None,
-                links=links,
-                too_large=self._counted["too_large"],
-                unreadable=self._counted["unreadable"] + self._files.unreadable,
-                denied=self._hides is not None,
-            ),
+            skipped=self._skipped(found),
             engine="python",
         )
 
@@ -129,19 +123,23 @@ class PythonGrep:
             self._is_complete = False
             self._unvisited = self._files.unvisited(not_searched)
 
-    def _passed_by(self) -> tuple[int | None, int | None]:
-        """How many ignored entries there are that the query asks for, and how many links.
-
-        Of a walk that was left early neither is known, but a small tree is soon counted.
-        """
+    def _skipped(self, found: TextFound) -> Skipped:
+        """What was passed by; of a walk that was left early only what a small tree holds."""
         files = self._files
         if files.has_ended:
-            return len(files.ignored_directories) + len(files.ignored), files.links
-        if not self._is_complete:
-            return None, None
-        survey = Survey(self._query, self._place, self._watch, self._hides)
-        survey.look_around()
-        return survey.counts()
+            ignored = len(files.ignored_directories) + len(files.ignored)
+            skipped = Skipped(ignored=ignored, links=files.links, denied=self._hides is not None)
+        else:
+            survey = Survey(self._query, self._place, self._watch, self._hides)
+            if self._is_complete:
+                survey.look_around()
+            skipped = survey.skipped()
+        return msgspec.structs.replace(
+            skipped,
+            binary=self._counted["binary"] if self._is_complete and not found.has_more else None,
+            too_large=self._counted["too_large"],
+            unreadable=self._counted["unreadable"] + files.unreadable,
+        )
 
     def _second_look(self, found: TextFound) -> list[Elsewhere]:
         """Where nothing was found: what there is in the files that were passed by."""

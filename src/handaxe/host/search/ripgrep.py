@@ -267,7 +267,7 @@ class Ripgrep:
         def at_end(outcome: Run) -> None:
             if outcome.ending != "satisfied":
                 stream.finish()
-            outcome.binary += stream.binary_files
+            outcome.note_binary(stream.binary_files)
 
         return self._open(stream.feed, manner, at_end)
 
@@ -320,7 +320,8 @@ class Ripgrep:
         wanted = targets if targets is not None else (self._place.target,)
         line = command(self._program, self._query, wanted, manner, self._marks)
         try:
-            return Process(line, self._place.directory, feed, self._watch, at_end)
+            outcome = Run(self._is_hidden)
+            return Process(line, self._place.directory, feed, self._watch, outcome, at_end)
         except OSError as error:
             raise RipgrepFailed(str(error)) from error
 
@@ -353,15 +354,12 @@ class Ripgrep:
 
     def _skipped(self, found: TextFound) -> Skipped:
         last = self._last
-        ignored, links = self._survey.counts()
         is_binary_told = self._is_told_why and self._is_complete and not found.has_more
-        return Skipped(
-            ignored=ignored,
+        return msgspec.structs.replace(
+            self._survey.skipped(),
             binary=last.binary if is_binary_told else None,
             too_large=last.too_large,
             unreadable=last.unreadable,
-            links=links,
-            denied=self._hides is not None,
         )
 
 

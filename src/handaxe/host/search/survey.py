@@ -9,11 +9,10 @@ import os
 import time
 from collections.abc import Callable
 
-from handaxe.contract.ports.search import BadQuery, Hides, TextQuery
+from handaxe.contract.ports.search import BadQuery, Hides, Skipped, TextQuery
 from handaxe.host.search.asked_files import ignores_for
 from handaxe.host.search.filters import FileFilter
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.sizes import Sizes
 from handaxe.host.search.walk import Choice, Visit, Walk
 from handaxe.host.search.watch import Watch
 
@@ -31,18 +30,11 @@ class Survey:
     """The ignored entries and the links of a tree, as far as they were looked for."""
 
     def __init__(
-        self,
-        query: TextQuery,
-        place: SearchPlace,
-        watch: Watch,
-        hides: Hides | None,
-        sizes: Sizes | None = None,
+        self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
     ) -> None:
         """Plan a survey; nothing is walked yet."""
-        self._query = query
         self._place = place
         self._hides = hides
-        self._sizes = sizes
         self._filter = _readable_filter(query)
         self._walk = Walk(
             place.path,
@@ -63,16 +55,18 @@ class Survey:
 
     def look_around(self) -> None:
         """Walk a small tree to its end; of a large one, find out that it is large."""
-        sizes = self._sizes
-        if self.is_complete or (sizes is not None and sizes.was_large(self._query)):
-            return
-        self._go_on(lambda: self._weight > SMALL_TREE)
-        if sizes is not None and not self.is_complete:
-            sizes.note_large(self._query)
+        if not self.is_complete:
+            self._go_on(lambda: self._weight > SMALL_TREE)
 
-    def counts(self) -> tuple[int | None, int | None]:
-        """Ignored entries and links; None where the tree was too large to be counted."""
-        return (self.ignored, self.links) if self.is_complete else (None, None)
+    def skipped(self) -> Skipped:
+        """What is known to be passed by; of a large tree only that there is at least so much."""
+        if self.is_complete:
+            return Skipped(ignored=self.ignored, links=self.links, denied=self._hides is not None)
+        return Skipped(
+            ignored=self.ignored or None,
+            ignored_is_least=True,
+            denied=self._hides is not None,
+        )
 
     @property
     def ignored(self) -> int:
