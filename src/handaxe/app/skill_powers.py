@@ -37,7 +37,7 @@ def skill_book(skill: SkillInfo, configuration: Configuration) -> "HookBook":
 
 def project_skills(root: str) -> tuple[SkillInfo, ...]:
     """The skills of a project that would start programs, for whoever trusts it."""
-    from handaxe.host.skill_files import SkillPlaces
+    from handaxe.host.skill_places import SkillPlaces
     from handaxe.host.skills import DiskSkills
 
     found = DiskSkills(SkillPlaces(directories=lambda: (root,), root=root)).all()

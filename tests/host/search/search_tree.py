@@ -1,4 +1,4 @@
-"""A small tree to search, and the two engines that have to agree on it."""
+"""A small tree to search, and the engines that have to agree on it."""
 
 import os
 from pathlib import Path
@@ -6,11 +6,12 @@ from pathlib import Path
 from handaxe.contract.ports.search import NameQuery, TextQuery
 from handaxe.host.search.local import LocalSearch
 
-ENGINES = ("ripgrep", "python")
+ENGINES = ("ripgrep", "python", "both")
+"""`both` is what users have: ripgrep, with a head start for fixed text."""
 
 
 def engine(name: str, **options) -> LocalSearch:
-    return LocalSearch(use_ripgrep=name == "ripgrep", **options)
+    return LocalSearch(use_ripgrep=name != "python", head_start=name == "both", **options)
 
 
 def plant(root: Path, files: dict[str, str | bytes]) -> Path:

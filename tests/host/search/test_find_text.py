@@ -7,6 +7,7 @@ from search_tree import ENGINES, counts, engine, grep, lines, names, plant
 from tests.waiting import HANG_S
 
 from handaxe.contract.ports.search import BadQuery
+from handaxe.host.search.local import LocalSearch
 
 pytestmark = pytest.mark.parametrize("search", [engine(name) for name in ENGINES], ids=ENGINES)
 
@@ -384,12 +385,14 @@ async def test_a_pattern_that_cannot_be_read_is_refused(search, tmp_path, patter
     assert "error" in refused.value.diagnostic
 
 
-async def test_a_line_break_in_a_pattern_needs_multiline(search, tmp_path):
-    plant(tmp_path, {"a.txt": "foo\nbar\n"})
+@pytest.mark.parametrize("pattern", [r"foo\nbar", r"foo\r\nbar", "foo\r"])
+async def test_a_line_break_in_a_pattern_needs_multiline(search, tmp_path, pattern):
+    plant(tmp_path, {"a.txt": "foo\nbar\n", "b.txt": "foo\r\nbar\r\n"})
 
-    with pytest.raises(BadQuery, match="not allowed in a regex"):
-        await grep(search, tmp_path, r"foo\nbar")
-    assert (await grep(search, tmp_path, r"foo\nbar", multiline=True)).entries
+    for mode in ("files", "content"):
+        with pytest.raises(BadQuery, match="not allowed in a regex"):
+            await grep(search, tmp_path, pattern, mode=mode)
+    assert (await grep(search, tmp_path, pattern, multiline=True)).entries
 
 
 @pytest.mark.parametrize("glob", ["[", "{a", "a[b"])
@@ -443,7 +446,7 @@ async def test_the_dialect_is_ripgreps(search, tmp_path, pattern, matching):
 async def test_what_a_rule_hides_never_appears(search, tmp_path):
     plant(tmp_path, {"secret/a.txt": "foo\n", "b.txt": "foo\n", ".gitignore": "x.log\n"})
     plant(tmp_path, {"x.log": "only here\n"})
-    hidden = engine("ripgrep" if search._use_ripgrep else "python")
+    hidden = LocalSearch(use_ripgrep=search._use_ripgrep, head_start=search._head_start)
     hidden._hidden = lambda: lambda path: "/secret" in path or path.endswith("x.log")
 
     for mode in ("files", "count"):

@@ -9,7 +9,7 @@ from search_tree import ENGINES, engine, glob, grep, lines, names, plant
 from handaxe.host.search.local import LocalSearch
 
 both_engines = pytest.mark.parametrize("search", [engine(name) for name in ENGINES], ids=ENGINES)
-RIPGREP = LocalSearch()
+RIPGREP = engine("ripgrep")
 TREE = {
     ".gitignore": "dist/\n*.log\n*.gen.py\n",
     "dist/bundle.js": "needle\n",
@@ -24,9 +24,11 @@ TREE = {
 
 
 def hiding(search: LocalSearch, what: str) -> LocalSearch:
-    other = engine("ripgrep" if search._use_ripgrep else "python")
-    other._hidden = lambda: lambda path: what in path
-    return other
+    return LocalSearch(
+        use_ripgrep=search._use_ripgrep,
+        head_start=search._head_start,
+        hidden=lambda: lambda path: what in path,
+    )
 
 
 @both_engines
@@ -88,6 +90,19 @@ async def test_what_a_rule_hides_is_not_counted_as_ignored(search, tmp_path):
     found = await grep(hiding(search, "/secret"), tmp_path, "needle")
 
     assert (found.skipped.ignored, found.elsewhere) == (0, [])
+
+
+@both_engines
+@pytest.mark.parametrize("mode", ["files", "content", "count"])
+async def test_what_a_rule_hides_is_not_counted_as_binary_or_unreadable(search, tmp_path, mode):
+    late = b"needle\n" + b"x" * 100_000 + b"\0"
+    plant(tmp_path, {"secret.o": b"\0needle", "secret.late": late, "a.o": b"\0", "b": "needle\n"})
+    plant(tmp_path, {"secret.txt": "needle\n"})
+    (tmp_path / "secret.txt").chmod(0)
+
+    skipped = (await grep(hiding(search, "/secret"), tmp_path, "needle", mode=mode)).skipped
+
+    assert (skipped.binary, skipped.unreadable) == (1, 0)
 
 
 @both_engines
@@ -187,12 +202,20 @@ class TestLargeTrees:
         monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
         monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 30)
 
-    async def test_what_would_take_long_to_count_is_left_uncounted(self, tmp_path):
-        plant(tmp_path, {"deep/c.py": "hay\n", **TREE})
+    async def test_what_would_take_long_to_count_is_counted_in_part_or_not_at_all(self, tmp_path):
+        plant(tmp_path, {"deep/c.py": "hay\n", "deep/d.log": "", **TREE})
 
         skipped = (await grep(RIPGREP, tmp_path, "hay")).skipped
 
-        assert (skipped.ignored, skipped.binary, skipped.links) == (None, None, None)
+        assert (skipped.ignored, skipped.ignored_is_least) == (3, True)
+        assert (skipped.binary, skipped.links) == (None, None)
+
+    async def test_no_ignored_entry_met_means_that_nobody_counted(self, tmp_path):
+        plant(tmp_path, {"deep/.gitignore": "*.log\n", "deep/a.log": "", "deep/c.py": "hay\n"})
+
+        skipped = (await grep(RIPGREP, tmp_path, "hay")).skipped
+
+        assert (skipped.ignored, skipped.ignored_is_least) == (None, True)
 
     async def test_nothing_found_means_a_second_look_all_the_same(self, tmp_path):
         plant(tmp_path, {"deep/c.py": "hay\n", **TREE})
@@ -222,12 +245,14 @@ class TestLargeTrees:
 
     async def test_a_survey_that_was_cut_short_says_at_least(self, tmp_path, monkeypatch):
         monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 0)
+        monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_SHARE", 0)
         plant(tmp_path, {".gitignore": "*.log\n", "a.log": "needle\n", "b/c/d/e.log": "needle\n"})
 
         found = await grep(RIPGREP, tmp_path, "needle")
 
         look, _ = found.elsewhere
-        assert (look.files, look.is_complete, found.skipped.ignored) == (1, False, None)
+        assert (look.files, look.is_complete) == (1, False)
+        assert (found.skipped.ignored, found.skipped.ignored_is_least) == (1, True)
 
     async def test_too_many_ignored_entries_are_searched_in_part(self, tmp_path, monkeypatch):
         monkeypatch.setattr("handaxe.host.search.survey.MAX_TARGETS", 3)

@@ -261,20 +261,43 @@ async def test_a_human_sees_lists_and_tables(session, project):
         assert type(display[0]).__name__ == kind
 
 
-async def test_nothing_found_in_a_large_tree_says_what_was_not_even_counted(
+async def test_an_answer_in_a_large_tree_says_what_was_not_even_counted(
     session, project, monkeypatch
 ):
     monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
-    monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 0)
-    monkeypatch.setattr("handaxe.host.search.second_look.LOOK_S", 0)
+    for limit in ("SURVEY_S", "SURVEY_SHARE", "LOOK_S"):
+        monkeypatch.setattr(f"handaxe.host.search.second_look.{limit}", 0)
     plant(project, {"a/b/c": "bar\n"})
 
     nothing = await session.call("Grep", pattern="foo")
     something = await session.call("Grep", pattern="bar")
 
-    assert "ignored and binary files are neither searched nor counted" in nothing.text
-    assert set(nothing.data["skipped"]) == {"tooLarge", "unreadable", "denied"}
-    assert something.text == "a/b/c"
+    note = (
+        "[Not searched and not counted: ignored and binary files, links; a path further down "
+        "counts them.]"
+    )
+    assert nothing.text == f"No files found\n\n{note}"
+    assert something.text == f"a/b/c\n\n{note}"
+    for result in (nothing, something):
+        assert result.data["skipped"] == {
+            "tooLarge": 0,
+            "unreadable": 0,
+            "denied": False,
+            "notCounted": ["ignored", "binary", "links"],
+        }
+
+
+async def test_ignored_entries_near_the_root_of_a_large_tree_are_told(
+    session, project, monkeypatch
+):
+    monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+    plant(project, {".gitignore": "dist/\n*.log\n", "dist/x": "", "y.log": "", "a/b/c": "bar\n"})
+
+    result = await session.call("Grep", pattern="bar")
+
+    assert "[Not searched: at least 2 ignored entries.]" in result.text
+    assert "[Not searched and not counted: binary files, links; a path" in result.text
+    assert result.data["skipped"]["atLeast"] == ["ignored"]
 
 
 async def test_nothing_found_tells_of_binary_files_and_links(session, project):
@@ -283,8 +306,7 @@ async def test_nothing_found_tells_of_binary_files_and_links(session, project):
 
     result = await session.call("Grep", pattern="foo")
 
-    assert "[1 binary file not searched as text.]" in result.text
-    assert "[1 link not followed.]" in result.text
+    assert "[Not searched: 1 binary file, 1 link.]" in result.text
     assert result.data["skipped"]["links"] == 1
 
 

@@ -23,6 +23,8 @@ class Skipped(msgspec.Struct, frozen=True):
     ignored: int | None = None
     """Entries an ignore file names: directories, each with all that it holds, and those files
     that the query asks for."""
+    ignored_is_least: bool = False
+    """Whether there may be more ignored entries than were counted."""
     binary: int | None = None
     too_large: int = 0
     unreadable: int = 0
@@ -90,7 +92,7 @@ class TextQuery(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.limit is None else self.offset + self.limit
 
 
-class Line(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True, gc=False):
     """One line of an answer; line 0 stands for the gap between two groups."""
 
     path: str
@@ -105,14 +107,14 @@ class Line(msgspec.Struct, frozen=True):
     """Whether `text` is only the surroundings of the first match."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One file of an answer, with its number of matching lines where those were counted."""
 
     path: str
     count: int = 0
 
 
-class FileText(msgspec.Struct, frozen=True):
+class FileText(msgspec.Struct, frozen=True, gc=False):
     """Many lines of one file at once: `12:text` each, for answers too long to be taken apart."""
 
     path: str

@@ -17,7 +17,7 @@ KEPT_OF_LONG_LINE = 1 << 13
 Take = Callable[[bytes, bytes], bool]
 """Takes a path and whole lines of that file; True means that no more is wanted."""
 
-_IS_BINARY = re.compile(rb"(?:\r\n)?[^\n]*: binary file matches \(found [^\n]*\n")
+_IS_BINARY = re.compile(rb"(?:\r\n)?([^\n]*): binary file matches \(found [^\n]*\n")
 # With `--crlf` ripgrep's own line breaks are CRLF, but not those between two threads' files.
 _END_OF_FILE = re.compile(rb"\n\r?\n")
 _COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
@@ -34,7 +34,7 @@ class HeadingStream:
         self._marks = marks
         self._path: bytes | None = None
         self._rest = b""
-        self.binary_files = 0
+        self.binary_files: list[bytes] = []
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""
@@ -79,8 +79,10 @@ class HeadingStream:
 
     def _named(self, before_nul: bytes) -> bytes:
         """The path before a NUL, without what ripgrep says about binary files before it."""
+        if b"\n" not in before_nul:
+            return plain_path(before_nul)
         while (found := _IS_BINARY.match(before_nul)) is not None:
-            self.binary_files += 1
+            self.binary_files.append(found[1])
             before_nul = before_nul[found.end() :]
         return plain_path(before_nul.removeprefix(b"\r\n"))
 

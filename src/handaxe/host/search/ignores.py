@@ -7,12 +7,14 @@ and outside of one, and in the repositories inside it too.
 import os
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from handaxe.text.patterns import IgnoreFile, IgnorePattern
 
 NAMES = (".rgignore", ".ignore", ".gitignore")
 MAX_FILE_BYTES = 1 << 20
+NOBODY: AbstractSet[str] = frozenset()
 _ANY_NAME = "\x01"
 
 
@@ -51,22 +53,36 @@ class Ignores:
         """The ignore files of a directory inside, which may have some of its own."""
         return self if layer is None else Ignores((layer, *self._layers))
 
-    def left_out(self, directory: str, names: Iterable[str], *, is_dir: bool) -> set[str]:
-        """Those of a directory's entries that are ignored; `directory` ends with a slash."""
+    def speaks_of(self, directory: str, names: list[str]) -> bool:
+        """Whether one of a directory's entries may be ignored; `directory` ends with a slash."""
         if self.is_silent:
-            return set()
-        if self._unbounded and any(
-            pattern.matches(directory[len(base) :] + _ANY_NAME, is_dir=is_dir)
-            for base, pattern in self._unbounded
-        ):
-            return {name for name in names if self.verdict(directory + name, is_dir=is_dir)}
-        names = list(names)
-        suspects = self._names.intersection(names)
+            return False
+        if not self._names.isdisjoint(names):
+            return True
         if endings := self._endings:
-            suspects.update([name for name in names if name.endswith(endings)])
-        if self._others is not None:
-            suspects.update(filter(self._others.match, names))
+            for name in names:
+                if name.endswith(endings):
+                    return True
+        if self._others is not None and any(map(self._others.match, names)):
+            return True
+        return bool(self._unbounded) and self._names_all(directory)
+
+    def left_out(self, directory: str, names: list[str], *, is_dir: bool) -> AbstractSet[str]:
+        """Those of a directory's entries that are ignored; `directory` ends with a slash."""
+        suspects: Iterable[str] = names
+        if not self._names_all(directory):
+            suspects = self._names.intersection(names)
+            suspects.update([name for name in names if name.endswith(self._endings)])
+            if self._others is not None:
+                suspects.update(filter(self._others.match, names))
         return {name for name in suspects if self.verdict(directory + name, is_dir=is_dir)}
+
+    def _names_all(self, directory: str) -> bool:
+        """Whether a pattern may speak of a directory's entries whatever their names are."""
+        return any(
+            pattern.matches(directory[len(base) :] + _ANY_NAME, is_dir=True)
+            for base, pattern in self._unbounded
+        )
 
     def verdict(self, path: str, *, is_dir: bool) -> bool:
         """Whether this very entry is ignored; the directories above it are not asked."""
@@ -88,7 +104,7 @@ class Ignores:
                 self._unbounded.append((base, pattern))
             elif last.literal is not None:
                 self._names.add(last.literal)
-            elif "." in last.suffix:
+            elif last.suffix:
                 self._endings += (last.suffix,)
             else:
                 yield last.source

@@ -48,7 +48,7 @@ class JsonStream:
         self._is_dropping = False
         self._next_line = 0
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Record)
-        self.binary_files = 0
+        self.binary_files: list[bytes] = []
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""

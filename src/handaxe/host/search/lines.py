@@ -1,6 +1,5 @@
 """Raw lines of ripgrep made into `Line` values: number, text, where the matches are."""
 
-import os
 import re
 from collections.abc import Iterable
 
@@ -35,12 +34,14 @@ class LineReader:
         typed: list[Line] = []
         rest: list[FileText] = []
         for raw_path, body in blocks:
-            path = self._prefix + os.fsdecode(raw_path)
-            lines = body.split(b"\n")[:-1] if len(typed) < TYPED_LINES else []
+            path = self._prefix + raw_path.decode("utf-8", "surrogateescape")
+            if len(typed) >= TYPED_LINES:
+                rest.append(FileText(path, self._text(path, body)))
+                continue
+            lines = body.split(b"\n")[:-1]
             room = TYPED_LINES - len(typed)
             typed += [self._line(path, raw) for raw in lines[:room]]
-            left = b"\n".join([*lines[room:], b""]) if lines else body
-            if left:
+            if left := b"\n".join([*lines[room:], b""]):
                 rest.append(FileText(path, self._text(path, left)))
         return typed, rest
 

@@ -32,11 +32,20 @@ class LocalSearch(Search):
         roots: Callable[[], Sequence[str]] = tuple,
         hidden: Callable[[], Hides | None] = _nothing,
         use_ripgrep: bool = True,
+        head_start: bool = True,
     ) -> None:
-        """`roots` hold no program that is run; `hidden` gives what must not appear now."""
+        """Plan searches.
+
+        Args:
+            roots: where no program is run from.
+            hidden: gives what must not appear now.
+            use_ripgrep: whether ripgrep may be used.
+            head_start: whether fixed text may be found without ripgrep where that is quicker.
+        """
         self._roots = roots
         self._hidden = hidden
         self._use_ripgrep = use_ripgrep
+        self._head_start = head_start
 
     async def find_names(self, query: NameQuery) -> NamesFound:
         """The files whose path fits a pattern."""
@@ -62,10 +71,12 @@ class LocalSearch(Search):
         return file_types()
 
     def _find_text(self, query: TextQuery, watch: Watch, hides: Hides | None) -> TextFound:
+        from handaxe.host.search.head_start import HeadStart
         from handaxe.host.search.place import SearchPlace
         from handaxe.host.search.program import find_ripgrep
         from handaxe.host.search.python_grep import PythonGrep
         from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
+        from handaxe.host.search.survey import Survey
 
         program = find_ripgrep(self._roots()) if self._use_ripgrep else None
         with SearchPlace(
@@ -75,8 +86,14 @@ class LocalSearch(Search):
             respect_ignore=query.respect_ignore,
         ) as place:
             if program is not None:
+                survey = Survey(query, place, watch, hides)
+                start = None
+                if self._head_start and HeadStart.suits(query):
+                    start = HeadStart(query, place, watch, hides)
+                    if start.is_enough():
+                        return start.found(survey)
                 try:
-                    return Ripgrep(program, query, place, watch, hides).answer()
+                    return Ripgrep(program, query, place, watch, hides, survey, start).answer()
                 except RipgrepFailed as failure:
                     _log.warning("ripgrep failed, searching without it: %s", failure)
             return PythonGrep(query, place, watch, hides).answer()

@@ -9,7 +9,7 @@ from handaxe.contract.ports.search import BadQuery, Hides, NameQuery, NamesFound
 from handaxe.host.files import LocalFiles
 from handaxe.host.search.ignores import Ignores, above, is_root_ignored
 from handaxe.host.search.pages import Least
-from handaxe.host.search.walk import Walk
+from handaxe.host.search.walk import Choice, Walk
 from handaxe.host.search.watch import Watch
 from handaxe.session.workdir import is_inside
 from handaxe.text.globs import GlobPattern
@@ -17,6 +17,7 @@ from handaxe.text.patterns import BadPattern
 
 COUNT_IGNORED_S = 0.25
 """At least so long, and at least as long as the walk itself took, ignored files are counted."""
+_KIND = stat.S_IFMT(0xFFFF)
 
 
 class NameSearch:
@@ -32,7 +33,7 @@ class NameSearch:
         self._query = query
         self._watch = watch
         self._hides = hides
-        self._least = Least(query.limit)
+        self._least = Least[tuple[int, str]](query.limit)
         self._links = 0
         self._files = LocalFiles()
 
@@ -40,7 +41,9 @@ class NameSearch:
         """The files that fit, and what is known of those that were passed by."""
         start = self._start()
         if start is None:
-            return NamesFound(paths=[], total=0, skipped=Skipped(ignored=0, links=self._links))
+            return NamesFound(
+                paths=[], total=0, skipped=Skipped(ignored=0, binary=0, links=self._links)
+            )
         began = time.monotonic()
         walk = self._walk(start, self._ignores(start))
         ignored_files = self._collect(walk, start)
@@ -52,12 +55,14 @@ class NameSearch:
             )
         skipped = Skipped(
             ignored=len(walk.ignored_directories) + ignored_files,
+            ignored_is_least=not walk.is_complete,
+            binary=0,
             unreadable=walk.unreadable,
             links=self._links,
             denied=self._hides is not None,
         )
         return NamesFound(
-            paths=self._least.items(),
+            paths=[path for _, path in self._least.rows()],
             total=self._least.total,
             is_complete=walk.is_complete,
             unvisited=walk.unvisited() if not walk.is_complete else [],
@@ -97,10 +102,13 @@ class NameSearch:
             start,
             self._watch,
             ignores=ignores,
-            hides=self._hides,
-            enters=None
-            if self._pattern.goes_everywhere
-            else lambda path: leads_through(spelled + path),
+            choice=Choice(
+                hides=self._hides,
+                enters=None
+                if self._pattern.goes_everywhere
+                else lambda path: leads_through(spelled + path),
+                endings=self._pattern.endings,
+            ),
         )
 
     def _spelled(self, start: str) -> str:
@@ -113,13 +121,13 @@ class NameSearch:
     def _collect(self, walk: Walk, start: str) -> int:
         """Take in what fits; gives the number of fitting files that are ignored."""
         spelled, base = self._spelled(start), start.rstrip("/") + "/"
-        ignored = 0
+        ignored, endings_decide = 0, self._pattern.endings_decide
         for directory, entries, ignores in walk:
-            fitting = self._fitting(spelled + directory, entries)
+            fitting = entries if endings_decide else self._fitting(spelled + directory, entries)
             if not fitting:
                 continue
             here = base + directory
-            if ignores is not None and not ignores.is_silent:
+            if ignores is not None:
                 names = [entry.name for entry in fitting]
                 left_out = ignores.left_out(here, names, is_dir=False)
                 if left_out:
@@ -131,16 +139,13 @@ class NameSearch:
 
     def _fitting(self, before: str, entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
         """Those entries of one directory whose path the pattern matches."""
-        endings, fits = self._pattern.endings, self._pattern.matches
-        if "" not in endings:
-            entries = [entry for entry in entries if entry.name.endswith(endings)]
-        if self._pattern.endings_decide:
-            return entries
+        fits = self._pattern.matches
         return [entry for entry in entries if fits(before + entry.name)]
 
     def _take(self, here: str, entries: list[os.DirEntry[str]]) -> None:
         """Take in the files among some entries of one directory."""
-        hides, add = self._hides, self._least.add
+        hides = self._hides
+        taken: list[tuple[int, str]] = []
         for entry in entries:
             path = here + entry.name
             if hides is not None and hides(path):
@@ -149,11 +154,12 @@ class NameSearch:
                 info = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
-            mode = info.st_mode
-            if stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and self._leads_to_file(path)):
-                add((-info.st_mtime_ns, path), path)
-            elif stat.S_ISLNK(mode):
+            kind = info.st_mode & _KIND
+            if kind == stat.S_IFREG or (kind == stat.S_IFLNK and self._leads_to_file(path)):
+                taken.append((-info.st_mtime_ns, path))
+            elif kind == stat.S_IFLNK:
                 self._links += 1
+        self._least.add(taken)
 
     def _count_files(self, here: str, entries: list[os.DirEntry[str]]) -> int:
         """How many of some entries of one directory are files that may be spoken of."""
@@ -182,10 +188,11 @@ class NameSearch:
     ) -> tuple[int, bool]:
         """How many fitting files the ignored directories hold, as far as it can be told soon."""
         watch = _Budget(self._watch, budget_s)
+        choice = Choice(hides=self._hides, endings=self._pattern.endings)
         total = 0
         base = start.rstrip("/") + "/"
         for directory in directories:
-            walk = Walk(base + directory, watch, ignores=None, hides=self._hides)
+            walk = Walk(base + directory, watch, ignores=None, choice=choice)
             before = f"{self._spelled(start)}{directory}/"
             for inside, entries, _ in walk:
                 fitting = self._fitting(before + inside, entries)

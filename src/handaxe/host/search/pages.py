@@ -3,14 +3,19 @@
 import re
 from collections.abc import Callable
 from heapq import nsmallest
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from handaxe.contract.ports.search import TextQuery
+from handaxe.contract.ports.search import TextFound, TextQuery
+from handaxe.host.search.arguments import Marks
 from handaxe.host.search.blocks import in_path_order
-from handaxe.host.search.lines import Block
+from handaxe.host.search.lines import Block, LineReader
 
 MAX_PAGE_BYTES = 64 << 20
 SPARE = 20_000
+FEW = 10
+"""Of so many times as many rows the first are cheaper to pick than to sort out."""
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 _MESSAGE = re.compile(
     rb"(?m)^(?!\d+[:-])[^\n]*(?:binary file matches|stopped searching binary)[^\n]*\n"
@@ -24,6 +29,7 @@ class LinePage:
         self._offset = query.offset
         self._end = query.end
         self._has_context = query.has_context
+        self._has_columns = query.only_matching
         self._is_hidden = is_hidden
         self._path: bytes | None = None
         self._is_path_hidden = False
@@ -54,6 +60,32 @@ class LinePage:
             body = body[: _after_lines(body, self._end - before)]
             self.has_more = True
         return self._keep(path, body)
+
+    def take_all(self, blocks: list[Block]) -> None:
+        """Take whole files at once, none of them hidden, for a page without end."""
+        if self._has_context:
+            blocks[1:] = [(path, b"--\n" + body) for path, body in blocks[1:]]
+        self.blocks = blocks
+        self.files = len(blocks)
+        self.seen = sum([body.count(b"\n") for _, body in blocks])
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether everything belongs on it."""
+        return self._end is None and not self._offset
+
+    def found(self, prefix: str, marks: Marks) -> TextFound:
+        """What is on the page; `prefix` makes its paths absolute."""
+        lines, rest = LineReader(prefix, marks, has_columns=self._has_columns).read(self.blocks)
+        is_whole = not self.has_more
+        return TextFound(
+            lines=lines,
+            more_lines=rest,
+            shown_lines=sum(body.count(b"\n") for _, body in self.blocks),
+            total_lines=self.seen if is_whole else None,
+            total_files=self.files if is_whole else None,
+            has_more=self.has_more,
+        )
 
     def _begin(self, path: bytes, body: bytes) -> bytes:
         self._path = path
@@ -87,30 +119,33 @@ class LinePile:
 
     def take(self, path: bytes, body: bytes) -> bool:
         """Take lines of one file; True when they are too many to be kept."""
-        if path not in self._pieces and (self._is_beyond(path) or self._hides(path)):
-            return False
+        pieces = self._pieces.get(path)
+        if pieces is None:
+            if (self._last is not None and in_path_order(path) > self._last) or self._hides(path):
+                return False
+            pieces = self._pieces[path] = []
         if b" binary file" in body:
             body, found = _MESSAGE.subn(b"", body)
             self._binary_files += found
-        self._pieces.setdefault(path, []).append(body)
-        self._lines += body.count(b"\n")
+        pieces.append(body)
         self._bytes += len(body)
-        if self._end is not None and self._lines > 2 * self._end + 1:
-            self._drop(self._end + 1)
-        self.is_overfull = self._last is not None or (
-            self._end is not None and self._lines > self._end
-        )
+        if self._end is not None:
+            self._lines += body.count(b"\n")
+            if self._lines > 2 * self._end + 1:
+                self._drop(self._end + 1)
+            self.is_overfull = self._last is not None or self._lines > self._end
         return self._bytes > MAX_PAGE_BYTES
 
     def pour(self, page: LinePage) -> None:
         """Hand everything on in path order."""
         page.binary_files += self._binary_files
-        for path in sorted(self._pieces, key=in_path_order):
-            if page.take(path, b"".join(self._pieces[path])):
+        files = sorted(self._pieces.items(), key=lambda item: in_path_order(item[0]))
+        if page.is_endless:
+            page.take_all([(path, b"".join(pieces)) for path, pieces in files])
+            return
+        for path, pieces in files:
+            if page.take(path, b"".join(pieces)):
                 return
-
-    def _is_beyond(self, path: bytes) -> bool:
-        return self._last is not None and in_path_order(path) > self._last
 
     def _hides(self, path: bytes) -> bool:
         return self._is_hidden is not None and self._is_hidden(path)
@@ -129,27 +164,33 @@ class LinePile:
         self._pieces, self._lines, self._bytes = kept, lines, size
 
 
-class Least:
-    """The first items by key of a stream of any length."""
+class Least(Generic[Row]):
+    """The first rows, in their own order, of a stream of any length."""
 
-    __slots__ = ("_end", "_items", "_room", "total")
+    __slots__ = ("_end", "_room", "_rows", "total")
 
     def __init__(self, end: int | None) -> None:
         self._end = end
         self._room = None if end is None else 2 * end + SPARE
-        self._items: list[tuple[Any, Any]] = []
+        self._rows: list[Row] = []
         self.total = 0
 
-    def add(self, key: Any, item: Any) -> None:  # noqa: ANN401 - whatever can be compared
-        """Take one more item; of two with the same key either may come first."""
-        self.total += 1
-        self._items.append((key, item))
-        if self._room is not None and len(self._items) > self._room:
-            self._items = nsmallest(self._end or 0, self._items)
+    def add(self, rows: list[Row]) -> None:
+        """Take some more rows."""
+        self.total += len(rows)
+        self._rows += rows
+        if self._room is not None and len(self._rows) > self._room:
+            self._rows = self._first()
 
-    def items(self, offset: int = 0) -> list[Any]:
-        """The items from `offset` on, in order."""
-        return [item for _, item in sorted(self._items)[offset : self._end]]
+    def rows(self, offset: int = 0) -> list[Row]:
+        """The rows from `offset` on, in order."""
+        return self._first()[offset:]
+
+    def _first(self) -> list[Row]:
+        end = self._end
+        if end is not None and len(self._rows) > FEW * end:
+            return nsmallest(end, self._rows)
+        return sorted(self._rows)[:end]
 
 
 def _after_lines(body: bytes, count: int) -> int:

@@ -6,6 +6,7 @@ line in many small pieces, and a pipe would make it wait for us each time.
 """
 
 import os
+import re
 import resource
 import select
 import signal
@@ -16,6 +17,7 @@ from contextlib import suppress
 from typing import BinaryIO, Literal, cast
 
 from handaxe.host.marked_processes import marked
+from handaxe.host.search.blocks import plain_path
 from handaxe.host.search.watch import Stopped, Watch
 
 PIECE_BYTES = 1 << 16
@@ -27,6 +29,7 @@ MAX_SAID_BYTES = 64 << 20
 LOOK_UP_S = 0.2
 """How often at least a run is looked after that writes nothing."""
 MAX_MEMORY_BYTES = 1 << 30
+_PASSED_BY = re.compile(rb": ignoring (.*): (?:(found binary data at offset)|\d+ bytes\Z)")
 
 # Only Linux can limit a running process; elsewhere ripgrep is trusted to be modest.
 prlimit = getattr(resource, "prlimit", None)
@@ -46,11 +49,14 @@ class Run:
         "duration_s",
         "ending",
         "exit_code",
+        "is_hidden",
         "too_large",
         "unreadable",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, is_hidden: Callable[[bytes], bool] | None = None) -> None:
+        """Nothing yet; what `is_hidden` says of a path is not even counted."""
+        self.is_hidden = is_hidden
         self.ending: Ending = "satisfied"
         self.exit_code = 0
         self.binary = 0
@@ -89,15 +95,22 @@ class Run:
         for line in said:
             self._note(line.rstrip(b"\n"))
 
+    def note_binary(self, paths: Iterable[bytes]) -> None:
+        """Count files that proved to be binary."""
+        self.binary += sum(self._may_count(path) for path in paths)
+
     def _note(self, line: bytes) -> None:
         if not line.startswith(b"rg: DEBUG|"):
-            self.unreadable += b"(os error " in line
+            path = line.removeprefix(b"rg: ").rpartition(b": ")[0]
+            self.unreadable += b"(os error " in line and self._may_count(path)
             if line and sum(map(len, self.complaints)) < MAX_COMPLAINT_BYTES:
                 self.complaints.append(line)
-        elif b": found binary data at offset" in line:
-            self.binary += 1
-        elif b": ignoring " in line and line.endswith(b" bytes"):
-            self.too_large += 1
+        elif (found := _PASSED_BY.search(line)) is not None and self._may_count(found[1]):
+            self.binary += found[2] is not None
+            self.too_large += found[2] is None
+
+    def _may_count(self, path: bytes) -> bool:
+        return self.is_hidden is None or not self.is_hidden(plain_path(path))
 
 
 class Process:
@@ -109,9 +122,10 @@ class Process:
         directory: str,
         feed: Feed,
         watch: Watch,
+        outcome: Run,
         at_end: Callable[[Run], None] = lambda _: None,
     ) -> None:
-        self.outcome = Run()
+        self.outcome = outcome
         self._feed = feed
         self._at_end = at_end
         self._watch = watch
@@ -138,6 +152,13 @@ class Process:
         if self._watch.is_cancelled:
             raise Stopped
         return self.outcome.ending
+
+    def has_written_all(self) -> bool:
+        """Whether its output has ended; some of it may still have to be read."""
+        assert self._process.stdout is not None
+        poll = select.poll()
+        poll.register(self._process.stdout.fileno(), 0)
+        return bool(poll.poll(0))
 
     def pause(self) -> None:
         """Keep it from using the machine."""

@@ -4,16 +4,16 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+import msgspec
+
 from handaxe.contract.ports.search import Elsewhere, Entry, Hides, Skipped, TextFound, TextQuery
 from handaxe.host.search.arguments import Marks
+from handaxe.host.search.asked_files import AskedFiles
 from handaxe.host.search.blocks import in_path_order
-from handaxe.host.search.filters import FileFilter
-from handaxe.host.search.lines import LineReader
 from handaxe.host.search.pages import Least, LinePage
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.survey import ignores_for
+from handaxe.host.search.survey import Survey
 from handaxe.host.search.text_scan import NotSearched, Scanner
-from handaxe.host.search.walk import Walk
 from handaxe.host.search.watch import Watch
 
 SECOND_LOOK_S = 3.0
@@ -31,47 +31,39 @@ class PythonGrep:
         self._watch = watch
         self._hides = hides
         self._marks = Marks.fresh()
-        self._filter = FileFilter(query)
+        self._files = AskedFiles(query, place, watch, hides)
         self._scanner = Scanner(query, self._marks, watch)
         self._counted = {"binary": 0, "too_large": 0, "unreadable": 0}
-        self._walk: Walk | None = None
-        self._ignored_files: list[str] = []
         self._binary_files: list[str] = []
-        self._links = 0
+        self._unvisited: list[str] = []
         self._is_complete = True
 
     def answer(self) -> TextFound:
         """The asked-for part of the answer."""
         found = self._lines() if self._query.mode == "content" else self._entries()
-        walk = self._walk
         return TextFound(
             **{name: getattr(found, name) for name in found.__struct_fields__ if name in _FILLED},
             is_complete=self._is_complete,
-            unvisited=walk.unvisited() if walk is not None and not walk.is_complete else [],
+            unvisited=self._unvisited,
             elsewhere=self._second_look(found),
-            skipped=Skipped(
-                ignored=self._ignored,
-                binary=self._counted["binary"] if not found.has_more else None,
-                links=self._links,
-                too_large=self._counted["too_large"],
-                unreadable=self._counted["unreadable"] + (walk.unreadable if walk else 0),
-                denied=self._hides is not None,
-            ),
+            skipped=self._skipped(found),
             engine="python",
         )
 
     def _entries(self) -> TextFound:
-        query, least, matches = self._query, Least(self._query.end), 0
+        query, matches = self._query, 0
+        least = Least[tuple[object, str, int]](query.end)
         is_count = query.mode == "count"
-        for path in self._files():
+        for path in self._in_time(self._files):
             count = self._count(path)
             if not count:
                 continue
             matches += count
             raw = os.fsencode(path)
             key = in_path_order(raw) if is_count else (-self._mtime_ns(path), raw)
-            least.add(key, (path, count if is_count else 0))
-        entries = [Entry(self._place.prefix + p, count) for p, count in least.items(query.offset)]
+            least.add([(key, path, count if is_count else 0)])
+        rows = least.rows(query.offset)
+        entries = [Entry(self._place.prefix + path, count) for _, path, count in rows]
         return TextFound(
             entries=entries,
             total_files=least.total,
@@ -81,22 +73,10 @@ class PythonGrep:
 
     def _lines(self) -> TextFound:
         page = LinePage(self._query, None)
-        for path in sorted(self._files(), key=lambda path: in_path_order(os.fsencode(path))):
-            if self._watch.is_over():
-                self._is_complete = False
-                break
+        for path in self._in_time(self._files.in_path_order()):
             if self._take_lines(path, page):
                 break
-        reader = LineReader(self._place.prefix, self._marks, has_columns=self._query.only_matching)
-        lines, rest = reader.read(page.blocks)
-        return TextFound(
-            lines=lines,
-            more_lines=rest,
-            shown_lines=sum(body.count(b"\n") for _, body in page.blocks),
-            total_lines=None if page.has_more else page.seen,
-            total_files=None if page.has_more else page.files,
-            has_more=page.has_more,
-        )
+        return page.found(self._place.prefix, self._marks)
 
     def _take_lines(self, path: str, page: LinePage) -> bool:
         try:
@@ -131,47 +111,35 @@ class PythonGrep:
         except OSError:
             return 0
 
-    def _files(self) -> Iterator[str]:
-        """The files to search, relative to the directory the search runs in."""
-        if self._query.is_file:
-            yield self._place.target.removeprefix("./")
-            return
-        self._walk = walk = Walk(
-            self._place.path,
-            self._watch,
-            ignores=ignores_for(self._query, self._place),
-            hides=self._hides,
-            enters=self._filter.enters,
-            rescues=self._filter.rescues,
-            opened_at=self._place.directory,
-        )
-        prefix, wants = self._place.prefix, self._filter.wants_file
-        for visit in walk:
-            directory, entries, _ = visit
-            left_out = walk.ignored_names(visit)
-            for entry in entries:
-                name = entry.name
-                path = directory + name
-                if self._hides is not None and self._hides(prefix + path):
-                    continue
-                if not entry.is_file(follow_symlinks=False):
-                    self._links += entry.is_symlink() and name not in left_out
-                elif wants(path, name, is_ignored=name in left_out):
-                    if self._watch.is_over():
-                        self._is_complete = False
-                        return
-                    yield path
-                elif name in left_out and wants(path, name, is_ignored=False):
-                    self._ignored_files.append(path)
-        self._is_complete = self._is_complete and walk.is_complete
+    def _in_time(self, paths: Iterable[str]) -> Iterator[str]:
+        """As many paths as there is time for."""
+        not_searched = None
+        for path in paths:
+            if self._watch.is_over():
+                not_searched = path
+                break
+            yield path
+        if not_searched is not None or not self._files.has_ended:
+            self._is_complete = False
+            self._unvisited = self._files.unvisited(not_searched)
 
-    @property
-    def _ignored(self) -> int | None:
-        """Ignored directories and files the query asks for; None if the walk did not end."""
-        if self._walk is None:
-            return 0
-        known = len(self._walk.ignored_directories) + len(self._ignored_files)
-        return known if self._walk.is_complete else None
+    def _skipped(self, found: TextFound) -> Skipped:
+        """What was passed by; of a walk that was left early only what a small tree holds."""
+        files = self._files
+        if files.has_ended:
+            ignored = len(files.ignored_directories) + len(files.ignored)
+            skipped = Skipped(ignored=ignored, links=files.links, denied=self._hides is not None)
+        else:
+            survey = Survey(self._query, self._place, self._watch, self._hides)
+            if self._is_complete:
+                survey.look_around()
+            skipped = survey.skipped()
+        return msgspec.structs.replace(
+            skipped,
+            binary=self._counted["binary"] if self._is_complete and not found.has_more else None,
+            too_large=self._counted["too_large"],
+            unreadable=self._counted["unreadable"] + files.unreadable,
+        )
 
     def _second_look(self, found: TextFound) -> list[Elsewhere]:
         """Where nothing was found: what there is in the files that were passed by."""
@@ -179,7 +147,7 @@ class PythonGrep:
         if not is_empty or not self._is_complete:
             return []
         return [
-            *self._look("ignored", self._passed_by()),
+            *self._look("ignored", self._files.below_ignored()),
             *self._look("binary", self._binary_files),
         ]
 
@@ -201,21 +169,6 @@ class PythonGrep:
         if not files:
             return []
         return [Elsewhere(reason, matches, files, self._place.prefix + example)]
-
-    def _passed_by(self) -> Iterator[str]:
-        yield from self._ignored_files
-        for directory in self._walk.ignored_directories if self._walk is not None else ():
-            walk = Walk(self._place.prefix + directory, self._watch, ignores=None)
-            for inside, entries, _ in walk:
-                for entry in entries:
-                    path = f"{directory}/{inside}{entry.name}"
-                    is_hidden = self._hides is not None and self._hides(self._place.prefix + path)
-                    if (
-                        not is_hidden
-                        and entry.is_file(follow_symlinks=False)
-                        and self._filter.wants_file(path, entry.name, is_ignored=False)
-                    ):
-                        yield path
 
 
 _FILLED = {

@@ -24,8 +24,8 @@ from handaxe.contract.ports.search import (
 )
 from handaxe.host.search.arguments import VCS_NAMES, Manner, Marks, command, needs_json
 from handaxe.host.search.blocks import CountStream, HeadingStream, PathStream, in_path_order
+from handaxe.host.search.head_start import HeadStart
 from handaxe.host.search.json_stream import JsonStream
-from handaxe.host.search.lines import LineReader
 from handaxe.host.search.pages import Least, LinePage, LinePile
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Feed, Process, Run
@@ -60,14 +60,18 @@ class Ripgrep:
         place: SearchPlace,
         watch: Watch,
         hides: Hides | None,
+        survey: Survey | None = None,
+        start: HeadStart | None = None,
     ) -> None:
+        """Plan a search; what is handed in was begun by others, and goes on beside ripgrep."""
         self._program = program
         self._query = query
         self._place = place
         self._watch = watch
         self._hides = hides
         self._marks = Marks.fresh()
-        self._survey: Survey | None = None
+        self._survey = survey or Survey(query, place, watch, hides)
+        self._start = start
         self._is_surveyed = False
         self._one_thread = False
         self._is_told_why = query.is_file
@@ -97,6 +101,8 @@ class Ripgrep:
             if mode == "files"
             else self._counts()
         )
+        if found.engine:
+            return found
         is_empty = not found.shown_lines and not found.entries and not self._query.offset
         if is_empty and self._is_complete:
             found = msgspec.structs.replace(found, elsewhere=self._second_look())
@@ -113,15 +119,16 @@ class Ripgrep:
         if self._is_surveyed:
             return
         self._is_surveyed = True
-        self._survey = Survey.of(self._query, self._place, self._watch, self._hides)
-        if self._survey is not None and self._survey.is_complete:
+        self._survey.look_around()
+        if self._survey.is_complete:
             self._is_told_why = True
 
     def _files(self) -> TextFound:
-        least = Least(self._query.end)
+        least = Least[tuple[int, bytes]](self._query.end)
         directory, prefix = self._place.fd, self._place.prefix
 
         def take(paths: list[bytes]) -> bool:
+            rows: list[tuple[int, bytes]] = []
             for path in paths:
                 if self._is_hidden is not None and self._is_hidden(path):
                     continue
@@ -129,29 +136,32 @@ class Ripgrep:
                     info = os.stat(path, dir_fd=directory, follow_symlinks=False)
                 except OSError:
                     continue
-                least.add((-info.st_mtime_ns, path), path)
+                rows.append((-info.st_mtime_ns, path))
+            least.add(rows)
             return False
 
         self._finish(self._open(PathStream(take).feed))
-        entries = [Entry(prefix + os.fsdecode(path)) for path in least.items(self._query.offset)]
+        entries = [Entry(prefix + os.fsdecode(path)) for _, path in least.rows(self._query.offset)]
         return self._entries(entries, least.total, None)
 
     def _counts(self) -> TextFound:
-        least = Least(self._query.end)
+        least = Least[tuple[bytes, bytes, int]](self._query.end)
         prefix = self._place.prefix
         matches = 0
 
         def take(pairs: list[tuple[bytes, int]]) -> bool:
             nonlocal matches
+            rows: list[tuple[bytes, bytes, int]] = []
             for path, count in pairs:
                 if self._is_hidden is None or not self._is_hidden(path):
                     matches += count
-                    least.add(in_path_order(path), (path, count))
+                    rows.append((in_path_order(path), path, count))
+            least.add(rows)
             return False
 
         self._finish(self._open(CountStream(take).feed))
-        items = least.items(self._query.offset)
-        entries = [Entry(prefix + os.fsdecode(path), count) for path, count in items]
+        rows = least.rows(self._query.offset)
+        entries = [Entry(prefix + os.fsdecode(path), count) for _, path, count in rows]
         return self._entries(entries, least.total, matches)
 
     def _entries(self, entries: list[Entry], total: int, matches: int | None) -> TextFound:
@@ -171,6 +181,8 @@ class Ripgrep:
         page = self._page()
         ordered = self._open_sorted(page)
         try:
+            if self._start is not None and self._start.is_ahead_of(ordered):
+                return self._start.found(self._survey)
             if not self._fills_at_once(ordered, page):
                 ordered.pause()
                 found = self._unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
@@ -255,23 +267,13 @@ class Ripgrep:
         def at_end(outcome: Run) -> None:
             if outcome.ending != "satisfied":
                 stream.finish()
-            outcome.binary += stream.binary_files
+            outcome.note_binary(stream.binary_files)
 
         return self._open(stream.feed, manner, at_end)
 
     def _page_found(self, page: LinePage) -> TextFound:
-        reader = LineReader(self._place.prefix, self._marks, has_columns=self._query.only_matching)
-        lines, rest = reader.read(page.blocks)
-        is_whole = not page.has_more
         self._last.binary += page.binary_files
-        return TextFound(
-            lines=lines,
-            more_lines=rest,
-            shown_lines=sum(body.count(b"\n") for _, body in page.blocks),
-            total_lines=page.seen if is_whole else None,
-            total_files=page.files if is_whole else None,
-            has_more=page.has_more,
-        )
+        return page.found(self._place.prefix, self._marks)
 
     def _branches(self) -> list[str]:
         """The directories right below the root: what to search one by one if all is too much."""
@@ -288,8 +290,7 @@ class Ripgrep:
 
     def _second_look(self) -> list[Elsewhere]:
         look = SecondLook(self._last, self._place, self._watch, self._is_hidden, self._open_again)
-        ignored = look.at_ignored(self._survey) if self._survey is not None else []
-        return ignored + look.at_binary(is_counted=self._is_told_why)
+        return look.at_ignored(self._survey) + look.at_binary(is_counted=self._is_told_why)
 
     def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
         return self._open(feed, manner, targets=targets)
@@ -319,7 +320,8 @@ class Ripgrep:
         wanted = targets if targets is not None else (self._place.target,)
         line = command(self._program, self._query, wanted, manner, self._marks)
         try:
-            return Process(line, self._place.directory, feed, self._watch, at_end)
+            outcome = Run(self._is_hidden)
+            return Process(line, self._place.directory, feed, self._watch, outcome, at_end)
         except OSError as error:
             raise RipgrepFailed(str(error)) from error
 
@@ -351,16 +353,13 @@ class Ripgrep:
             self._is_complete = False
 
     def _skipped(self, found: TextFound) -> Skipped:
-        last, survey = self._last, self._survey
-        is_surveyed = self._query.is_file or (survey is not None and survey.is_complete)
+        last = self._last
         is_binary_told = self._is_told_why and self._is_complete and not found.has_more
-        return Skipped(
-            ignored=(survey.ignored if survey is not None else 0) if is_surveyed else None,
+        return msgspec.structs.replace(
+            self._survey.skipped(),
             binary=last.binary if is_binary_told else None,
             too_large=last.too_large,
             unreadable=last.unreadable,
-            links=(survey.links if survey is not None else 0) if is_surveyed else None,
-            denied=self._hides is not None,
         )
 
 

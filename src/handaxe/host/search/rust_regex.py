@@ -103,8 +103,9 @@ class _Translator:
             self._at += 1
 
     def _literal(self, char: str) -> None:
-        if char == "\n" and not self._multiline:
-            raise BadQuery("pattern", 'the literal "\\n" is not allowed in a regex')
+        if char in "\r\n" and not self._multiline:
+            name = r"\r" if char == "\r" else r"\n"
+            raise BadQuery("pattern", f'the literal "{name}" is not allowed in a regex')
         self._last, self._is_repeated = len(self._out), False
         self._out.append(re.escape(char))
         if not self._open and not self._flags_open:

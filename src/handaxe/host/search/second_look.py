@@ -18,8 +18,10 @@ from handaxe.host.search.process import Feed, Process, Run
 from handaxe.host.search.survey import Survey
 from handaxe.host.search.watch import Watch
 
-SURVEY_S = 0.01
-"""How long ignored entries are looked for in a tree that is not small."""
+SURVEY_S = 0.003
+SURVEY_SHARE = 0.02
+"""How long ignored entries are looked for in a tree that is not small: so long at least, and this
+part of the search's own time where that is more."""
 LOOK_S = 0.25
 LOOK_SHARE = 0.1
 """How much of the search's own time a look may take, where that is more."""
@@ -50,7 +52,7 @@ class SecondLook:
 
     def at_ignored(self, survey: Survey) -> list[Elsewhere]:
         """Matches in ignored files; nothing if there is none."""
-        survey.go_on_until(self._watch.part(SURVEY_S))
+        survey.go_on_until(self._watch.part(max(SURVEY_S, SURVEY_SHARE * self._first.duration_s)))
         targets, are_all = survey.targets()
         if not targets:
             return []

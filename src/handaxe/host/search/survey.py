@@ -9,11 +9,11 @@ import os
 import time
 from collections.abc import Callable
 
-from handaxe.contract.ports.search import BadQuery, Hides, TextQuery
+from handaxe.contract.ports.search import BadQuery, Hides, Skipped, TextQuery
+from handaxe.host.search.asked_files import ignores_for
 from handaxe.host.search.filters import FileFilter
-from handaxe.host.search.ignores import Ignores, above
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.walk import Visit, Walk
+from handaxe.host.search.walk import Choice, Visit, Walk
 from handaxe.host.search.watch import Watch
 
 SMALL_TREE = 3_000
@@ -32,40 +32,41 @@ class Survey:
     def __init__(
         self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
     ) -> None:
+        """Plan a survey; nothing is walked yet."""
         self._place = place
         self._hides = hides
-        self._filter = FileFilter(query)
+        self._filter = _readable_filter(query)
         self._walk = Walk(
             place.path,
             watch,
-            ignores=ignores_for(query, place),
-            hides=hides,
-            enters=self._filter.enters if query.glob is not None else None,
-            rescues=self._filter.rescues,
+            ignores=None if query.is_file else ignores_for(query, place),
+            choice=Choice(
+                hides=hides,
+                enters=self._filter.enters if query.glob is not None else None,
+                rescues=self._filter.rescues,
+            ),
             opened_at=place.directory,
             by_level=True,
         )
         self._visits = iter(self._walk)
         self._seen: list[Visit] = []
         self._entries = 0
-        self.is_complete = False
+        self.is_complete = query.is_file
 
-    @classmethod
-    def of(
-        cls, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
-    ) -> "Survey | None":
-        """The survey of a small tree, or the beginning of one; None where there is no tree.
+    def look_around(self) -> None:
+        """Walk a small tree to its end; of a large one, find out that it is large."""
+        if not self.is_complete:
+            self._go_on(lambda: self._weight > SMALL_TREE)
 
-        A filter that cannot be read is ripgrep's to complain about.
-        """
-        if query.is_file:
-            return None
-        try:
-            survey = cls(query, place, watch, hides)
-        except BadQuery:
-            return None
-        survey._go_on(lambda: survey._weight > SMALL_TREE)
-        return survey
+    def skipped(self) -> Skipped:
+        """What is known to be passed by; of a large tree only that there is at least so much."""
+        if self.is_complete:
+            return Skipped(ignored=self.ignored, links=self.links, denied=self._hides is not None)
+        return Skipped(
+            ignored=self.ignored or None,
+            ignored_is_least=True,
+            denied=self._hides is not None,
+        )
 
     @property
     def ignored(self) -> int:
@@ -153,8 +154,9 @@ class Survey:
             os.close(fd)
 
 
-def ignores_for(query: TextQuery, place: SearchPlace) -> Ignores | None:
-    """The ignore files above a search; None if none of any kind is to be looked at."""
-    if not query.respect_ignore:
-        return None
-    return Ignores(()) if place.is_ignored else above(place.path)
+def _readable_filter(query: TextQuery) -> FileFilter:
+    """The filter of a query; one that cannot be read is ripgrep's to complain about."""
+    try:
+        return FileFilter(query)
+    except BadQuery:
+        return FileFilter(TextQuery(pattern="", root=query.root))

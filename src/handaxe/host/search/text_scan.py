@@ -5,7 +5,7 @@ import re
 import stat
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search.arguments import TOO_LARGE_MIB, Marks
@@ -13,10 +13,12 @@ from handaxe.host.search.rust_regex import translate
 from handaxe.host.search.watch import Watch
 
 CHUNK_BYTES = 32 << 20
+HEAD_BYTES = 1 << 16
+"""Binary files mostly show in their beginning what they are."""
 MAX_BYTES = TOO_LARGE_MIB << 20
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OPEN_TEXT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MARK = b"\xef\xbb\xbf"
-_WIDE = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+WIDE_MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
 class NotSearched(Exception):
@@ -60,6 +62,16 @@ class Scanner:
             if spans:
                 yield self._shown(text, spans, first_line)
 
+    def may_match(self, data: bytes) -> bool:
+        """Whether a file with these contents holds the text that every match holds."""
+        return self._raw_literal in data
+
+    def lines_in(self, data: bytes, at_most: int) -> bytes:
+        """The lines to show of a file with these contents, for so many matching ones."""
+        text = data.removeprefix(_MARK).decode("utf-8", "surrogateescape")
+        spans = list(islice(self._matching(text), at_most))
+        return self._shown(text, spans, 1) if spans else b""
+
     def _texts(
         self, path: str, dir_fd: int, *, in_binary: bool = False
     ) -> Iterable[tuple[str, int]]:
@@ -67,7 +79,7 @@ class Scanner:
 
         Most files do not hold the text that every match holds; those are not even decoded.
         """
-        fd = os.open(path, _OPEN, dir_fd=dir_fd)
+        fd = os.open(path, OPEN_TEXT, dir_fd=dir_fd)
         try:
             info = os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
@@ -75,11 +87,15 @@ class Scanner:
             if info.st_size > CHUNK_BYTES:
                 return self._large_texts(os.dup(fd), info.st_size, in_binary=in_binary)
             # A buffer of just the right size: a large one would cost more than reading into it.
-            data = os.read(fd, info.st_size + 1)
+            data = os.read(fd, min(info.st_size + 1, HEAD_BYTES))
+            if len(data) == HEAD_BYTES and (
+                in_binary or b"\0" not in data or data[:2] in WIDE_MARKS
+            ):
+                data += os.read(fd, info.st_size + 1 - HEAD_BYTES)
         finally:
             os.close(fd)
-        if data[:2] in _WIDE:
-            return ((data[2:].decode(_WIDE[data[:2]], "replace"), 1),)
+        if data[:2] in WIDE_MARKS:
+            return ((data[2:].decode(WIDE_MARKS[data[:2]], "replace"), 1),)
         if not in_binary and b"\0" in data:
             raise NotSearched("binary")
         if self._raw_literal not in data:
@@ -155,12 +171,28 @@ class Scanner:
             yield begin, stop
 
     def _shown(self, text: str, spans: list[tuple[int, int]], first_line: int) -> bytes:
+        query = self._query
+        if not (query.multiline or query.only_matching or query.has_context):
+            shown = self._alone(text, spans, first_line)
+            return "".join(shown).encode("utf-8", "surrogateescape")
         starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
         if self._query.only_matching:
             shown = self._only_matches(text, spans, starts, first_line)
         else:
             shown = self._with_context(text, spans, starts, first_line)
         return "".join(shown).encode("utf-8", "surrogateescape")
+
+    def _alone(self, text: str, spans: list[tuple[int, int]], first_line: int) -> Iterator[str]:
+        """Single lines, with nothing around them."""
+        mark, number, at = self._regex.sub, first_line, 0
+        for begin, stop in spans:
+            number += text.count("\n", at, begin)
+            at = begin
+            end = _without_cr(text, begin, stop)
+            yield f"{number}:{mark(self._mark, text[begin:end])}{text[end:stop]}\n"
+
+    def _mark(self, found: re.Match[str]) -> str:
+        return f"{self._start}{found[0]}{self._end}" if found[0] else ""
 
     def _with_context(
         self, text: str, spans: list[tuple[int, int]], starts: list[int], first_line: int

@@ -6,23 +6,47 @@ Directories that cannot be read, or vanish meanwhile, are counted and passed by.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from operator import attrgetter
+
+import msgspec
 
 from handaxe.contract.ports.search import Hides
 from handaxe.host.search import ignores as ignore_files
 from handaxe.host.search.arguments import VCS_NAMES
-from handaxe.host.search.ignores import NAMES, Ignores
+from handaxe.host.search.ignores import NAMES, NOBODY, Ignores
 from handaxe.host.search.watch import Watch
 
 Visit = tuple[str, list[os.DirEntry[str]], Ignores | None]
-"""A directory by its relative path with a slash, its entries, and who may ignore some of them."""
+"""A directory by its relative path with a slash, what is in it beside directories, and who may
+ignore some of it, if anybody does."""
 
 PIECE = 5_000
 """So many entries of a directory are looked at at a time, so that none is too large."""
 _NEVER = frozenset(VCS_NAMES)
 _SPECIAL = _NEVER.union(ignore_files.NAMES)
 _name = attrgetter("name")
+_IGNORE_FILE = "ignore"
+"""How the names of ignore files end."""
+LOOK_UP = 250
+"""After so many entries, a directory counting as one more, the time is looked at."""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a tree matters."""
+
+    hides: Hides | None = None
+    """Which entries do not exist for whoever asks, by absolute path."""
+    enters: Callable[[str], bool] | None = None
+    """Which directories matter, by relative path."""
+    rescues: Callable[[str], bool] | None = None
+    """Which directories are entered although they are ignored."""
+    endings: tuple[str, ...] = ("",)
+    """How the names end of what is told; "" is the end of every name."""
+
+
+EVERYTHING = Choice()
 
 
 class Walk:
@@ -34,9 +58,7 @@ class Walk:
         watch: Watch,
         *,
         ignores: Ignores | None,
-        hides: Hides | None = None,
-        enters: Callable[[str], bool] | None = None,
-        rescues: Callable[[str], bool] | None = None,
+        choice: Choice = EVERYTHING,
         opened_at: str | None = None,
         by_level: bool = False,
     ) -> None:
@@ -46,19 +68,19 @@ class Walk:
             root: where it begins; paths are told relative to it.
             watch: when it ends.
             ignores: the ignore files above the root; None if no such file is to be looked at.
-            hides: which entries do not exist for whoever asks.
-            enters: which directories matter, by relative path.
-            rescues: which directories are entered although they are ignored.
+            choice: what of the tree matters.
             opened_at: another name of the root, which nobody can turn into a link.
             by_level: whether what lies near the root comes first, not what comes first by name.
         """
         self._base = root.rstrip("/") + "/"
         self._opened = self._base if opened_at is None else opened_at + "/"
         self._watch = watch
-        self._hides = hides
-        self._enters = enters
-        self._rescues = rescues
+        self._hides = choice.hides
+        self._enters = choice.enters
+        self._rescues = choice.rescues
         self._by_level = by_level
+        self._endings = choice.endings
+        self._telling = ("",) if "" in choice.endings else (*choice.endings, _IGNORE_FILE)
         self._waiting: deque[tuple[str, Ignores | None]] = deque([("", ignores)])
         self.ignored_directories: list[str] = []
         """Relative to the root."""
@@ -68,25 +90,26 @@ class Walk:
     def __iter__(self) -> Iterator[Visit]:
         """Every directory in turn, a very large one in pieces; ignored files are among these."""
         take = self._waiting.popleft if self._by_level else self._waiting.pop
+        unwatched = LOOK_UP
         while self._waiting:
-            if self._watch.is_over():
-                self.is_complete = False
-                return
+            if unwatched >= LOOK_UP:
+                unwatched = 0
+                if self._watch.is_over():
+                    self.is_complete = False
+                    return
             directory, ignores = take()
             try:
                 with os.scandir(self._opened + directory) as listing:
                     entries = list(islice(listing, PIECE))
                     if len(entries) == PIECE:
+                        unwatched = LOOK_UP
                         yield from self._in_pieces(directory, entries, listing, ignores)
                         continue
             except OSError:
                 self.unreadable += 1
                 continue
-            if not _SPECIAL.isdisjoint(map(_name, entries)):
-                ignores = self._below(directory, map(_name, entries), ignores)
-                entries = [entry for entry in entries if entry.name not in _NEVER]
-            self._go_on(directory, entries, ignores)
-            yield directory, entries, ignores
+            unwatched += 1 + len(entries)
+            yield self._visit(directory, entries, ignores)
 
     def _in_pieces(
         self,
@@ -97,13 +120,49 @@ class Walk:
     ) -> Iterator[Visit]:
         inside = self._below(directory, NAMES, ignores)
         while entries:
-            entries = [entry for entry in entries if entry.name not in _NEVER]
-            self._go_on(directory, entries, inside)
-            yield directory, entries, inside
+            yield self._visit(directory, entries, inside, is_read=True)
             if self._watch.is_over():
                 self._waiting.append((directory, ignores))
                 return
             entries = list(islice(rest, PIECE))
+
+    def _visit(
+        self,
+        directory: str,
+        entries: list[os.DirEntry[str]],
+        ignores: Ignores | None,
+        *,
+        is_read: bool = False,
+    ) -> Visit:
+        """What is to be told of some entries, while the directories among them are queued.
+
+        Most directories hold no ignore file and nothing that one could speak of; whoever asks is
+        spared looking for it. `is_read` says that the ignore files in this very directory count.
+        """
+        inside: list[str] = []
+        told: list[os.DirEntry[str]] = []
+        names: list[str] = []
+        endings = self._telling
+        for entry in entries:
+            name = entry.name
+            if entry.is_dir(follow_symlinks=False):
+                inside.append(name)
+            elif name.endswith(endings):
+                told.append(entry)
+                names.append(name)
+        names += inside
+        if not _SPECIAL.isdisjoint(names):
+            if not is_read:
+                ignores = self._below(directory, names, ignores)
+            inside = [name for name in inside if name not in _NEVER]
+            wanted = self._endings
+            told = [e for e in told if e.name.endswith(wanted) and e.name not in _NEVER]
+        speaking = ignores
+        if ignores is not None and not ignores.speaks_of(self._base + directory, names):
+            speaking = None
+        if inside:
+            self._go_on(directory, inside, ignores, speaking)
+        return directory, told, speaking
 
     def _below(
         self, directory: str, names: Iterable[str], ignores: Ignores | None
@@ -113,17 +172,24 @@ class Walk:
             return None
         return ignores.below(ignore_files.layer_of(self._base + directory, names))
 
-    def ignored_names(self, visit: Visit) -> set[str]:
+    def ignored_names(self, visit: Visit) -> AbstractSet[str]:
         """Names in a directory that are ignored if they are files."""
         directory, entries, ignores = visit
-        if ignores is None or ignores.is_silent:
-            return set()
-        return ignores.left_out(self._base + directory, map(_name, entries), is_dir=False)
+        if ignores is None:
+            return NOBODY
+        return ignores.left_out(self._base + directory, [*map(_name, entries)], is_dir=False)
 
     @property
     def waiting(self) -> int:
         """How many directories the walk knows of and did not get to."""
         return len(self._waiting)
+
+    @property
+    def following(self) -> str | None:
+        """The directory that comes next, relative to the root and with a slash, if any does."""
+        if not self._waiting:
+            return None
+        return self._waiting[0 if self._by_level else -1][0]
 
     def unvisited(self) -> list[str]:
         """Directories the walk did not get to, the topmost ones of each branch, the next first."""
@@ -131,18 +197,16 @@ class Walk:
         return [(self._base + directory).rstrip("/") for directory, _ in waiting]
 
     def _go_on(
-        self, directory: str, entries: list[os.DirEntry[str]], ignores: Ignores | None
+        self, directory: str, names: list[str], ignores: Ignores | None, speaking: Ignores | None
     ) -> None:
         """Queue the directories inside, so that the first by name comes next."""
-        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        if not names:
-            return
-        left_out: set[str] = set()
-        if ignores is not None and not ignores.is_silent:
-            left_out = ignores.left_out(self._base + directory, names, is_dir=True)
+        left_out: AbstractSet[str] = NOBODY
+        if speaking is not None:
+            left_out = speaking.left_out(self._base + directory, names, is_dir=True)
         names.sort(reverse=not self._by_level)
         if not left_out and self._enters is None and self._hides is None:
-            self._waiting.extend([(f"{directory}{name}/", ignores) for name in names])
+            for name in names:
+                self._waiting.append((f"{directory}{name}/", ignores))
             return
         for name in names:
             path = f"{directory}{name}"

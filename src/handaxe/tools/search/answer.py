@@ -146,27 +146,28 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     def _left_out(self, *, is_empty: bool) -> list[str]:
         skipped = self.found.skipped
-        notes: list[str] = []
-        if skipped.ignored and not (is_empty and self.found.elsewhere):
-            what = counted(skipped.ignored, "ignored entry")
-            notes.append(f"{what} (files or whole directories) not searched.")
-        if is_empty:
-            notes += self._uncounted()
-        if skipped.binary and is_empty:
-            notes.append(f"{counted(skipped.binary, 'binary file')} not searched as text.")
-        if skipped.links and is_empty:
-            notes.append(f"{counted(skipped.links, 'link')} not followed.")
-        return notes + skipped_notes(skipped, verb="searched")
+        looked_at = {look.reason for look in self.found.elsewhere} if is_empty else set[str]()
+        least = "at least " if skipped.ignored_is_least else ""
+        told = [
+            ("ignored", least, "ignored entry", skipped.ignored),
+            ("binary", "", "binary file", skipped.binary),
+            ("links", "", "link", skipped.links),
+        ]
+        told = [kind for kind in told if kind[0] != "ignored" or "ignored" not in looked_at]
+        counts = [before + counted(count, thing) for _, before, thing, count in told if count]
+        notes = [f"Not searched: {', '.join(counts)}."] if counts else []
+        unknown = [kind for kind, *_, count in told if count is None and kind not in looked_at]
+        return notes + self._uncounted(unknown) + skipped_notes(skipped, verb="searched")
 
-    def _uncounted(self) -> list[str]:
-        """What may hold a match and was neither searched nor counted, for the tree is large."""
-        looked_at = {look.reason for look in self.found.elsewhere}
-        kinds = (("ignored", self.found.skipped.ignored), ("binary", self.found.skipped.binary))
-        unknown = [kind for kind, count in kinds if count is None and kind not in looked_at]
-        if not unknown or not self.found.is_complete:
+    def _uncounted(self, kinds: list[str]) -> list[str]:
+        """What was passed by without being counted, and how to have it counted."""
+        if not kinds:
             return []
-        which = " and ".join(unknown)
-        return [f"In a tree of this size {which} files are neither searched nor counted."]
+        files = " and ".join(kind for kind in kinds if kind != "links")
+        things = [f"{files} files"] if files else []
+        what = ", ".join(things + [kind for kind in kinds if kind == "links"])
+        how = "; a path further down counts them" if "links" in kinds else ""
+        return [f"Not searched and not counted: {what}{how}."]
 
 
 def _row(line: Line, name: str, *, numbered: bool) -> str:
@@ -180,7 +181,7 @@ def _row(line: Line, name: str, *, numbered: bool) -> str:
 def _rows(text: str, name: str, *, numbered: bool) -> str:
     """Many lines at once, each `12:text` or `12-text` so far."""
     text = text.removesuffix("\n")
-    if "\n--" not in text and not text.startswith("--") and numbered and "-" not in text:
+    if numbered and "-" not in text:
         return f"{name}:" + text.replace("\n", f"\n{name}:")
     rows: list[str] = []
     for row in text.split("\n"):

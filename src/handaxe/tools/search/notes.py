@@ -34,6 +34,11 @@ def skipped_data(skipped: Skipped) -> dict[str, Any]:
         "links": skipped.links,
     }
     known: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
+    unknown = [name for name, count in counts.items() if count is None]
+    if unknown:
+        known["notCounted"] = unknown
+    if skipped.ignored_is_least and skipped.ignored:
+        known["atLeast"] = ["ignored"]
     return {**known, "denied": skipped.denied}
 
 
