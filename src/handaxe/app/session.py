@@ -32,6 +32,7 @@ from handaxe.contract.ports.undo import ChangedCall, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.catalog.edit_formats import edit_tool
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.policy import CurrentPolicy
@@ -166,6 +167,7 @@ class Session:
             ports=offers.keys(),
             is_hidden=lambda name: hidden_by(policy(), name),
         )
+        self.catalog.edit_tool = edit_tool(self.settings.edit.format)
         self.deferral = offers[ToolIndex] = deferral_of(
             self.catalog, self._companions.memory.loaded, self.settings
         )
