@@ -4,10 +4,11 @@
     python corpus/formats.py --json    # the same as JSON, with every failure
 
 The cases are those of `run.py`, which hold an old and a new text. They are put into the other
-formats mechanically: a list with one edit, and a patch whose hunk holds the whole lines of the old text;
-where every place is meant, hunks with three lines around them, or as many as make them clear. No model is asked,
-so this says what a format can express, whether the engine lands it, and how long it is; not how
-well a model writes it. Exit code 1 unless every case that a format can express ends as it should.
+formats mechanically: a list with one edit, and a patch whose hunk holds the whole lines of the old
+text; where every place is meant, hunks with three lines around them, or as many as make them
+clear. No model is asked, so this says what a format can express, whether the engine lands it, and
+how long it is; not how well a model writes it. Exit code 1 unless every case that a format can
+express ends as it should.
 """
 
 import argparse

@@ -177,21 +177,20 @@ def _content(lines: _Lines) -> str:
 
 
 def _hunks(lines: _Lines) -> Iterator[LineHunk]:
-    is_first = True
     while (line := lines.peek()) is not None:
         headers: list[str] = []
+        has_header = False
         while line is not None and line.startswith("@@"):
             headers += _header(lines.take())
-            is_first, line = False, lines.peek()
-        if line is None or (line.startswith("***") and not line.startswith(_LAST)):
-            if headers:
-                raise lines.bad("a hunk holds no lines")
-            return
-        hunk = _hunk(lines, tuple(headers))
-        if hunk.old or hunk.new:
+            has_header, line = True, lines.peek()
+        is_over = line is None or (line.startswith("***") and not line.startswith(_LAST))
+        hunk = None if is_over else _hunk(lines, tuple(headers))
+        if hunk is not None and (hunk.old or hunk.new):
             yield hunk
-        elif not is_first:
+        elif has_header:
             raise lines.bad("a hunk holds no lines")
+        if is_over:
+            return
 
 
 def _header(line: str) -> list[str]:
