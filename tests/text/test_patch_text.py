@@ -116,7 +116,17 @@ def test_a_patch_that_was_cut_off_anywhere_is_refused(end: int):
 @given(
     st.lists(
         st.sampled_from(
-            [*PATCH.split("\n"), "", "@@", "***", "*** End of File", "-", "+", "junk", "*** Move to: x"]
+            [
+                *PATCH.split("\n"),
+                "",
+                "@@",
+                "***",
+                "*** End of File",
+                "-",
+                "+",
+                "junk",
+                "*** Move to: x",
+            ]
         )
     )
 )

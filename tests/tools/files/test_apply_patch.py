@@ -270,7 +270,6 @@ async def test_every_path_is_asked_for_and_the_question_shows_the_change(project
 
     async def on_ask(request):
         asked.append(request)
-        return None
 
     async with Session(project, on_ask=on_ask) as session:
         await read(session, "a.txt")
@@ -286,7 +285,9 @@ async def test_hooks_for_edit_hear_of_every_format(project):
     (project / "a.txt").write_text("one\n")
     log = project.parent / "log"
     command = f"cat >> {log}; exit 2"
-    hooks = {"PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": command}]}]}
+    hooks = {
+        "PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": command}]}]
+    }
     async with Session(project, permission_mode="acceptEdits", hooks=hooks) as session:
         await read(session, "a.txt")
         result = await session.call("ApplyPatch", input=patch(*update("a.txt", "-one", "+1")))
@@ -297,7 +298,9 @@ async def test_hooks_for_edit_hear_of_every_format(project):
 async def test_a_formatter_behind_the_patch_is_taken_in(project):
     (project / "a.txt").write_text("one\n")
     command = "echo formatted >> a.txt"
-    hooks = {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": command}]}]}
+    hooks = {
+        "PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": command}]}]
+    }
     async with Session(project, permission_mode="acceptEdits", hooks=hooks) as session:
         await read(session, "a.txt")
         text = patch(*update("a.txt", "-one", "+1"), "*** Add File: b.txt", "+x")

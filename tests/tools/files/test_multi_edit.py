@@ -48,9 +48,7 @@ async def test_edits_are_made_in_order_each_on_what_the_one_before_left(session,
         ([edit("", "c")], "file.exists", None),
     ],
 )
-async def test_one_edit_that_fails_leaves_the_file_as_it_was(
-    session, project, edits, code, number
-):
+async def test_one_edit_that_fails_leaves_the_file_as_it_was(session, project, edits, code, number):
     file = project / "a.txt"
     file.write_text("a b\nb c\n")
     await session.call("Read", file_path="a.txt")
@@ -103,7 +101,6 @@ async def test_the_question_shows_all_edits_together(project):
 
     async def on_ask(request):
         asked.append(request)
-        return None
 
     async with Session(project, on_ask=on_ask) as session:
         await session.call("Read", file_path="a.txt")
@@ -120,7 +117,9 @@ async def test_the_question_shows_all_edits_together(project):
        st.text("abc\n", max_size=3), st.booleans()), min_size=1, max_size=4))  # fmt: skip
 async def test_many_edits_do_what_as_many_calls_of_edit_do(tmp_path_factory, text, edits):
     project = tmp_path_factory.mktemp("project")
-    async with Session(project, permission_mode="acceptEdits", settings={"edit": {"tolerance": "exact"}}) as session:
+    async with Session(
+        project, permission_mode="acceptEdits", settings={"edit": {"tolerance": "exact"}}
+    ) as session:
         for name in ("one.txt", "many.txt"):
             (project / name).write_text(text)
             await session.call("Read", file_path=name)

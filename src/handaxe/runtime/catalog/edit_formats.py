@@ -4,8 +4,8 @@ They stand on one engine and may do the same, so a model needs only one of them;
 still be called by name. This is the only place that knows which model gets which.
 """
 
-import re
 from collections.abc import Collection, Iterable
+from fnmatch import fnmatchcase
 from typing import Literal
 
 EditFormat = Literal["auto", "replace", "multi", "patch"]
@@ -13,16 +13,26 @@ EditFormat = Literal["auto", "replace", "multi", "patch"]
 EDIT_TOOLS: dict[str, str] = {"replace": "Edit", "multi": "MultiEdit", "patch": "ApplyPatch"}
 """The tool of each format."""
 
-# OpenAI's models by their own names. `openai/NAME` alone says nothing: any server speaks that.
-_TRAINED_ON_PATCHES = re.compile(r"(?:.*/)?(?:chatgpt-|codex|gpt-|o[1-9](?:-|$))")
+PROFILES: tuple[tuple[str, str], ...] = (
+    ("chatgpt-*", "patch"),
+    ("codex*", "patch"),
+    ("gpt-*", "patch"),
+    ("o[1-9]", "patch"),
+    ("o[1-9]-*", "patch"),
+    ("*", "replace"),
+)
+"""The format for models by their names without a vendor; the first that fits counts.
+
+`openai/` alone says nothing: servers of every kind of model are spoken to that way.
+"""
 
 
 def edit_tool(setting: EditFormat, model: str | None = None) -> str:
     """The tool to show, by the setting, or by the model's name where that is `auto`."""
-    if setting == "auto":
-        is_patching = model is not None and _TRAINED_ON_PATCHES.match(model.casefold())
-        setting = "patch" if is_patching else "replace"
-    return EDIT_TOOLS[setting]
+    if setting != "auto":
+        return EDIT_TOOLS[setting]
+    name = (model or "").casefold().rpartition("/")[2]
+    return next(EDIT_TOOLS[form] for pattern, form in PROFILES if fnmatchcase(name, pattern))
 
 
 def with_formats(names: Iterable[str]) -> frozenset[str]:

@@ -27,7 +27,7 @@ class NotReadWhole(ToolFault):
         super().__init__(
             "File has not been read yet. Read it first before writing to it: only lines "
             f"{ranges}{of_all} were seen, and Write replaces all of it. Read the rest of "
-            f"{path}, or use Edit."
+            f"{path}, or change only a part of it."
         )
 
 
@@ -239,7 +239,7 @@ class NotebookInvalid(ToolFault):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"{path} is not a valid notebook: {reason}. Nothing was changed. Read shows it as "
-            "text; mend it with Edit first."
+            "text; mend that first."
         )
 
 
