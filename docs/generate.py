@@ -142,17 +142,17 @@ def edit_formats_page() -> Iterator[str]:
     measured = import_module("formats").measure()
     tools = {name: loaders()[EDIT_TOOLS[name]]() for name in measured}
     yield "# Edit formats\n"
-    yield "Which tool a model is shown to change text with, where `edit.format` is `auto`. The first"
-    yield "pattern that fits the model's name, without its vendor, counts.\n"
+    yield "Which tool a model is shown to change text with, where `edit.format` is `auto`. The"
+    yield "first pattern that fits the model's name, without its vendor, counts.\n"
     yield from _table(
         ("model", "format", "tool"),
         [(f"`{name}`", f"`{form}`", EDIT_TOOLS[form]) for name, form in PROFILES],
     )
     yield "\n## What was measured\n"
-    yield "The cases of [the edit corpus](../guides/edit-corpus.md), put into each format. *Right* are"
-    yield "those that landed as they should or were refused as they should; tokens are estimates, of"
-    yield "the input of one call over the cases that every format can say, and of the tool's"
-    yield "definition, which is sent once.\n"
+    yield "The cases of [the edit corpus](../guides/edit-corpus.md), put into each format. *Right*"
+    yield "are those that landed or were refused as they should; tokens are estimates: of the input"
+    yield "of one call, over the cases that every format can say, and of the tool's definition,"
+    yield "which goes along with every request.\n"
     rows: list[tuple[str, ...]] = []
     for name, row in measured.items():
         schema = input_schema(tools[name].args_type)
@@ -169,10 +169,10 @@ def edit_formats_page() -> Iterator[str]:
         ("format", "tool", "right", "cannot be said", "wrong places", "tokens per call",
          "tokens of the definition"), rows,
     )  # fmt: skip
-    yield "\nThe engine is the same behind all three, so the formats differ in what they can say and"
-    yield "how long it is, not in what lands. How well a given model writes a format is not measured"
-    yield "here: that needs the model. The first table names models whose maker documents this patch"
-    yield "format for them; everybody else gets the format that can say everything."
+    yield "\nThe engine is the same behind all three, so the formats differ in what they can say"
+    yield "and how long it is, not in what lands. How well a given model writes a format is not"
+    yield "measured here: that needs the model. The first table names models whose maker documents"
+    yield "this patch format for them; everybody else gets the format that can say everything."
 
 
 # Faults
