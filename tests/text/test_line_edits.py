@@ -105,6 +105,22 @@ def test_braces_on_lines_of_their_own_do_not_end_a_block():
     assert after == content[:29] + content[29:].replace(b"x", b"y")
 
 
+def test_a_header_that_is_nearly_everywhere_is_refused_and_never_searched_in_part():
+    content = b"def f():\n    a\n" * 60 + b"def f():\n    b\n"
+    with pytest.raises(ManyPlaces) as many:
+        edited(content, hunk("-    b\n+    c", "def f():"))
+    assert many.value.count == 61
+    assert edited(content, hunk("-    b\n+    c")).endswith(b"    c\n")
+
+
+def test_a_block_that_is_too_long_to_walk_goes_to_the_end_of_the_file():
+    block = b"def f():\n" + b"    x\n" * 11_000
+    content = block + b"    a\n" + b"def g():\n    a\n"
+    with pytest.raises(ManyPlaces):
+        edited(content, hunk("-    a\n+    b", "def f():"))
+    assert edited(content, hunk("-    a\n+    b", "def g():")).endswith(b"def g():\n    b\n")
+
+
 def test_a_header_that_is_nowhere_is_said():
     with pytest.raises(NoHeader) as missing:
         edited(TWO_CLASSES, hunk("-x\n+y", "class C"))

@@ -28,7 +28,8 @@ from handaxe.text.replace.places import Place, Search
 
 _BLANKS = " \t"
 _BLANKS_MAY_DIFFER = ("trailing_blanks", "indentation")
-_MAX_HEADERS = 100
+_MAX_HEADERS = 50
+_MAX_BLOCK_LINES = 10_000
 # A line as deep as the one that opens a block goes on with it where it begins with one of these.
 _STILL_INSIDE = tuple("{}()[]")
 
@@ -94,6 +95,7 @@ class LineEdits:
         self._lines = content + self._added_end
         self._haystack = Haystack.of(self._lines, stored)
         self._placed: list[_Placed] = []
+        self._opened: dict[tuple[str, _Region], list[_Region]] = {}
 
     def add(self, hunk: LineHunk) -> None:
         """Find the place of one hunk.
@@ -204,29 +206,41 @@ class LineEdits:
 
     def _opened_by(self, header: str, outer: _Region) -> list[_Region]:
         """The blocks below lines that are the header, or else that hold it."""
-        wanted = header.strip()
-        same: list[_Region] = []
-        holding: list[_Region] = []
+        key = (header.strip(), outer)
+        if key not in self._opened:
+            begins = self._lines_with(key[0], outer)
+            if len(begins) > _MAX_HEADERS:
+                lines = self._haystack.line_numbers(begins[:20])
+                raise ManyPlaces("exact", lines, len(begins))
+            self._opened[key] = [self._block(begin) for begin in begins]
+        return self._opened[key]
+
+    def _lines_with(self, wanted: str, outer: _Region) -> list[int]:
+        same: list[int] = []
+        holding: list[int] = []
         position = self._haystack.find(wanted, outer.first_end, outer.end)
-        while position >= 0 and len(same) + len(holding) < _MAX_HEADERS:
+        while position >= 0:
             begin = self._haystack.lines_back(position, 0)
-            first_end = self._haystack.lines_on(position, 1)
-            line = self._haystack.text(begin, first_end)
-            region = _Region(begin, first_end, self._block_end(line, first_end))
-            (same if line.strip() == wanted else holding).append(region)
-            position = self._haystack.find(wanted, first_end, outer.end)
+            end = self._haystack.lines_on(position, 1)
+            is_same = self._haystack.text(begin, end).strip() == wanted
+            (same if is_same else holding).append(begin)
+            position = self._haystack.find(wanted, end, outer.end)
         return same or holding
 
-    def _block_end(self, line: str, begin: int) -> int:
-        depth = _depth(line)
-        while begin < self._haystack.size:
-            end = self._haystack.lines_on(begin, 1)
-            text = self._haystack.text(begin, end)
+    def _block(self, begin: int) -> _Region:
+        """A line and all behind it that is deeper, up to the end of a file where that is far."""
+        first_end = end = self._haystack.lines_on(begin, 1)
+        depth = _depth(self._haystack.text(begin, first_end))
+        for _ in range(_MAX_BLOCK_LINES):
+            following = self._haystack.lines_on(end, 1)
+            text = self._haystack.text(end, following)
             bare = text.strip()
             if bare and _depth(text) <= depth and not bare.startswith(_STILL_INSIDE):
-                return begin
-            begin = end
-        return begin
+                return _Region(begin, first_end, end)
+            if following >= self._haystack.size:
+                break
+            end = following
+        return _Region(begin, first_end, self._haystack.size)
 
     def _take(self, new: _Placed) -> None:
         at = bisect_left(self._placed, new.splice.start, key=lambda placed: placed.splice.start)

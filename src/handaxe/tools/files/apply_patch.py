@@ -1,5 +1,6 @@
 """ApplyPatch: changes to several files as one text, all of them or none."""
 
+from functools import lru_cache
 from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
@@ -62,8 +63,14 @@ class ApplyPatch(Tool[ApplyPatchArgs]):
 
 
 def _parsed(args: ApplyPatchArgs) -> tuple[FilePatch, ...]:
+    return _read(args.input)
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> tuple[FilePatch, ...]:
+    """A patch, read once for all the stages of a call that ask for it."""
     try:
-        return parse_patch(args.input)
+        return parse_patch(text)
     except BadPatch as bad:
         raise PatchInvalid(bad.line, bad.reason) from None
 
