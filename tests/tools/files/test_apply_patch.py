@@ -8,7 +8,13 @@ import textwrap
 import pytest
 
 from handaxe import Session
+from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Diff
+from handaxe.contract.ports.files import Files, Loaded
+from handaxe.host.files import LocalFiles
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.tools.files.faults import PatchBroken
+from handaxe.tools.files.patched_files import Patched, write
 
 
 def patch(*lines: str) -> str:
@@ -235,6 +241,27 @@ async def test_if_one_file_cannot_be_written_those_before_it_are_put_back(sessio
     # Nothing is to be undone, and the file counts as read still.
     assert (await session.call("Undo")).code == "undo.nothing"
     assert (await session.call("ApplyPatch", input=patch(*update("a.txt", "-one", "+1")))).ok
+
+
+async def test_what_cannot_be_put_back_is_named(project):
+    (project / "a.txt").write_bytes(b"one\n")
+    files = LocalFiles()
+    offers = {Files: files, ReadLedger: ReadLedger()}
+    ctx = ToolContext("c1", offers, frozenset(offers), lambda _: None)
+    path = str(project / "a.txt")
+    first = Patched(path=path, action="updated", before=await files.load(path), pieces=[b"two\n"])
+    (project / "b.txt").write_bytes(b"two\n")
+    version = (await files.load(str(project / "b.txt"))).version
+    # Somebody else's content comes between our two writes: what we wrote first is gone.
+    between = Loaded(b"other\n", version)
+    second = Patched(path=path, action="updated", before=between, pieces=[b"three\n"])
+    impossible = Patched(path=f"{path}/below.txt", action="added", before=None, pieces=[b"x"])
+    with pytest.raises(PatchBroken) as broken:
+        await write([first, second, impossible], ctx)
+    assert broken.value.data["restored"] == [path]
+    assert broken.value.data["left"] == [path]
+    assert "Could not be put back" in broken.value.sentence
+    assert (project / "a.txt").read_bytes() == b"other\n"
 
 
 async def test_in_plan_mode_no_format_of_an_edit_works(project):
