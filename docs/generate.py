@@ -22,9 +22,11 @@ from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exits
 from handaxe.frontends.cli.agent_options import add_agent_options
 from handaxe.frontends.cli.main import COMMANDS
+from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, PROFILES
 from handaxe.runtime.catalog.presets import PRESETS
 from handaxe.settings.model import Settings
 from handaxe.text.schema import input_schema
+from handaxe.text.tokens import estimate
 from handaxe.tools import loaders
 
 HOUSE = Path(__file__).parent.parent
@@ -56,6 +58,7 @@ def pages() -> dict[Path, str]:
         "events": events_page,
         "settings": settings_page,
         "cli": cli_page,
+        "edit-formats": edit_formats_page,
     }
     texts = {reference / f"{name}.md": _page(page()) for name, page in made.items()}
     for path, sections in (
@@ -129,6 +132,47 @@ def _described(schema: dict[str, Any]) -> str:
     if default is None or default == "":
         return text
     return f"{text} Default: `{msgspec.json.encode(default).decode()}`."
+
+
+# Edit formats
+
+
+def edit_formats_page() -> Iterator[str]:
+    sys.path.insert(0, str(HOUSE / "corpus"))
+    measured = import_module("formats").measure()
+    tools = {name: loaders()[EDIT_TOOLS[name]]() for name in measured}
+    yield "# Edit formats\n"
+    yield "Which tool a model is shown to change text with, where `edit.format` is `auto`. The"
+    yield "first pattern that fits the model's name, without its vendor, counts.\n"
+    yield from _table(
+        ("model", "format", "tool"),
+        [(f"`{name}`", f"`{form}`", EDIT_TOOLS[form]) for name, form in PROFILES],
+    )
+    yield "\n## What was measured\n"
+    yield "The cases of [the edit corpus](../guides/edit-corpus.md), put into each format. *Right*"
+    yield "are those that landed or were refused as they should; tokens are estimates: of the input"
+    yield "of one call, over the cases that every format can say, and of the tool's definition,"
+    yield "which goes along with every request.\n"
+    rows: list[tuple[str, ...]] = []
+    for name, row in measured.items():
+        schema = input_schema(tools[name].args_type)
+        definition = tools[name].prompt() + msgspec.json.encode(schema).decode()
+        right = row["landed"] + row["refused"]
+        rows.append(
+            (
+                f"`{name}`", EDIT_TOOLS[name], f"{right} of {row['cases']}",
+                str(row["not_expressible"]), str(row["wrong_place"] + row["outside_changed"]),
+                str(row["tokens_per_call"]), str(estimate(definition)),
+            )
+        )  # fmt: skip
+    yield from _table(
+        ("format", "tool", "right", "cannot be said", "wrong places", "tokens per call",
+         "tokens of the definition"), rows,
+    )  # fmt: skip
+    yield "\nThe engine is the same behind all three, so the formats differ in what they can say"
+    yield "and how long it is, not in what lands. How well a given model writes a format is not"
+    yield "measured here: that needs the model. The first table names models whose maker documents"
+    yield "this patch format for them; everybody else gets the format that can say everything."
 
 
 # Faults

@@ -34,6 +34,25 @@ def test_a_hundred_tab_files_keep_their_tabs() -> None:
     assert report["families"]["tab_files"]["landed"] >= 100
 
 
+@pytest.mark.proves("FT-18", "FT-17")
+def test_every_case_that_a_format_can_say_ends_as_it_should(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(CORPUS))
+    formats = module("formats")
+    report = formats.measure()
+    assert {name: row["failures"] for name, row in report.items()} == {
+        "replace": [], "multi": [], "patch": [],
+    }  # fmt: skip
+    assert report["replace"]["cases"] == report["multi"]["cases"]
+    # Parts of lines and line endings alone are all that a patch cannot say.
+    assert report["patch"]["not_expressible"] == 6
+    assert report["patch"]["landed"] >= 420
+    monkeypatch.setattr(sys, "argv", ["formats.py"])
+    assert formats.main() == 0
+    assert "tokens_per_call" in capsys.readouterr().out
+
+
 def test_case_ids_are_unique_and_every_case_says_what_it_shows() -> None:
     cases = list(runner.load())
     assert len({(case["family"], case["id"]) for case in cases}) == len(cases)

@@ -10,7 +10,9 @@ NEVER_GIVEN = frozenset({
 })  # fmt: skip
 MEMORY_TOOLS = ("Read", "Write", "Edit")
 """What an agent needs to keep a memory of its own."""
-_RENAMED = {"Task": "Agent", "LS": "Glob", "MultiEdit": "Edit"}
+_RENAMED = {
+    "ApplyPatch": "Edit", "LS": "Glob", "MultiEdit": "Edit", "Task": "Agent", "apply_patch": "Edit",
+}  # fmt: skip
 
 
 def pool_of(
@@ -28,13 +30,15 @@ def pool_of(
         needed = MEMORY_TOOLS if kind.memory is not None else ()
         wanted = (*(_RENAMED.get(name, name) for name in kind.tools), *servers, *needed)
     forbidden = tuple(_RENAMED.get(name, name) for name in kind.disallowed_tools)
+    above = None if among is None else {_RENAMED.get(name, name) for name in among}
 
     def has(name: str) -> bool:
+        name = _RENAMED.get(name, name)
         if name in NEVER_GIVEN or (name == "Agent" and not may_start_agents):
             return False
         if _covers(forbidden, name):
             return False
-        if among is not None and name not in among and not _covers(own, name):
+        if above is not None and name not in above and not _covers(own, name):
             return False
         return wanted is None or _covers(wanted, name)
 
@@ -52,6 +56,7 @@ def main_pool(kind: AgentKind) -> Callable[[str], bool]:
     forbidden = tuple(_RENAMED.get(name, name) for name in kind.disallowed_tools)
 
     def has(name: str) -> bool:
+        name = _RENAMED.get(name, name)
         return not _covers(forbidden, name) and (wanted is None or _covers(wanted, name))
 
     return has

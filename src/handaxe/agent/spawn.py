@@ -244,7 +244,7 @@ class SpawnedAgents(Agents):
         limits = Limits(max_turns=kind.max_turns)
         meter = Meter(limits, family.prices, parent=self._meter)
         model = family.open_model(state.model or None)
-        seat = self.seat(state, kind, meter)
+        seat = self.seat(msgspec.structs.replace(state, model=model.name), kind, meter)
         if not seat.workplace.specs():
             self._let_go(seat)
             raise NoToolsForAgent(kind.name)

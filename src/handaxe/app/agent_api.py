@@ -28,6 +28,7 @@ from handaxe.contract.events import Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
+from handaxe.runtime.catalog.edit_formats import edit_tool
 from handaxe.session.turn_wishes import TurnWishes
 from handaxe.settings.places import is_users_own
 
@@ -98,6 +99,7 @@ class Agent:
         self._output = FinalOutput(output_schema) if output_schema is not None else None
         if self._output is not None:
             self.session.catalog.add(self._output.tool())
+        self._show_edits()
         self.workplace = workplace_of(self.session)
         self._main = kind and MainAgent(kind, self.session, self.workplace)
         self.styles = styles_of(self.session)
@@ -246,6 +248,12 @@ class Agent:
         self.model = self.loop.model = chosen
         self._wished.clear()
         self._prompts.model = chosen.name
+        self._show_edits()
+
+    def _show_edits(self) -> None:
+        """Offer the model the edit format that it knows best."""
+        wanted = edit_tool(self.session.settings.edit.format, self.model.name)
+        self.session.catalog.edit_tool = wanted
 
     async def _end_agents(self) -> None:
         """Stop every agent, and what is theirs alone such as servers."""

@@ -43,6 +43,7 @@ from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangeHistory
 from handaxe.contract.tool import Tool
+from handaxe.runtime.catalog.edit_formats import edit_tool
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
@@ -188,6 +189,7 @@ class _Place:
         catalog = parent.catalog.narrowed(
             pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers
         )
+        catalog.edit_tool = edit_tool(session.settings.edit.format, state.model)
         catalog.ask_what_is_hidden(lambda: hidden_by(policy()))
         deferral = deferral_of(catalog, offers[LoadedTools], session.settings)
         offers[ToolIndex] = deferral

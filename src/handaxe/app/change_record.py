@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from handaxe.storage.undo.states import KnownFile
     from handaxe.storage.undo.tree_record import TreeRecord
 
-REPLACING = frozenset({"Edit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
-"""The tools that change files through `Files.replace` or its like, and in no other way."""
+REPLACING = (
+    frozenset({"ApplyPatch", "Edit", "MultiEdit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
+)
+"""The tools that change files by a rename or take them away, and in no other way."""
 
 
 class ChangeRecord(Checkpoints, ChangeHistory):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.faults import BadPath
+from handaxe.contract.faults import ToolFault
 from handaxe.contract.subjects import PathSubject, TextSubject
 from handaxe.runtime.permission.commands import Facts, judge_command
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
@@ -99,7 +99,7 @@ def _of_call(
 ) -> dict[str, Any]:
     try:
         request = _request(tool, call_input, workdir)
-    except (InputProblems, BadPath) as problem:
+    except (InputProblems, ToolFault) as problem:
         return _unreadable(str(problem))
     decision = decide(request, policy)
     shown = [path.path for path in request.paths] or list(request.texts) or [tool]
@@ -117,7 +117,7 @@ def _of_call(
 
 
 def _request(name: str, call_input: dict[str, Any], workdir: Workdir) -> Request:
-    load = loaders().get(canonical_name(name))
+    load = loaders().get(name) or loaders().get(canonical_name(name))
     if load is None:
         text = msgspec.json.encode(call_input, enc_hook=str).decode()
         return Request(tool=name, texts=(text,), input=call_input, confined=False)

@@ -34,6 +34,7 @@ from handaxe.contract.ports.undo import ChangedCall, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.catalog.edit_formats import edit_tool
 from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.policy import CurrentPolicy
@@ -172,6 +173,7 @@ class Session:
             ports=offers,
             hides=lambda: hidden_by(policy()),
         )
+        self.catalog.edit_tool = edit_tool(self.settings.edit.format)
         self.deferral = offers[ToolIndex] = deferral_of(
             self.catalog, self._companions.memory.loaded, self.settings
         )

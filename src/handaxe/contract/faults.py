@@ -5,7 +5,7 @@ is for the human at the keyboard: wrong usage, wrong settings, a missing program
 exception is our own mistake and becomes `internal.error`.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class ToolFault(Exception):
@@ -17,6 +17,12 @@ class ToolFault(Exception):
         super().__init__(sentence)
         self.sentence = sentence
         self.data = data or {}
+
+    def at(self, place: str, **where: Any) -> Self:  # noqa: ANN401 - any fact
+        """The same fault, saying which part of a call it is about."""
+        self.sentence = f"{place}: {self.sentence}"
+        self.data = {**self.data, **where}
+        return self
 
 
 class SetupError(Exception):

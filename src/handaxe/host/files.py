@@ -7,7 +7,8 @@ work; large ones go to a thread, so that other calls go on.
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from handaxe.contract import file_faults as faults
@@ -99,7 +100,8 @@ class LocalFiles(Files):
             return None
         except OSError as error:
             raise _told(path, error) from error
-        return FileInfo(real, _kind(info.st_mode), info.st_size, info.st_mtime_ns)
+        mode = stat.S_IMODE(info.st_mode)
+        return FileInfo(real, _kind(info.st_mode), info.st_size, info.st_mtime_ns, mode)
 
     async def names(self, directory: str) -> list[str]:
         """The names in a directory; empty if there is none."""
@@ -145,7 +147,12 @@ class LocalFiles(Files):
         return await asyncio.to_thread(_large_window, fd, info, real, offset, limit)
 
     async def replace(
-        self, path: str, pieces: Sequence[bytes | memoryview], *, expect: FileVersion | None
+        self,
+        path: str,
+        pieces: Sequence[bytes | memoryview],
+        *,
+        expect: FileVersion | None,
+        mode: int | None = None,
     ) -> FileVersion:
         """Write a file whole or not at all; `expect` is the version it replaces, None for new."""
         # Whoever only reads needs nothing that writes.
@@ -160,23 +167,26 @@ class LocalFiles(Files):
                 real,
                 pieces,
                 expect=expected,
+                mode=mode,
                 make_parents=expect is None,
                 journal=self._journal,
                 own_links=self._own_links,
             )
 
-        try:
+        with _explained(path, expect):
             return _version(real, await _near_or_far(write, size, must_finish=True))
-        except Changed as changed:
-            raise _not_expected(path, expect, changed) from None
-        except NotRegular as special:
-            raise _special(path, special.kind) from None
-        except WriteFailed as failure:
-            raise faults.WriteFailed(path, failure.reason, applied=failure.applied) from failure
-        except DiskFault as fault:
-            raise faults.WriteFailed(path, str(fault)) from fault
-        except OSError as error:
-            raise _told(path, error) from error
+
+    async def remove(self, path: str, *, expect: FileVersion) -> None:
+        """Take a regular file away, durably, if it still is the expected version."""
+        from handaxe.disk import atomic
+
+        real = self._arrive(path, "write")
+        with _explained(path, expect):
+            await _near_or_far(
+                lambda: atomic.delete(real, expect=_expected(expect)),
+                expect.size_bytes,
+                must_finish=True,
+            )
 
     def _arrive(self, path: str, access: Access) -> str:
         """The real path, judged."""
@@ -204,6 +214,23 @@ class LocalFiles(Files):
             raise faults.Stale(f"{path} became a link while it was opened. Try again.") from None
         except OSError as error:
             raise _told(path, error) from error
+
+
+@contextmanager
+def _explained(path: str, expect: FileVersion | None) -> Generator[None]:
+    """What goes wrong with a change, as faults for whoever asked for it."""
+    try:
+        yield
+    except Changed as changed:
+        raise _not_expected(path, expect, changed) from None
+    except NotRegular as special:
+        raise _special(path, special.kind) from None
+    except WriteFailed as failure:
+        raise faults.WriteFailed(path, failure.reason, applied=failure.applied) from failure
+    except DiskFault as fault:
+        raise faults.WriteFailed(path, str(fault)) from fault
+    except OSError as error:
+        raise _told(path, error) from error
 
 
 async def _near_or_far(work: Callable[[], T], size_bytes: int, *, must_finish: bool = False) -> T:

@@ -33,8 +33,13 @@ class ReadOptions(_Options, frozen=True, kw_only=True):
 
 
 class EditOptions(_Options, frozen=True, kw_only=True):
-    """How Edit finds its place."""
+    """How text in files is changed."""
 
+    format: Annotated[
+        Literal["auto", "replace", "multi", "patch"],
+        "What a model is shown to change text with: Edit, MultiEdit or ApplyPatch; `auto` goes "
+        "by its name.",
+    ] = "auto"
     tolerance: Annotated[
         Literal["exact", "visible"],
         "`exact` wants the very text; `visible` also accepts differences a reader cannot see, "

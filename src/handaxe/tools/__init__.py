@@ -13,6 +13,7 @@ from handaxe.contract.tool import Tool
 
 BUILTIN: dict[str, str] = {
     "Agent": "handaxe.tools.agents.agent",
+    "ApplyPatch": "handaxe.tools.files.apply_patch",
     "AskUserQuestion": "handaxe.tools.meta.ask_user_question",
     "Bash": "handaxe.tools.shell.bash",
     "Brief": "handaxe.tools.meta.brief",
@@ -24,6 +25,7 @@ BUILTIN: dict[str, str] = {
     "Grep": "handaxe.tools.search.grep",
     "ListMcpResources": "handaxe.tools.mcp.list_mcp_resources",
     "Monitor": "handaxe.tools.shell.monitor",
+    "MultiEdit": "handaxe.tools.files.multi_edit",
     "NotebookEdit": "handaxe.tools.files.notebook_edit",
     "Read": "handaxe.tools.files.read",
     "ReadMcpResource": "handaxe.tools.mcp.read_mcp_resource",

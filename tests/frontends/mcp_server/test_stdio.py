@@ -827,3 +827,12 @@ def test_a_client_that_does_not_read_gets_everything_when_it_does(project):
         assert server.wait(HANG_S) == 0
     assert {answer["id"] for answer in answers} == set(range(151))
     assert not any(answer["result"].get("isError") for answer in answers)
+
+
+@pytest.mark.parametrize("edit_format", ["replace", "multi", "patch"])
+async def test_the_list_stays_small_in_every_edit_format(project, edit_format):
+    settings = {"edit": {"format": edit_format}}
+    async with Session(project, tools=default_tools(BUILTIN), settings=settings) as session:
+        listed = definitions(session, session.catalog.offered())
+    assert len(json.dumps(listed, ensure_ascii=False)) <= MAX_LIST_CHARS
+    assert len(listed) == 10

@@ -47,6 +47,8 @@ class FileInfo(msgspec.Struct, frozen=True):
     kind: FileKind
     size_bytes: int
     mtime_ns: int
+    mode: int = 0o644
+    """Permission bits, without the file type."""
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -113,6 +115,18 @@ class Files(ABC):
 
     @abstractmethod
     async def replace(
-        self, path: str, pieces: Sequence[bytes | memoryview], *, expect: FileVersion | None
+        self,
+        path: str,
+        pieces: Sequence[bytes | memoryview],
+        *,
+        expect: FileVersion | None,
+        mode: int | None = None,
     ) -> FileVersion:
-        """Write a file whole or not at all; `expect` is the version it replaces, None for new."""
+        """Write a file whole or not at all; `expect` is the version it replaces, None for new.
+
+        `mode` are its permission bits, by default those of the old file or the usual ones.
+        """
+
+    @abstractmethod
+    async def remove(self, path: str, *, expect: FileVersion) -> None:
+        """Take a regular file away, durably, if it still is the expected version."""

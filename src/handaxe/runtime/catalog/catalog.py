@@ -9,6 +9,7 @@ from typing import Any
 
 from handaxe.contract.faults import UnknownTool
 from handaxe.contract.tool import Tool
+from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, edit_tool, unshown
 from handaxe.text.near_names import nearest
 from handaxe.text.wellformed import well_formed
 
@@ -20,7 +21,8 @@ class Catalog:
 
     All → offered here (selected, ports present, enabled, not hidden by a deny rule) → assembled:
     built-ins sorted by name as one unbroken prefix, then external tools sorted by name. A name
-    that a built-in has cannot be taken by an external tool.
+    that a built-in has cannot be taken by an external tool. Of the tools that change text only
+    one is shown (`edit_formats`); the others are found by name.
     """
 
     def __init__(
@@ -41,6 +43,8 @@ class Catalog:
         self._loaded: dict[str, AnyTool] = {}
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
         self._allows: Callable[[str], bool] = lambda _: True
+        self.edit_tool = edit_tool("auto")
+        """Which of the tools that change text is shown."""
         self._sources: dict[str, tuple[AnyTool, ...]] = {"": tuple(external)}
         self._own = self._joined()
         self._external = ChainMap(self._own)
@@ -52,6 +56,7 @@ class Catalog:
         # its own stands before that, and nobody else sees it.
         copy._external, copy._loaded = ChainMap(copy._own, *self._external.maps), self._loaded
         copy._allows = lambda name: self._allows(name) and allows(name)
+        copy.edit_tool = self.edit_tool
         return copy
 
     def ask_what_is_hidden(self, hides: Callable[[], Callable[[str], bool]]) -> None:
@@ -97,11 +102,13 @@ class Catalog:
         builtin = [self._load(name) for name in self._builtin_names]
         external = [self._external[name] for name in sorted(self._external)]
         hides = self._hides()
-        return [
+        offered = [
             tool
             for tool in (*builtin, *external)
             if self._is_offered(tool) and not hides(tool.name)
         ]
+        left_out = unshown({tool.name for tool in offered}, self.edit_tool)
+        return [tool for tool in offered if tool.name not in left_out]
 
     def _joined(self) -> dict[str, AnyTool]:
         """External tools by name; of two of one name the tool of the earlier source counts."""
@@ -118,7 +125,8 @@ class Catalog:
             if self._is_offered(tool):
                 return tool, None
         offered = self.offered()
-        for tool in offered:
+        left_out = (self._load(n) for n in EDIT_TOOLS.values() if n in self._builtin)
+        for tool in (*offered, *filter(self._is_offered, left_out)):
             if name in tool.aliases:
                 return tool, f"{name} is now called {tool.name}."
         names = [tool.name for tool in offered]

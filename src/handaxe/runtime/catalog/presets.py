@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from handaxe.contract.faults import SetupError
+from handaxe.runtime.catalog.edit_formats import with_formats
 from handaxe.text.near_names import nearest
 
 PRESETS: dict[str, tuple[str, ...] | None] = {
@@ -25,7 +26,7 @@ def select(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozen
         names = [name for name in wanted.replace(",", " ").split() if name]
     else:
         names = wanted
-    chosen = frozenset(names)
+    chosen = with_formats(names)
     for name in sorted(chosen - set(known)):
         near = nearest(name, [*known, *PRESETS])
         hint = f" Did you mean {near!r}?" if near else ""

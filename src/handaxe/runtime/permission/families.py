@@ -8,6 +8,7 @@ from typing import Literal
 Behaviour = Literal["deny", "ask", "allow"]
 
 ALIASES = {
+    "ApplyPatch": "Edit",
     "BashOutput": "TaskOutput",
     "KillShell": "TaskStop",
     "MCPSearch": "ToolSearch",
@@ -15,7 +16,9 @@ ALIASES = {
     "NotebookRead": "Read",
     "SlashCommand": "Skill",
     "Task": "Agent",
+    "apply_patch": "Edit",
 }
+"""Names that count as another, in rules and in calls: old ones, and other formats of an edit."""
 
 COMMAND_TOOLS = frozenset({"Bash", "Monitor", "PowerShell"})
 """Their specifiers are commands, matched by the shell package."""
@@ -23,7 +26,7 @@ COMMAND_TOOLS = frozenset({"Bash", "Monitor", "PowerShell"})
 TEXT_TOOLS = COMMAND_TOOLS | {"Agent", "Skill", "WebFetch", "WebSearch"}
 """Their specifiers are never paths."""
 
-CHANGING_FILE_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
+CHANGING_FILE_TOOLS = frozenset({"Edit", "NotebookEdit", "Write"})
 """They do nothing but change files, so plan mode has no use for them."""
 
 ASKED_BY_DEFAULT = TEXT_TOOLS - {"Agent"} | {

@@ -11,6 +11,7 @@ from handaxe.contract.faults import BadInput
 from handaxe.contract.ports.files import Located
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool
+from handaxe.runtime.permission.families import canonical_name
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.text.coercion import InputProblems, read_input
 
@@ -26,6 +27,11 @@ class Parsed(msgspec.Struct, frozen=True):
     places: dict[str, Located]
     """Where the paths of the call lead, by their spelling."""
     notes: tuple[str, ...]
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """Names under which hooks may expect the call, beside its tool's own."""
+        return (*self.tool.aliases, canonical_name(self.tool.name))
 
     def derived(self) -> dict[str, str]:
         """What observers are told beside the input: the resolved paths."""

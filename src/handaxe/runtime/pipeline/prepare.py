@@ -141,7 +141,7 @@ async def _before(parsed: Parsed, heard: Heard, among: Collaborators) -> Outcome
     """What the hooks before the call say, unless they stop it."""
     event = hook_event(parsed, among, "PreToolUse")
     outcome = await among.hooks.fire(
-        event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among)
+        event, aliases=parsed.other_names, covers=covers_of(parsed, among)
     )
     heard.take(outcome)
     reason = outcome.blocked
@@ -361,7 +361,7 @@ async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collab
         return
     event = {**hook_event(parsed, among, "PermissionDenied"), "reason": answer.reason}
     outcome = await among.hooks.fire(
-        event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among)
+        event, aliases=parsed.other_names, covers=covers_of(parsed, among)
     )
     heard.take(outcome)
     if outcome.extra.get("retry") is True:
@@ -380,7 +380,7 @@ async def _ask_hooks(
     if offered := suggestions(proposals_with(decision, request, among.policy())):
         event["permission_suggestions"] = offered
     outcome = await among.hooks.fire(
-        event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among), call_id=call_id
+        event, aliases=parsed.other_names, covers=covers_of(parsed, among), call_id=call_id
     )
     heard.take(outcome)
     word = outcome.decision

@@ -61,7 +61,7 @@ async def _hear_hooks(
         if not result.ok:
             event |= {"error": result.text, "is_interrupt": False}
         outcome = await among.hooks.fire(
-            event, aliases=parsed.tool.aliases, covers=covers_of(parsed, among)
+            event, aliases=parsed.other_names, covers=covers_of(parsed, among)
         )
         complaint = (outcome.blocked,) if outcome.blocked else ()
         stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()

@@ -1,6 +1,6 @@
 """Where a text is in a file: the classes in their order, the first with any place decides."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import chain, islice
 
@@ -27,11 +27,22 @@ class Place(msgspec.Struct, frozen=True):
     end: int
 
 
+Fits = Callable[[MatchedWith, Place], Place | None]
+"""The place as it counts for somebody who wants less than every place; None if it does not."""
+
+
+def _anywhere(_matched_with: MatchedWith, place: Place) -> Place:
+    return place
+
+
 class Search:
     """All places of the first class that has any."""
 
-    def __init__(self, haystack: Haystack, old: str, tolerance: Tolerance) -> None:
+    def __init__(
+        self, haystack: Haystack, old: str, tolerance: Tolerance, fits: Fits = _anywhere
+    ) -> None:
         self._haystack = haystack
+        self._fits = fits
         self.matched_with: MatchedWith
         self.matched_with, self._places = self._decide(old, tolerance)
 
@@ -57,11 +68,16 @@ class Search:
 
     def _decide(self, old: str, tolerance: Tolerance) -> tuple[MatchedWith, Iterator[Place]]:
         if not has_surrogates(old):
-            for matched_with, places in _classes(self._haystack, old, tolerance):
+            for matched_with, found in _classes(self._haystack, old, tolerance):
+                places = self._fitting(matched_with, found)
                 first = next(places, None)
                 if first is not None:
                     return matched_with, chain((first,), places)
         raise NoPlace
+
+    def _fitting(self, matched_with: MatchedWith, found: Iterator[Place]) -> Iterator[Place]:
+        fitted = (self._fits(matched_with, place) for place in found)
+        return (place for place in fitted if place is not None)
 
 
 def _classes(

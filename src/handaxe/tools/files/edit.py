@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
-from handaxe.contract.file_faults import Binary, CannotEncode, NotFound, TooLarge
-from handaxe.contract.ports.files import Files, FileVersion, Loaded
+from handaxe.contract.file_faults import NotFound, TooLarge
+from handaxe.contract.ports.files import Files, Loaded
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
@@ -16,12 +16,17 @@ from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import replace
 from handaxe.text.diff import Hunk, patch_of, stat
-from handaxe.tools.files.failed_match import explain_no_match
-from handaxe.tools.files.faults import AlreadyThere, ManyMatches, NoChange, NoMatch
+from handaxe.tools.files.failed_match import shortened
+from handaxe.tools.files.faults import AlreadyThere, NoChange, NoMatch
 from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.planning import plan_of
 from handaxe.tools.files.versions import (
+    behind_mark,
     diff_display,
     existing_file,
+    fill,
+    forgiven,
+    is_filled,
     line_changes,
     refuse_changed,
     refuse_unread_or_stale,
@@ -65,7 +70,8 @@ class Edit(Tool[EditArgs]):
         if info.size_bytes > MAX_BYTES:
             raise TooLarge(path, info.size_bytes, MAX_BYTES)
         if not args.old_string:
-            await _refuse_filled(path, info.size_bytes, ctx)
+            if await is_filled(path, info.size_bytes, ctx):
+                raise AlreadyThere(path)
         else:
             await refuse_unread_or_stale(path, info, ctx)
 
@@ -116,26 +122,19 @@ async def _replace(path: str, loaded: Loaded, args: EditArgs, ctx: ToolContext) 
 
 
 def _plan(content: bytes, path: str, args: EditArgs, ctx: ToolContext) -> replace.Plan:
-    """Where the replacement goes; a fault if that is nowhere, or not one place."""
-    try:
-        return replace.plan(
-            content,
-            args.old_string,
-            args.new_string,
-            replace_all=args.replace_all,
-            tolerance=ctx[Settings].edit.tolerance,
-        )
-    except replace.SameText:
-        raise NoChange from None
-    except replace.NoPlace:
-        hint = explain_no_match(content, path, args.old_string, args.new_string)
-        raise NoMatch(args.old_string, hint) from None
-    except replace.ManyPlaces as many:
-        raise ManyMatches(args.old_string, many.count, many.lines, many.matched_with) from None
-    except replace.CannotEncode as cannot:
-        raise CannotEncode(path, cannot.encoding, cannot.character) from None
-    except replace.NotText:
-        raise Binary(path, len(content)) from None
+    def resend(text: str) -> str:
+        new = shortened(args.new_string)
+        return f"Edit(file_path={path!r}, old_string={text!r}, new_string={new})"
+
+    return plan_of(
+        content,
+        path,
+        args.old_string,
+        args.new_string,
+        replace_all=args.replace_all,
+        resend=resend,
+        ctx=ctx,
+    )
 
 
 def _done(
@@ -145,12 +144,7 @@ def _done(
     text = f"The file {path} has been updated successfully."
     if args.replace_all:
         text += f" All occurrences were successfully replaced. ({plan.places} places)"
-    if plan.matched_with != "exact":
-        how = plan.matched_with.replace("_", " ")
-        text += (
-            f" old_string was not in the file to the letter; the one place that differs only in "
-            f"{how} was taken, and the replacement was written in the file's own style."
-        )
+    text += forgiven(plan.matched_with)
     text += f" (+{lines.additions} -{lines.deletions} lines)"
     return ToolResult(
         text,
@@ -187,45 +181,18 @@ def _already_applied(path: str, args: EditArgs) -> ToolResult:
     )
 
 
-async def _refuse_filled(path: str, size_bytes: int, ctx: ToolContext) -> None:
-    # The longest byte order mark has four bytes; anything longer has text behind it.
-    if size_bytes > 4 or not replace.is_empty((await ctx[Files].load(path)).data):
-        raise AlreadyThere(path)
-
-
 async def _fill(path: str, args: EditArgs, ctx: ToolContext) -> ToolResult:
-    """Create the missing file, or put the text into the empty one behind its mark."""
-    expect: FileVersion | None = None
-    mark = b""
-    if await existing_file(path, ctx) is not None:
-        loaded = await ctx[Files].load(path)
-        if not replace.is_empty(loaded.data):
-            raise AlreadyThere(path)
-        expect, mark = loaded.version, loaded.data
-    content = _behind_mark(path, args.new_string, mark)
-    version = await ctx[Files].replace(path, [content], expect=expect)
-    ctx[ReadLedger].saw(version, content=content)
-    verb = "created" if expect is None else "updated"
+    existed = await fill(path, lambda mark: behind_mark(path, args.new_string, mark), ctx)
     return ToolResult(
-        f"The file {path} has been {verb} successfully.",
+        f"The file {path} has been {'updated' if existed else 'created'} successfully.",
         data={
             "filePath": path,
             "oldString": "",
             "newString": args.new_string,
-            "originalFile": None if expect is None else "",
+            "originalFile": "" if existed else None,
             "structuredPatch": [],
             "userModified": False,
             "replaceAll": args.replace_all,
             "matched_with": "exact",
         },
     )
-
-
-def _behind_mark(path: str, text: str, mark: bytes) -> bytes:
-    from handaxe.text import encoding
-
-    stored = encoding.sniff(mark) if mark else encoding.Format()
-    try:
-        return encoding.encode(text, stored)
-    except encoding.CannotEncode as cannot:
-        raise CannotEncode(path, cannot.encoding, cannot.character) from None

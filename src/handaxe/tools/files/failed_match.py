@@ -1,4 +1,6 @@
-"""Help after an Edit that found no place: where the text nearly stands, and what to send."""
+"""Help after an edit that found no place: where the text nearly stands, and what to send."""
+
+from collections.abc import Callable
 
 from handaxe.text.encoding import NotText, decode
 from handaxe.text.nearest import Nearby, nearest
@@ -6,8 +8,8 @@ from handaxe.text.nearest import Nearby, nearest
 MAX_TEXT_CHARS = 1_500
 
 
-def explain_no_match(content: bytes, path: str, old: str, new: str) -> str:
-    """The nearest places with their first difference, and a corrected call for the best one."""
+def explain_no_match(content: bytes, path: str, old: str, resend: Callable[[str], str]) -> str:
+    """The nearest places with their first difference, and what to send for the best one."""
     try:
         text = decode(content).text
     except NotText:
@@ -20,10 +22,7 @@ def explain_no_match(content: bytes, path: str, old: str, new: str) -> str:
     # A place that begins or ends elsewhere than what was given would leave pieces behind.
     has_same_ends = best.text[:1] == old[:1] and best.text[-1:] == old[-1:]
     if best.is_unique and has_same_ends and len(best.text) <= MAX_TEXT_CHARS:
-        shown.append(
-            f"If that is the place, send: Edit(file_path={path!r}, "
-            f"old_string={best.text!r}, new_string={_short(new)})"
-        )
+        shown.append(f"If that is the place, send: {resend(best.text)}")
     return "\n".join(shown)
 
 
@@ -39,5 +38,6 @@ def _describe(place: Nearby) -> str:
     )
 
 
-def _short(new: str) -> str:
+def shortened(new: str) -> str:
+    """A new text as it stands in a call that is proposed."""
     return repr(new) if len(new) <= MAX_TEXT_CHARS else "..."

@@ -1,4 +1,4 @@
-"""What Write, Edit and NotebookEdit can be refused for."""
+"""What the changing file tools can be refused for."""
 
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import TooLarge
@@ -27,7 +27,7 @@ class NotReadWhole(ToolFault):
         super().__init__(
             "File has not been read yet. Read it first before writing to it: only lines "
             f"{ranges}{of_all} were seen, and Write replaces all of it. Read the rest of "
-            f"{path}, or use Edit."
+            f"{path}, or change only a part of it."
         )
 
 
@@ -83,6 +83,131 @@ class NoChange(ToolFault):
         super().__init__("No changes to make: old_string and new_string are exactly the same.")
 
 
+class NoEdits(ToolFault):
+    """A list of edits is empty."""
+
+    code = "edit.no_change"
+
+    def __init__(self) -> None:
+        super().__init__("No changes to make: `edits` is empty. Give at least one edit.")
+
+
+class EmptyOldString(ToolFault):
+    """An edit that is not the first of a new file has nothing to look for."""
+
+    code = "edit.empty_old_string"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "old_string is empty. Only the first edit may have an empty one, to create a file; "
+            "give the text to replace."
+        )
+
+
+class ManyHunkPlaces(ToolFault):
+    """The lines of a hunk stand in more than one place."""
+
+    code = "edit.many_matches"
+
+    def __init__(self, old: str, count: int, lines: list[int], matched_with: str) -> None:
+        where = ", ".join(map(str, lines[:20]))
+        how = "" if matched_with == "exact" else f" (matched by {matched_with.replace('_', ' ')})"
+        super().__init__(
+            f"Found {count} places for the hunk, and it may mean only one. Give more unchanged "
+            "lines around the change, or name the function or class it is in as `@@ line`.\n"
+            f"Lines: {_short(old)}\nThe places start on lines {where}{how}.",
+            data={"lines": lines, "count": count, "matched_with": matched_with},
+        )
+
+
+class NoPlaceToAdd(ToolFault):
+    """A hunk only adds lines, and nothing says where."""
+
+    code = "patch.no_place"
+
+    def __init__(self, new: tuple[str, ...]) -> None:
+        shown = "\n".join(f"+{line}" for line in new)
+        super().__init__(
+            "The hunk only adds lines and does not say where. Give unchanged lines around them, "
+            "an `@@ line` behind which they belong, or `*** End of File` after them.\n"
+            f"Lines: {_short(shown)}"
+        )
+
+
+class HunksOverlap(ToolFault):
+    """Two hunks of a patch change the same lines."""
+
+    code = "patch.overlap"
+
+    def __init__(self, line: int) -> None:
+        super().__init__(
+            f"The hunk changes lines that another hunk of the patch changes too, at line {line}. "
+            "Make one hunk of the two.",
+            data={"line": line},
+        )
+
+
+class PatchInvalid(ToolFault):
+    """The text is not a patch that could be understood."""
+
+    code = "patch.invalid"
+
+    def __init__(self, line: int, reason: str) -> None:
+        where = f" (line {line} of it)" if line else ""
+        super().__init__(
+            f"The patch cannot be understood{where}: {reason}. Nothing was changed. A patch "
+            "begins with `*** Begin Patch`, names files with `*** Update File: path`, `*** Add "
+            "File: path` or `*** Delete File: path`, and ends with `*** End Patch`.",
+            data={"line": line},
+        )
+
+
+class NamedTwice(ToolFault):
+    """Two parts of a patch are about the same file."""
+
+    code = "patch.invalid"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"The patch names {path} twice. Nothing was changed. Make one part of the two."
+        )
+
+
+class InTheWay(ToolFault):
+    """A patch adds or moves a file to where one is already."""
+
+    code = "file.exists"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"Cannot create new file - file already exists. {path} is not empty; change it with "
+            "`*** Update File`, or choose another path."
+        )
+
+
+class PatchBroken(ToolFault):
+    """One of several files could not be written; what was written before it was put back."""
+
+    code = "patch.broken_off"
+
+    def __init__(self, fault: ToolFault, path: str, restored: list[str], left: list[str]) -> None:
+        told = f"{fault.sentence} The patch was not applied."
+        if restored:
+            told += f" Put back as before: {', '.join(restored)}."
+        if left:
+            told += f" Could not be put back and stay changed: {', '.join(left)}. Undo may help."
+        super().__init__(
+            told,
+            data={
+                **fault.data,
+                "path": path,
+                "cause": fault.code,
+                "restored": restored,
+                "left": left,
+            },
+        )
+
+
 class AlreadyThere(ToolFault):
     """An empty old_string creates a file, and the file exists."""
 
@@ -114,7 +239,7 @@ class NotebookInvalid(ToolFault):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"{path} is not a valid notebook: {reason}. Nothing was changed. Read shows it as "
-            "text; mend it with Edit first."
+            "text; mend that first."
         )
 
 

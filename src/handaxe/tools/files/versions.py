@@ -1,19 +1,21 @@
-"""What Write and Edit share: is the file the one that was read, and what was changed in it."""
+"""What the changing file tools share: is it the file that was read, and what changed in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Diff, DiffHunk, Display
-from handaxe.contract.file_faults import IsDirectory, NotRegular
+from handaxe.contract.file_faults import CannotEncode, IsDirectory, NotRegular
 from handaxe.contract.ports.files import FileInfo, Files, FileVersion
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import LineChange, ReadLedger, Seen
 from handaxe.text.diff import Hunk, format_hunks, structured_patch
-from handaxe.text.encoding import NotText, decode
-from handaxe.tools.files.faults import ChangedSinceRead, NotRead
+from handaxe.text.encoding import CannotEncode as NoBytes
+from handaxe.text.encoding import Format, NotText, decode, encode, is_empty, sniff
+from handaxe.text.replace import MatchedWith
+from handaxe.tools.files.faults import AlreadyThere, ChangedSinceRead, NotRead
 
 MAX_SHOWN_BYTES = 100 * 1024
 """Files up to this size are put into the result whole; of larger ones only the changed lines."""
@@ -52,6 +54,47 @@ def refuse_changed(
     if version.digest != seen.version.digest:
         before = ctx[ReadLedger].content(version.path)
         raise ChangedSinceRead(path, changes_between(before, data, path))
+
+
+async def is_filled(path: str, size_bytes: int, ctx: ToolContext) -> bool:
+    """Whether a file that is there holds any text."""
+    # The longest byte order mark has four bytes; anything longer has text behind it.
+    return size_bytes > 4 or not is_empty((await ctx[Files].load(path)).data)
+
+
+async def fill(path: str, make: Callable[[bytes], bytes], ctx: ToolContext) -> bool:
+    """Create a missing file or fill an empty one behind its mark; whether there was one."""
+    expect: FileVersion | None = None
+    mark = b""
+    if (info := await existing_file(path, ctx)) is not None:
+        if await is_filled(path, info.size_bytes, ctx):
+            raise AlreadyThere(path)
+        empty = await ctx[Files].load(path)
+        expect, mark = empty.version, empty.data
+    content = make(mark)
+    version = await ctx[Files].replace(path, [content], expect=expect)
+    ctx[ReadLedger].saw(version, content=content)
+    return expect is not None
+
+
+def behind_mark(path: str, text: str, mark: bytes) -> bytes:
+    """The content of a file that so far is only a byte order mark, or nothing."""
+    stored = sniff(mark) if mark else Format()
+    try:
+        return encode(text, stored)
+    except NoBytes as cannot:
+        raise CannotEncode(path, cannot.encoding, cannot.character) from None
+
+
+def forgiven(matched_with: MatchedWith) -> str:
+    """What is said of a place that was not found to the letter."""
+    if matched_with == "exact":
+        return ""
+    return (
+        f" old_string was not in the file to the letter; the one place that differs only in "
+        f"{matched_with.replace('_', ' ')} was taken, and the replacement was written in the "
+        "file's own style."
+    )
 
 
 def changes_between(before: bytes | None, after: bytes, path: str) -> str | None:

@@ -1,0 +1,311 @@
+"""Edits of whole lines in one file, as patches have them.
+
+Every hunk is looked for in the file as it was, with the classes of `places`, and fits one place
+or none. What a header says (`@@ class A`) narrows the search to the lines that belong to such a
+line: by indentation, up to the next line that is as deep as the header's. Two places left are a
+refusal. Line numbers are not looked at.
+"""
+
+from bisect import bisect_left
+from itertools import pairwise
+
+import msgspec
+
+from handaxe.text.encoding import Format, encode_part, sniff
+from handaxe.text.replace.chain import Chain, least_exact
+from handaxe.text.replace.dress import Dresser
+from handaxe.text.replace.haystack import Haystack
+from handaxe.text.replace.outcome import (
+    ManyPlaces,
+    MatchedWith,
+    NoPlace,
+    Plan,
+    SameText,
+    Splice,
+    Tolerance,
+)
+from handaxe.text.replace.places import Place, Search
+
+_BLANKS = " \t"
+_BLANKS_MAY_DIFFER = ("trailing_blanks", "indentation")
+_MAX_HEADERS = 50
+_MAX_BLOCK_LINES = 10_000
+# A line as deep as the one that opens a block goes on with it where it begins with one of these.
+_STILL_INSIDE = tuple("{}()[]")
+
+
+class LineHunk(msgspec.Struct, frozen=True):
+    """Lines to find and lines to put there, without their endings."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    headers: tuple[str, ...] = ()
+    """Lines that the place belongs to, the outermost first."""
+    is_last: bool = False
+    """Whether the file ends with these lines."""
+
+
+class NoHeader(Exception):
+    """No line is what a hunk's header says."""
+
+    def __init__(self, header: str) -> None:
+        super().__init__(header)
+        self.header = header
+
+
+class NoAnchor(Exception):
+    """Lines were to be added, and nothing says where."""
+
+
+class Overlapping(Exception):
+    """Two hunks change the same lines; `line` is the first of them, counted from 1."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line}")
+        self.line = line
+
+
+class _Region(msgspec.Struct, frozen=True):
+    """Lines that a header narrows the search to; `first` is the header's own."""
+
+    begin: int
+    first_end: int
+    end: int
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    begin: int
+    end: int
+    splice: Splice
+    matched_with: MatchedWith
+
+
+class LineEdits:
+    """Collects hunks for one content, then gives the plan that makes them all."""
+
+    def __init__(
+        self, content: bytes, *, tolerance: Tolerance = "visible", stored: Format | None = None
+    ) -> None:
+        """Raise `NotText` where the content is binary."""
+        stored = stored or sniff(content)
+        self._content = content
+        self._tolerance: Tolerance = tolerance
+        self._added_end = _missing_end(content, stored)
+        # With a line break at its end every line of the file is alike.
+        self._lines = content + self._added_end
+        self._haystack = Haystack.of(self._lines, stored)
+        self._placed: list[_Placed] = []
+        self._opened: dict[tuple[str, _Region], list[_Region]] = {}
+
+    def add(self, hunk: LineHunk) -> None:
+        """Find the place of one hunk.
+
+        Raises:
+            NoPlace, ManyPlaces: It fits nowhere, or in several places.
+            NoHeader: One of its headers is not in the file.
+            NoAnchor: It only adds lines and does not say where.
+            Overlapping: Another hunk changes the same lines.
+            CannotEncode: The file's encoding cannot hold its lines.
+        """
+        if hunk.old == hunk.new:
+            return
+        regions = self._regions(hunk.headers)
+        old, new = _text(hunk.old), _text(hunk.new)
+        if hunk.old:
+            matched_with, place = self._find(old, hunk, regions)
+        else:
+            matched_with, place = "exact", self._insertion(hunk, regions)
+        (splice,) = Dresser(self._haystack, old, new, matched_with).splices((place,))
+        self._take(_Placed(splice.start, splice.end, self._trimmed(splice), matched_with))
+
+    def plan(self) -> Plan:
+        """All hunks as one plan.
+
+        Raises:
+            SameText: They change nothing.
+        """
+        if not self._placed:
+            raise SameText
+        chain = Chain(self._content)
+        if self._added_end:
+            end = len(self._content)
+            chain.add((Splice(end, end, self._added_end),))
+        chain.add(tuple(placed.splice for placed in self._placed))
+        if self._added_end and (last := self._last_break(chain.content)):
+            # A file without a line break at its end stays one.
+            end = len(chain.content)
+            chain.add((Splice(end - last, end, b""),))
+        return Plan(
+            splices=chain.splices(),
+            matched_with=least_exact([placed.matched_with for placed in self._placed]),
+            encoding=self._haystack.stored.encoding,
+            places=len(self._placed),
+        )
+
+    def _find(self, old: str, hunk: LineHunk, regions: list[_Region]) -> tuple[MatchedWith, Place]:
+        within = regions or [_Region(self._haystack.first, 0, self._haystack.size)]
+        try:
+            return self._only_place(old, hunk, within)
+        except NoPlace:
+            if not regions:
+                raise
+        # Not in the block that the header opens: somewhere behind the header, then.
+        behind = _Region(min(region.begin for region in regions), 0, self._haystack.size)
+        return self._only_place(old, hunk, [behind])
+
+    def _only_place(
+        self, old: str, hunk: LineHunk, regions: list[_Region]
+    ) -> tuple[MatchedWith, Place]:
+        def fits(matched_with: MatchedWith, place: Place) -> Place | None:
+            whole = self._from_line_start(matched_with, place, hunk.old[0])
+            if whole is None or (hunk.is_last and whole.end != self._haystack.size):
+                return None
+            is_inside = any(
+                whole.end > region.begin and whole.begin < region.end for region in regions
+            )
+            return whole if is_inside else None
+
+        search = Search(self._haystack, old, self._tolerance, fits)
+        return search.matched_with, search.only_place()
+
+    def _from_line_start(
+        self, matched_with: MatchedWith, place: Place, first_line: str
+    ) -> Place | None:
+        begin = place.begin
+        if not first_line.strip(_BLANKS) and matched_with in _BLANKS_MAY_DIFFER:
+            # Blanks alone on the first line were smoothed away; they belong to it.
+            while begin > self._haystack.first and self._unit_before(begin) in _BLANKS:
+                begin -= 1
+        return Place(begin, place.end) if self._is_line_start(begin) else None
+
+    def _insertion(self, hunk: LineHunk, regions: list[_Region]) -> Place:
+        haystack = self._haystack
+        if hunk.is_last or haystack.size == haystack.first:
+            return Place(haystack.size, haystack.size)
+        if not regions:
+            raise NoAnchor
+        if len(regions) > 1:
+            lines = haystack.line_numbers(region.begin for region in regions)
+            raise ManyPlaces("exact", lines[:20], len(regions))
+        return Place(regions[0].first_end, regions[0].first_end)
+
+    def _regions(self, headers: tuple[str, ...]) -> list[_Region]:
+        """Where the innermost header is; empty where a hunk has none."""
+        haystack = self._haystack
+        regions: list[_Region] = []
+        for header in headers:
+            outer = regions or [_Region(haystack.first, haystack.first, haystack.size)]
+            found = [new for region in outer for new in self._opened_by(header, region)]
+            if not found:
+                behind = _Region(outer[0].begin, outer[0].first_end, haystack.size)
+                found = list(self._opened_by(header, behind))
+            if not found:
+                raise NoHeader(header)
+            regions = sorted(set(found), key=lambda region: region.begin)
+        return regions
+
+    def _opened_by(self, header: str, outer: _Region) -> list[_Region]:
+        """The blocks below lines that are the header, or else that hold it."""
+        key = (header.strip(), outer)
+        if key not in self._opened:
+            begins = self._lines_with(key[0], outer)
+            if len(begins) > _MAX_HEADERS:
+                lines = self._haystack.line_numbers(begins[:20])
+                raise ManyPlaces("exact", lines, len(begins))
+            self._opened[key] = [self._block(begin) for begin in begins]
+        return self._opened[key]
+
+    def _lines_with(self, wanted: str, outer: _Region) -> list[int]:
+        same: list[int] = []
+        holding: list[int] = []
+        position = self._haystack.find(wanted, outer.first_end, outer.end)
+        while position >= 0:
+            begin = self._haystack.lines_back(position, 0)
+            end = self._haystack.lines_on(position, 1)
+            is_same = self._haystack.text(begin, end).strip() == wanted
+            (same if is_same else holding).append(begin)
+            position = self._haystack.find(wanted, end, outer.end)
+        return same or holding
+
+    def _block(self, begin: int) -> _Region:
+        """A line and all behind it that is deeper, up to the end of a file where that is far."""
+        first_end = end = self._haystack.lines_on(begin, 1)
+        depth = _depth(self._haystack.text(begin, first_end))
+        for _ in range(_MAX_BLOCK_LINES):
+            following = self._haystack.lines_on(end, 1)
+            text = self._haystack.text(end, following)
+            bare = text.strip()
+            if bare and _depth(text) <= depth and not bare.startswith(_STILL_INSIDE):
+                return _Region(begin, first_end, end)
+            if following >= self._haystack.size:
+                break
+            end = following
+        return _Region(begin, first_end, self._haystack.size)
+
+    def _take(self, new: _Placed) -> None:
+        at = bisect_left(self._placed, new.splice.start, key=lambda placed: placed.splice.start)
+        while at < len(self._placed) and self._placed[at].splice.start == new.splice.start:
+            at += 1
+        for first, second in pairwise((*self._placed[max(at - 1, 0) : at], new)):
+            self._refuse_overlap(first, second)
+        for other in self._placed[at : at + 1]:
+            self._refuse_overlap(new, other)
+        self._placed.insert(at, new)
+
+    def _refuse_overlap(self, first: _Placed, second: _Placed) -> None:
+        """Contexts may share lines; changes that touch each other must not."""
+        shared = max(first.begin, second.begin) < min(first.end, second.end)
+        gap = second.splice.start - first.splice.end
+        if gap < 0 or (gap == 0 and shared):
+            raise Overlapping(self._line_at(second.splice.start))
+
+    def _trimmed(self, splice: Splice) -> Splice:
+        """The splice without the lines at its ends that stay as they are."""
+        stored = self._lines[splice.start : splice.end].splitlines(keepends=True)
+        wanted = splice.data.splitlines(keepends=True)
+        shorter = min(len(stored), len(wanted))
+        head = tail = 0
+        while head < shorter and stored[head] == wanted[head]:
+            head += 1
+        while tail < shorter - head and stored[-1 - tail] == wanted[-1 - tail]:
+            tail += 1
+        start = splice.start + sum(map(len, stored[:head]))
+        end = splice.end - sum(map(len, stored[len(stored) - tail :]))
+        return Splice(start, end, b"".join(wanted[head : len(wanted) - tail]))
+
+    def _line_at(self, offset: int) -> int:
+        text = self._lines[:offset].decode(self._haystack.stored.encoding, "replace")
+        return text.count("\r" if self._haystack.breaks_at_cr else "\n") + 1
+
+    def _last_break(self, content: bytes) -> int:
+        """How many bytes the line break at the end of a content takes."""
+        encoding = self._haystack.stored.encoding
+        breaks = ("\r\n", "\n", "\r") if self._haystack.breaks_at_cr else ("\r\n", "\n")
+        encoded = (encode_part(line_break, encoding) for line_break in breaks)
+        return next((len(one) for one in encoded if content.endswith(one)), 0)
+
+    def _is_line_start(self, position: int) -> bool:
+        line_break = "\r" if self._haystack.breaks_at_cr else "\n"
+        return position == self._haystack.first or self._unit_before(position) == line_break
+
+    def _unit_before(self, position: int) -> str:
+        return self._haystack.units(position - 1, position)
+
+
+def _missing_end(content: bytes, stored: Format) -> bytes:
+    """The line break that a file lacks at its end, as its last line has it; empty if it has one."""
+    haystack = Haystack.of(content, stored)
+    if haystack.size == haystack.first:
+        return b""
+    last = haystack.units(haystack.size - 1, haystack.size)
+    if last == "\n" or (last == "\r" and haystack.breaks_at_cr):
+        return b""
+    return encode_part(haystack.ending_before(haystack.size) or "\n", stored.encoding)
+
+
+def _text(lines: tuple[str, ...]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _depth(line: str) -> int:
+    return len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())

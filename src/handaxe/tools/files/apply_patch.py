@@ -1,0 +1,138 @@
+"""ApplyPatch: changes to several files as one text, all of them or none."""
+
+from functools import lru_cache
+from typing import Annotated, Any
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Block, Code, Display
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.files import Files
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir
+from handaxe.settings.model import Settings
+from handaxe.text.diff import stat
+from handaxe.text.patch_text import BadPatch, FilePatch, parse_patch, paths_in
+from handaxe.tools.files.faults import PatchInvalid
+from handaxe.tools.files.patched_files import Patched, check, plan, write
+from handaxe.tools.files.versions import diff_display, shown_text, take_in_later_changes
+
+
+class ApplyPatchArgs(ToolArgs, kw_only=True):
+    input: Annotated[str, "The whole patch, from `*** Begin Patch` to `*** End Patch`."]
+
+
+class ApplyPatch(Tool[ApplyPatchArgs]):
+    """A patch over any number of files."""
+
+    aliases = ("apply_patch",)
+    search_hint = "patch several files, add, delete, move, change lines"
+    effects = Effects.on("/")
+    uses = (Files, Workdir, ReadLedger, Settings)
+
+    def effects_of(self, args: ApplyPatchArgs) -> Effects:
+        return Effects.on(*_paths(args))
+
+    def subjects(self, args: ApplyPatchArgs) -> tuple[Subject, ...]:
+        return tuple(PathSubject(path, "write") for path in _paths(args))
+
+    async def validate(self, args: ApplyPatchArgs, ctx: ToolContext) -> None:
+        await check(_parsed(args), ctx)
+
+    async def preview(self, args: ApplyPatchArgs, ctx: ToolContext) -> Display | None:
+        return _display(await plan(_parsed(args), ctx))
+
+    async def call(self, args: ApplyPatchArgs, ctx: ToolContext) -> ToolResult:
+        patches = _parsed(args)
+        await check(patches, ctx)
+        planned = await plan(patches, ctx)
+        await write(planned, ctx)
+        return _done(planned)
+
+    async def recheck(
+        self, args: ApplyPatchArgs, ctx: ToolContext, result: ToolResult
+    ) -> ToolResult:
+        for path in _paths(args):
+            result = await take_in_later_changes(ctx[Workdir].resolve(path), ctx, result)
+        return result
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return f"ApplyPatch({', '.join(paths_in(str(partial_input.get('input', ''))))})"
+
+
+def _parsed(args: ApplyPatchArgs) -> tuple[FilePatch, ...]:
+    return _read(args.input)
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> tuple[FilePatch, ...]:
+    """A patch, read once for all the stages of a call that ask for it."""
+    try:
+        return parse_patch(text)
+    except BadPatch as bad:
+        raise PatchInvalid(bad.line, bad.reason) from None
+
+
+def _paths(args: ApplyPatchArgs) -> list[str]:
+    """Every path that is written, taken away or made."""
+    paths: dict[str, None] = {}
+    for patch in _parsed(args):
+        paths[patch.path] = None
+        if patch.move_to is not None:
+            paths[patch.move_to] = None
+    return list(paths)
+
+
+def _done(planned: list[Patched]) -> ToolResult:
+    moved = {patched.moved_from for patched in planned}
+    shown = [patched for patched in planned if patched.path not in moved]
+    files = [_data(patched) for patched in shown]
+    return ToolResult(
+        "\n".join(["The patch has been applied successfully.", *map(_line, shown)]),
+        data={
+            "filePath": files[0]["filePath"],
+            "structuredPatch": files[0]["structuredPatch"],
+            "files": files,
+        },
+        display=_display(shown),
+    )
+
+
+def _line(patched: Patched) -> str:
+    line = f"{patched.action}: {patched.path}"
+    if patched.moved_from is not None:
+        line = f"moved: {patched.moved_from} to {patched.path}"
+    if patched.hunks:
+        lines = stat(patched.hunks)
+        line += f" (+{lines.additions} -{lines.deletions} lines)"
+    # A patch has no line endings of its own to differ in.
+    if patched.matched_with not in ("exact", "line_endings"):
+        how = patched.matched_with.replace("_", " ")
+        line += (
+            f"; lines of the patch were not in the file to the letter: places that differ only in "
+            f"{how} were taken, and the new lines were written in the file's own style"
+        )
+    return line
+
+
+def _data(patched: Patched) -> dict[str, Any]:
+    return {
+        "filePath": patched.path,
+        "action": patched.action,
+        "movedFrom": patched.moved_from,
+        "structuredPatch": patched.hunks,
+        "originalFile": None if patched.before is None else shown_text(patched.before.data),
+        "matched_with": patched.matched_with,
+    }
+
+
+def _display(planned: list[Patched]) -> Display | None:
+    blocks: list[Block] = []
+    for patched in planned:
+        if patched.hunks:
+            blocks += diff_display(patched.path, patched.hunks)
+        elif patched.action == "added" and patched.pieces is not None:
+            blocks.append(Code(b"".join(patched.pieces).decode(), patched.path))
+    return tuple(blocks) or None

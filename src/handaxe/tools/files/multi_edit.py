@@ -1,0 +1,266 @@
+"""MultiEdit: several replacements in one file, all of them or none."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.display import Code, Display
+from handaxe.contract.effects import Effects
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.file_faults import NotFound, TooLarge
+from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.result import ToolResult
+from handaxe.contract.subjects import PathSubject, Subject
+from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir
+from handaxe.settings.model import Settings
+from handaxe.text import replace
+from handaxe.text.diff import Hunk, patch_of, stat
+from handaxe.text.replace.chain import joined
+from handaxe.tools.files.edit import KEPT_BYTES, MAX_BYTES
+from handaxe.tools.files.faults import AlreadyThere, EmptyOldString, NoChange, NoEdits, NoMatch
+from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.planning import plan_of
+from handaxe.tools.files.versions import (
+    behind_mark,
+    diff_display,
+    existing_file,
+    fill,
+    forgiven,
+    is_filled,
+    line_changes,
+    refuse_changed,
+    refuse_unread_or_stale,
+    shown_text,
+    take_in_later_changes,
+)
+
+
+class OneEdit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One of the replacements."""
+
+    old_string: Annotated[str, "The text to replace."]
+    new_string: Annotated[str, "The text to put in its place."]
+    replace_all: Annotated[bool, "Replace every occurrence instead of exactly one."] = False
+
+
+class MultiEditArgs(ToolArgs, kw_only=True):
+    file_path: Annotated[str, "The path of the file to change, absolute if possible."]
+    edits: Annotated[list[OneEdit], "The replacements, made one after the other."]
+
+    @property
+    def creates(self) -> bool:
+        """Whether the first edit makes a file, or fills an empty one."""
+        return bool(self.edits) and not self.edits[0].old_string
+
+
+class MultiEdit(Tool[MultiEditArgs]):
+    """Several replacements in one file."""
+
+    search_hint = "several replacements in one file at once, modify code"
+    effects = Effects.on("/")
+    uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
+
+    def effects_of(self, args: MultiEditArgs) -> Effects:
+        return Effects.on(args.file_path)
+
+    def subjects(self, args: MultiEditArgs) -> tuple[Subject, ...]:
+        return (PathSubject(args.file_path, "write", "file_path"),)
+
+    async def validate(self, args: MultiEditArgs, ctx: ToolContext) -> None:
+        _refuse_senseless(args)
+        path = ctx[Workdir].resolve(args.file_path)
+        info = await existing_file(path, ctx)
+        if info is None:
+            if not args.creates:
+                raise await with_near_names(NotFound(path), path, ctx)
+        elif info.size_bytes > MAX_BYTES:
+            raise TooLarge(path, info.size_bytes, MAX_BYTES)
+        elif args.creates:
+            if await is_filled(path, info.size_bytes, ctx):
+                raise AlreadyThere(path)
+        else:
+            await refuse_unread_or_stale(path, info, ctx)
+
+    async def preview(self, args: MultiEditArgs, ctx: ToolContext) -> Display | None:
+        path = ctx[Workdir].resolve(args.file_path)
+        if args.creates:
+            return (Code(_created(path, b"", args, ctx).decode(), path),)
+        content = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
+        return diff_display(
+            path, patch_of(content, joined(content, _plans(content, path, args, ctx)))
+        )
+
+    async def call(self, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
+        _refuse_senseless(args)
+        path = ctx[Workdir].resolve(args.file_path)
+        info = await existing_file(path, ctx)
+        if args.creates:
+            return await _create(path, args, ctx)
+        if info is None:
+            raise NotFound(path)
+        seen = await refuse_unread_or_stale(path, info, ctx)
+        loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
+        refuse_changed(path, loaded.data, loaded.version, seen, ctx)
+        return await _replace(path, loaded, args, ctx)
+
+    async def recheck(
+        self, args: MultiEditArgs, ctx: ToolContext, result: ToolResult
+    ) -> ToolResult:
+        return await take_in_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        return f"MultiEdit({partial_input.get('file_path', '')})"
+
+
+def _refuse_senseless(args: MultiEditArgs) -> None:
+    if not args.edits:
+        raise NoEdits
+    for number, edit in enumerate(args.edits, 1):
+        if edit.old_string == edit.new_string:
+            raise _of_edit(NoChange(), number, args)
+        if number > 1 and not edit.old_string:
+            raise _of_edit(EmptyOldString(), number, args)
+
+
+def _of_edit(fault: ToolFault, number: int, args: MultiEditArgs) -> ToolFault:
+    """The fault, saying which edit is wrong and that none was made."""
+    place = f"Edit {number} of {len(args.edits)} failed, and nothing was changed"
+    return fault.at(place, edit=number - 1)
+
+
+def _plans(
+    content: bytes, path: str, args: MultiEditArgs, ctx: ToolContext, *, first: int = 1
+) -> list[replace.Plan]:
+    """A plan for each edit, made for what the one before it leaves."""
+    plans: list[replace.Plan] = []
+    for number, edit in enumerate(args.edits[first - 1 :], first):
+        try:
+            plans.append(
+                plan_of(
+                    content,
+                    path,
+                    edit.old_string,
+                    edit.new_string,
+                    replace_all=edit.replace_all,
+                    resend=lambda text: f"the same edits, this one with old_string={text!r}",
+                    ctx=ctx,
+                )
+            )
+        except ToolFault as fault:
+            raise _of_edit(fault, number, args) from None
+        content = plans[-1].apply(content)
+    return plans
+
+
+async def _replace(path: str, loaded: Loaded, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
+    content, made = loaded.data, ctx[AppliedEdits]
+    fingerprint = _fingerprint(args)
+    try:
+        plans = _plans(content, path, args, ctx)
+        plan = joined(content, plans)
+    except NoMatch:
+        if made.has(loaded.version.path, *fingerprint) and all(
+            replace.already_applied(content, edit.old_string, edit.new_string)
+            for edit in args.edits
+        ):
+            return _already_applied(path, args)
+        raise
+    except replace.SameText:
+        raise NoChange from None
+    hunks = patch_of(content, plan)
+    pieces = list(plan.pieces(content))
+    version = await ctx[Files].replace(path, pieces, expect=loaded.version)
+    small = len(content) <= KEPT_BYTES
+    ctx[ReadLedger].edited(
+        version, line_changes(hunks), content=b"".join(pieces) if small else None
+    )
+    made.add(version.path, *fingerprint)
+    return _done(path, args, loaded, plans, plan, hunks)
+
+
+def _fingerprint(args: MultiEditArgs) -> tuple[str, str]:
+    return "\0".join(e.old_string for e in args.edits), "\0".join(e.new_string for e in args.edits)
+
+
+def _done(
+    path: str,
+    args: MultiEditArgs,
+    loaded: Loaded,
+    plans: list[replace.Plan],
+    plan: replace.Plan,
+    hunks: list[Hunk],
+) -> ToolResult:
+    lines = stat(hunks)
+    many = "1 edit" if len(plans) == 1 else f"{len(plans)} edits"
+    text = f"The file {path} has been updated successfully with {many}."
+    for number, one in enumerate(plans, 1):
+        if told := forgiven(one.matched_with):
+            text += f"\nEdit {number}:{told}"
+    text += f" (+{lines.additions} -{lines.deletions} lines)"
+    return ToolResult(
+        text,
+        data={
+            "filePath": path,
+            "edits": [_edit_data(edit, one) for edit, one in zip(args.edits, plans, strict=True)],
+            "originalFile": shown_text(loaded.data),
+            "structuredPatch": hunks,
+            "userModified": False,
+            "matched_with": plan.matched_with,
+            "encoding": plan.encoding,
+            "replacements": plan.places,
+        },
+        display=diff_display(path, hunks),
+    )
+
+
+def _edit_data(edit: OneEdit, plan: replace.Plan | None = None) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "oldString": edit.old_string,
+        "newString": edit.new_string,
+        "replaceAll": edit.replace_all,
+    }
+    if plan is not None:
+        data |= {"matched_with": plan.matched_with, "replacements": plan.places}
+    return data
+
+
+def _already_applied(path: str, args: MultiEditArgs) -> ToolResult:
+    return ToolResult(
+        f"These edits are already applied: {path} holds every new_string, and every old_string "
+        "is gone. Nothing was changed.",
+        data={
+            "filePath": path,
+            "edits": [_edit_data(edit) for edit in args.edits],
+            "originalFile": None,
+            "structuredPatch": [],
+            "userModified": False,
+            "alreadyApplied": True,
+        },
+    )
+
+
+def _created(path: str, mark: bytes, args: MultiEditArgs, ctx: ToolContext) -> bytes:
+    """What the edits make of nothing: the first one's text, changed by the others."""
+    content = behind_mark(path, args.edits[0].new_string, mark)
+    for plan in _plans(content, path, args, ctx, first=2):
+        content = plan.apply(content)
+    return content
+
+
+async def _create(path: str, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
+    existed = await fill(path, lambda mark: _created(path, mark, args, ctx), ctx)
+    return ToolResult(
+        f"The file {path} has been {'updated' if existed else 'created'} successfully.",
+        data={
+            "filePath": path,
+            "edits": [_edit_data(edit) for edit in args.edits],
+            "originalFile": "" if existed else None,
+            "structuredPatch": [],
+            "userModified": False,
+            "matched_with": "exact",
+        },
+    )

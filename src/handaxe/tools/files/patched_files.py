@@ -1,0 +1,258 @@
+"""What a patch makes of files: planned for all of them first, then written one by one.
+
+If one cannot be written, those before it are put back.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.file_faults import NotFound, NotRegular, TooLarge
+from handaxe.contract.ports.files import FileInfo, Files, FileVersion, Loaded
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir
+from handaxe.text.diff import Hunk, patch_of
+from handaxe.text.patch_text import FilePatch
+from handaxe.text.replace import MatchedWith
+from handaxe.tools.files.edit import KEPT_BYTES, MAX_BYTES
+from handaxe.tools.files.faults import InTheWay, NamedTwice, PatchBroken
+from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.planning import HunkPlanner
+from handaxe.tools.files.versions import (
+    existing_file,
+    is_filled,
+    line_changes,
+    refuse_changed,
+    refuse_unread_or_stale,
+)
+
+Action = Literal["updated", "added", "deleted", "moved"]
+
+
+class Patched(msgspec.Struct, frozen=True, kw_only=True):
+    """One file as a patch leaves it."""
+
+    path: str
+    action: Action
+    before: Loaded | None
+    """None for a file that is not there yet."""
+    mode: int | None = None
+    pieces: Sequence[bytes | memoryview] | None
+    """The new content; None where the file goes."""
+    hunks: list[Hunk] = []
+    matched_with: MatchedWith = "exact"
+    moved_from: str | None = None
+
+
+async def check(patches: Iterable[FilePatch], ctx: ToolContext) -> None:
+    """Raise what can be known without matching any line."""
+    real: set[str] = set()
+    for patch in patches:
+        for spelled in (patch.path, *((patch.move_to,) if patch.move_to else ())):
+            path = ctx[Workdir].resolve(spelled)
+            info = await existing_file(path, ctx)
+            where = info.path if info is not None else path
+            if where in real:
+                raise NamedTwice(path)
+            real.add(where)
+            is_new = patch.kind == "add" or spelled is patch.move_to
+            try:
+                await _check_one(patch, path, info, is_new=is_new, ctx=ctx)
+            except ToolFault as fault:
+                raise fault.at(spelled, file=path) from None
+
+
+async def _check_one(
+    patch: FilePatch, path: str, info: FileInfo | None, *, is_new: bool, ctx: ToolContext
+) -> None:
+    if is_new:
+        if info is not None and (
+            patch.kind != "add" or await is_filled(path, info.size_bytes, ctx)
+        ):
+            raise InTheWay(path)
+        return
+    if info is None:
+        raise await with_near_names(NotFound(path), path, ctx)
+    if info.size_bytes > MAX_BYTES:
+        raise TooLarge(path, info.size_bytes, MAX_BYTES)
+    if (patch.kind == "delete" or patch.move_to) and await _is_link(path, info, ctx):
+        raise NotRegular(path, "symbolic link")
+    await refuse_unread_or_stale(path, info, ctx)
+
+
+async def _is_link(path: str, info: FileInfo, ctx: ToolContext) -> bool:
+    """Whether the name itself is a link, not only a directory on the way to it."""
+    directory, _, name = path.rpartition("/")
+    parent = await ctx[Files].look(directory or "/")
+    return parent is None or info.path != f"{parent.path.rstrip('/')}/{name}"
+
+
+async def plan(patches: Iterable[FilePatch], ctx: ToolContext) -> list[Patched]:
+    """What becomes of every file; a fault that tells of every hunk that fits nowhere."""
+    planned: list[Patched] = []
+    faults: list[ToolFault] = []
+    for patch in patches:
+        path = ctx[Workdir].resolve(patch.path)
+        try:
+            if patch.kind == "add":
+                planned.append(await _added(path, patch, ctx))
+            elif patch.kind == "delete":
+                loaded = await _as_read(path, ctx)
+                mode = await _mode(path, ctx)
+                planned.append(
+                    Patched(path=path, action="deleted", before=loaded, mode=mode, pieces=None)
+                )
+            else:
+                planned += await _updated(path, patch, faults, ctx)
+        except ToolFault as fault:
+            faults.append(fault.at(patch.path, file=path))
+    if faults:
+        raise _joined(faults)
+    return planned
+
+
+async def _added(path: str, patch: FilePatch, ctx: ToolContext) -> Patched:
+    before = None
+    if (info := await existing_file(path, ctx)) is not None:
+        if await is_filled(path, info.size_bytes, ctx):
+            raise InTheWay(path)
+        before = await ctx[Files].load(path)
+    return Patched(path=path, action="added", before=before, pieces=[patch.content.encode()])
+
+
+async def _as_read(path: str, ctx: ToolContext) -> Loaded:
+    """The file, if it is the one that was read."""
+    info = await existing_file(path, ctx)
+    if info is None:
+        raise NotFound(path)
+    seen = await refuse_unread_or_stale(path, info, ctx)
+    loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
+    refuse_changed(path, loaded.data, loaded.version, seen, ctx)
+    return loaded
+
+
+async def _mode(path: str, ctx: ToolContext) -> int | None:
+    info = await ctx[Files].look(path)
+    return info.mode if info is not None else None
+
+
+async def _updated(
+    path: str, patch: FilePatch, faults: list[ToolFault], ctx: ToolContext
+) -> list[Patched]:
+    """The file with its hunks; hunks that fit nowhere are told all at once."""
+    loaded = await _as_read(path, ctx)
+    updated = Patched(path=path, action="updated", before=loaded, pieces=[loaded.data])
+    if patch.hunks:
+        planner = HunkPlanner(loaded.data, path, ctx)
+        failed = False
+        for number, hunk in enumerate(patch.hunks, 1):
+            try:
+                planner.add(hunk)
+            except ToolFault as fault:
+                failed = True
+                place = f"{patch.path}, hunk {number} of {len(patch.hunks)}"
+                faults.append(fault.at(place, file=path, hunk=number - 1))
+        if failed:
+            return []
+        made = planner.plan()
+        updated = msgspec.structs.replace(
+            updated,
+            pieces=list(made.pieces(loaded.data)),
+            hunks=patch_of(loaded.data, made),
+            matched_with=made.matched_with,
+        )
+    return [updated] if patch.move_to is None else await _moved(updated, patch.move_to, ctx)
+
+
+async def _moved(updated: Patched, move_to: str, ctx: ToolContext) -> list[Patched]:
+    target = ctx[Workdir].resolve(move_to)
+    if await existing_file(target, ctx) is not None:
+        raise InTheWay(target)
+    mode = await _mode(updated.path, ctx)
+    arrived = msgspec.structs.replace(
+        updated, path=target, action="moved", before=None, mode=mode, moved_from=updated.path
+    )
+    gone = msgspec.structs.replace(updated, action="deleted", mode=mode, pieces=None, hunks=[])
+    return [arrived, gone]
+
+
+def _joined(faults: list[ToolFault]) -> ToolFault:
+    first, *others = faults
+    if others:
+        listed = [{"code": fault.code, "text": fault.sentence, **fault.data} for fault in faults]
+        first.sentence = "\n\n".join(fault.sentence for fault in faults)
+        first.data = {**first.data, "failures": listed}
+    first.sentence += "\n\nNothing of the patch was applied."
+    return first
+
+
+async def write(planned: Sequence[Patched], ctx: ToolContext) -> None:
+    """Write them all, or put back what was written."""
+    written: list[tuple[Patched, FileVersion | None]] = []
+    for patched in planned:
+        try:
+            written.append((patched, await _write_one(patched, ctx)))
+        except ToolFault as fault:
+            restored, left = await _put_back(written, ctx)
+            raise PatchBroken(fault, patched.path, restored, left) from None
+        except BaseException:
+            await _put_back(written, ctx)
+            raise
+    for patched, version in written:
+        _tell(patched, version, ctx[ReadLedger])
+
+
+async def _write_one(patched: Patched, ctx: ToolContext) -> FileVersion | None:
+    files, before = ctx[Files], patched.before
+    expect = before.version if before is not None else None
+    if patched.pieces is not None:
+        mode = patched.mode if before is None else None
+        return await files.replace(patched.path, patched.pieces, expect=expect, mode=mode)
+    assert expect is not None
+    await files.remove(patched.path, expect=expect)
+    return None
+
+
+async def _put_back(
+    written: Sequence[tuple[Patched, FileVersion | None]], ctx: ToolContext
+) -> tuple[list[str], list[str]]:
+    """Undo our own writes, last first; what is as before again, and what is not."""
+    restored: list[str] = []
+    left: list[str] = []
+    for patched, version in reversed(written):
+        try:
+            if patched.before is not None:
+                mode = patched.mode if version is None else None
+                await ctx[Files].replace(
+                    patched.path, [patched.before.data], expect=version, mode=mode
+                )
+            elif version is not None:
+                await ctx[Files].remove(patched.path, expect=version)
+        except ToolFault:
+            left.append(patched.path)
+        else:
+            restored.append(patched.path)
+    return restored, left
+
+
+def _knew_all(path: str | None, ledger: ReadLedger) -> bool:
+    seen = ledger.find(path) if path is not None else None
+    return seen is not None and seen.is_whole
+
+
+def _tell(patched: Patched, version: FileVersion | None, ledger: ReadLedger) -> None:
+    """The session knows what it wrote as far as it knew what was there."""
+    before, pieces = patched.before, patched.pieces
+    if version is None or pieces is None:
+        if before is not None:
+            ledger.forget(before.version.path)
+        return
+    size = sum(map(len, pieces))
+    content = b"".join(pieces) if size <= KEPT_BYTES else None
+    if patched.action == "updated":
+        ledger.edited(version, line_changes(patched.hunks), content=content)
+    elif patched.action == "added" or _knew_all(patched.moved_from, ledger):
+        ledger.saw(version, content=content)

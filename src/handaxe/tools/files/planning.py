@@ -1,0 +1,126 @@
+"""From a wanted change to a plan for a file's bytes; what is wrong with it becomes a fault.
+
+Edit, MultiEdit and ApplyPatch all plan here, so that they forgive and refuse the same things.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.file_faults import Binary, CannotEncode
+from handaxe.settings.model import Settings
+from handaxe.text import replace
+from handaxe.text.replace.line_edits import (
+    LineEdits,
+    LineHunk,
+    NoAnchor,
+    NoHeader,
+    Overlapping,
+)
+from handaxe.tools.files.failed_match import explain_no_match
+from handaxe.tools.files.faults import (
+    HunksOverlap,
+    ManyHunkPlaces,
+    ManyMatches,
+    NoChange,
+    NoMatch,
+    NoPlaceToAdd,
+)
+
+Resend = Callable[[str], str]
+"""What to send if a text that nearly fits is the one that was meant."""
+
+
+def plan_of(
+    content: bytes,
+    path: str,
+    old: str,
+    new: str,
+    *,
+    replace_all: bool,
+    resend: Resend,
+    ctx: ToolContext,
+) -> replace.Plan:
+    """Where a replacement goes; a fault if that is nowhere, or not one place."""
+    try:
+        with _file_faults(content, path):
+            return replace.plan(
+                content,
+                old,
+                new,
+                replace_all=replace_all,
+                tolerance=ctx[Settings].edit.tolerance,
+            )
+    except replace.NoPlace:
+        raise NoMatch(old, explain_no_match(content, path, old, resend)) from None
+    except replace.ManyPlaces as many:
+        raise ManyMatches(old, many.count, many.lines, many.matched_with) from None
+
+
+class HunkPlanner:
+    """Finds the places of a file's hunks, one after the other."""
+
+    def __init__(self, content: bytes, path: str, ctx: ToolContext) -> None:
+        self._content, self._path = content, path
+        with _file_faults(content, path):
+            self._edits = LineEdits(content, tolerance=ctx[Settings].edit.tolerance)
+
+    def add(self, hunk: LineHunk) -> None:
+        """Find the place of one more; a fault if there is none, or not one."""
+        old = "\n".join(hunk.old)
+        try:
+            with _file_faults(self._content, self._path):
+                self._edits.add(hunk)
+        except replace.NoPlace:
+            raise NoMatch(old, self._help(hunk)) from None
+        except replace.ManyPlaces as many:
+            raise ManyHunkPlaces(old, many.count, many.lines, many.matched_with) from None
+        except NoHeader as missing:
+            help_text = explain_no_match(self._content, self._path, missing.header, _as_header)
+            raise NoMatch(f"@@ {missing.header}", help_text) from None
+        except NoAnchor:
+            raise NoPlaceToAdd(hunk.new) from None
+        except Overlapping as overlapping:
+            raise HunksOverlap(overlapping.line) from None
+
+    def plan(self) -> replace.Plan:
+        """All of them as one plan."""
+        with _file_faults(self._content, self._path):
+            return self._edits.plan()
+
+    def _help(self, hunk: LineHunk) -> str:
+        """Where the lines nearly stand, or why the place where they do stand does not count."""
+        for bare, why in (
+            (LineHunk(hunk.old, hunk.new, hunk.headers), "not at the end of the file"),
+            (LineHunk(hunk.old, hunk.new), f"not behind {' / '.join(hunk.headers)!r}"),
+        ):
+            if bare == hunk:
+                continue
+            try:
+                LineEdits(self._content).add(bare)
+            except (replace.NoPlace, replace.ManyPlaces, NoHeader, NoAnchor):
+                continue
+            return f"The lines are in {self._path}, but {why}."
+        return explain_no_match(self._content, self._path, "\n".join(hunk.old), _as_lines)
+
+
+def _as_lines(text: str) -> str:
+    return "begin the hunk with these lines as they stand in the file:\n" + "\n".join(
+        f" {line}" for line in text.splitlines()
+    )
+
+
+def _as_header(text: str) -> str:
+    return f"@@ {text.strip()}"
+
+
+@contextmanager
+def _file_faults(content: bytes, path: str) -> Generator[None]:
+    try:
+        yield
+    except replace.SameText:
+        raise NoChange from None
+    except replace.CannotEncode as cannot:
+        raise CannotEncode(path, cannot.encoding, cannot.character) from None
+    except replace.NotText:
+        raise Binary(path, len(content)) from None
