@@ -344,3 +344,26 @@ def test_without_a_terminal_the_way_out_is_named(script, project):
     assert done.returncode == 2
     assert b"handaxe -p PROMPT" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_whoever_is_new_in_a_project_is_told_what_may_be_touched(terminal, script, project):
+    model = script({"text": "Hello."}, {"text": "Again."})
+    me = terminal("--model", model, "hi")
+    me.wait_for("Reads: ")
+    me.wait_for("Changes: asks before every one")
+    me.wait_for("Commands: with your rights, no sandbox")
+    me.wait_for("Hello.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+
+    settings = project / ".handaxe" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"deny": ["Read(.env)"]}}')
+    again = terminal("--model", model, "hi")
+    again.wait_for("advisory")
+    again.wait_for("Hello.")
+    assert "Reads:" not in again.shown
+    again.wait_for("›")
+    again.type("\x04")
+    assert again.end() == 0
