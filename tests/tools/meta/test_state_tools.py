@@ -179,3 +179,15 @@ async def test_data_is_plain_for_hosts_of_the_library_too(tmp_path):
             assert result.ok, result.text
             assert msgspec.to_builtins(result.data) == result.data
         assert (await session.call("TodoWrite", todos=[])).data["oldTodos"][0]["content"] == "Run"
+
+
+async def test_a_plan_may_be_what_was_said_before(tmp_path):
+    async def yes(_):
+        return Allow()
+
+    async with Session(tmp_path, home=tmp_path / "home", on_ask=yes) as session:
+        await session.call("EnterPlanMode")
+        done = await session.call("ExitPlanMode")
+        assert done.ok, done.text
+        assert done.data == {"plan": None, "isAgent": False, "filePath": None}
+        assert session.permissions.mode == "default"
