@@ -169,7 +169,9 @@ class Jobs:
     def close_lost(self) -> None:
         """Give work that an earlier run left without an end the end it had."""
         for state in tuple(self._lost.values()):
-            killed = msgspec.structs.replace(state, status="killed", waiting_for_input=None)
+            killed = msgspec.structs.replace(
+                state, status="killed", ended_by="host_ended", waiting_for_input=None
+            )
             self._end(killed, f"{_named(killed)} {HOST_ENDED}")
         self._lost.clear()
 
@@ -238,6 +240,8 @@ def summary_of(state: JobState) -> str:
     """How work ended, in one sentence."""
     if state.exit_code is not None and state.status in {"completed", "failed"}:
         return f"{_named(state)} {state.status} (exit code {state.exit_code})"
+    if state.ended_by == "output_limit":
+        return f"{_named(state)} was ended because it printed more than may be kept"
     if state.status == "killed":
         return f"{_named(state)} was stopped"
     return f"{_named(state)} {state.status}"

@@ -67,6 +67,8 @@ def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
     ]
     if state.exit_code is not None:
         lines.append(f"<exit_code>{state.exit_code}</exit_code>")
+    if state.ended_by not in {None, "exit"}:
+        lines.append(f"<ended_by>{state.ended_by}</ended_by>")
     if state.waiting_for_input is not None:
         lines.append(f"<waiting_for_input>{state.waiting_for_input}</waiting_for_input>")
     if state.output_path:
@@ -91,6 +93,7 @@ def _task(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
         "total_bytes": state.output_bytes,
         "exitCode": state.exit_code,
         "signal": state.signal,
+        "ended_by": state.ended_by,
         "output_path": state.output_path,
         "waiting_for_input": state.waiting_for_input,
     }
