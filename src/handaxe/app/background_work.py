@@ -13,6 +13,7 @@ from handaxe.runtime.pipeline.collaborators import CommandFacts
 from handaxe.session.jobs import Jobs
 from handaxe.session.wakeups import Wakeups
 from handaxe.settings.model import Settings
+from handaxe.storage.agent_files import AgentFiles
 from handaxe.storage.running_tasks import RunningTasks
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
+AGENTS = "agents"
+"""Where what is kept of agents is, below a session's directory."""
 
 
 class BackgroundWork(Companion):
@@ -36,6 +39,7 @@ class BackgroundWork(Companion):
             max_of_user=options.max_background_of_user,
             elsewhere=self._running.elsewhere,
             at_end=self._see_to_changes,
+            kept_agents=AgentFiles(around.session_directory / AGENTS).states,
         )
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
 

@@ -19,6 +19,8 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: JobStatus
     description: str
     command: str | None = None
+    name: str | None = None
+    """Of an agent: what it is called, if it was given a name."""
     agent_type: str | None = None
     """Of an agent: its type."""
     call_id: str = ""
