@@ -12,10 +12,11 @@ from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, Too
 from handaxe.agent.events import FromAgent, ToolAnswered
 from handaxe.agent.family import SpawnLimits
 from handaxe.contract.agent_faults import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
-from handaxe.contract.ports.agents import AgentRequest
+from handaxe.contract.ports.agents import AgentRequest, AgentState
 from handaxe.contract.ports.model import ModelRequest
 from handaxe.session.todos import Todos
 from handaxe.session.workdir import Workdir
+from handaxe.storage.agent_files import AgentFiles
 
 
 def task(call_id: str = "t1", prompt: str = "Do it.", **more: object):
@@ -305,6 +306,59 @@ async def test_an_agent_is_found_after_a_restart_and_goes_on(project: Path):
         asked = next(r for r in model.requests if "And now?" in str(r.messages[-1].content))
         assert "It says one." in str(asked.messages)
         assert complaints(asked.messages) == []
+
+
+@pytest.mark.proves("BT-14")
+async def test_tasks_know_agents_of_earlier_runs_by_id_and_name(project: Path):
+    asked = ("c1", "TaskOutput", {"task_id": "reader"})
+    async with Session(project) as first:
+        model = Player(
+            calls(task(name="reader")), says("It says one."), calls(asked), says("Done.")
+        )
+        agent = Agent(model, first)
+        await agent.ask("Go.")
+        assert "<result>\nIt says one.\n</result>" in last_result(model).content[0].text
+        (state,) = agent.agents.listed()
+    # A session without an agent of its own knows them too.
+    async with Session(project, session_id=first.id) as second:
+        for who in ("reader", state.agent_id):
+            found = await second.call("TaskOutput", task_id=who)
+            assert found.data["task"]["task_id"] == state.agent_id
+            assert "<result>\nIt says one.\n</result>" in found.text
+            stopped = await second.call("TaskStop", task_id=who)
+            assert stopped.code == "task.not_running"
+        everything = await second.call("TaskOutput")
+        assert everything.text == f"{state.agent_id} (reader): local_agent, completed: A task"
+        assert [each["name"] for each in everything.data["tasks"]] == ["reader"]
+
+
+@pytest.mark.proves("BT-14")
+async def test_an_agent_that_was_woken_after_a_restart_is_stopped_by_its_name(project: Path):
+    async with Session(project) as first:
+        model = Player(calls(task(name="reader")), says("It says one."), says("Done."))
+        await Agent(model, first).ask("Go.")
+    async with Session(project, session_id=first.id) as second:
+        never = asyncio.Event()
+        agent = Agent(Player([never]), second)
+        woken = await agent.agents.send("reader", "And now?")
+        stopped = await second.call("TaskStop", task_id="reader")
+        assert stopped.data["task_id"] == woken.agent_id
+        after = await second.call("TaskOutput", task_id="reader")
+        assert after.data["task"]["status"] == "killed"
+
+
+async def test_an_agent_that_the_end_of_the_process_cut_off_says_what_it_had(project: Path):
+    async with Session(project) as first:
+        pass
+    files = AgentFiles(first.surroundings.session_directory / "agents")
+    files.keep(
+        AgentState(agent_id="a1", agent_type="x", description="d", status="running", result="Half.")
+    )
+    async with Session(project, session_id=first.id) as second:
+        found = await second.call("TaskOutput", task_id="a1")
+        assert found.data["task"]["status"] == "killed"
+        assert found.data["task"]["ended_by"] == "host_ended"
+        assert found.data["task"]["output"] == "Half."
 
 
 async def test_a_message_to_nobody_names_who_is_there(session: Session):

@@ -278,3 +278,17 @@ def test_a_fork_knows_what_the_original_knew_and_goes_its_own_way(project):
     other = run(*again, "--session-id", "trunk", cwd=project)
     assert json.loads(other.stdout)["code"] == "file.changed"
     assert run("sessions", "fork", "nope").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("Bash", "--json", "command=pwd"),
+        ("Bash", "command=pwd", "--json"),
+        ("--json", "Bash", "command=pwd"),
+        ("Bash", "--permission-mode", "default", "--json", "command=pwd", "description=where"),
+    ],
+)
+def test_options_of_a_call_may_stand_anywhere(project, words):
+    done = run("call", *words, "--root", str(project))
+    assert json.loads(done.stdout)["ok"] is True, done.stderr

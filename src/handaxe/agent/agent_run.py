@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 
@@ -20,19 +19,12 @@ from handaxe.agent.loop import AgentLoop
 from handaxe.agent.wording import shortened_report
 from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.messages import AssistantMessage
-from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus
+from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus, as_job
 from handaxe.contract.ports.jobs import Job, JobState
 
 ACTIVE_S = 5.0
 """So old may the last sign of life be that others see."""
 _SHOWN = (MessageAdded, ToolCalled, ToolAnswered, FromAgent, CallAsked, CallDecided)
-_STATUS: dict[AgentStatus, Any] = {
-    "running": "running",
-    "completed": "completed",
-    "failed": "failed",
-    "killed": "killed",
-    "interrupted": "killed",
-}
 
 
 class AgentRun(Job):
@@ -79,17 +71,7 @@ class AgentRun(Job):
     @property
     def state(self) -> JobState:
         """How it stands, as background work."""
-        return JobState(
-            job_id=self.agent.agent_id,
-            kind="agent",
-            agent_type=self.agent.agent_type,
-            status=_STATUS[self.agent.status],
-            description=self.agent.description,
-            output_path=self.agent.output_file,
-            started_at=self.agent.started_at,
-            ended_at=self.agent.ended_at,
-            result="" if self.is_running else shortened_report(self.agent),
-        )
+        return as_job(self.agent, "" if self.is_running else shortened_report(self.agent))
 
     async def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for its end; False if the time was up first."""

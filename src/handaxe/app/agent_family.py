@@ -14,6 +14,7 @@ from handaxe.app.agent_housing import WorktreeHousing
 from handaxe.app.agent_kinds import AgentKinds
 from handaxe.app.agent_prompts import AgentPrompts
 from handaxe.app.agent_seats import AgentSeats
+from handaxe.app.background_work import AGENTS
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentKind, Agents
@@ -45,7 +46,7 @@ def join_agents(
 ) -> SpawnedAgents:
     """Offer agents to the session's tools, and their notices to its loop."""
     among = session.collaborators
-    directory = session.surroundings.session_directory / "agents"
+    directory = session.surroundings.session_directory / AGENTS
     workdir, kinds = session.workdir, wanted.kinds
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:
@@ -68,6 +69,7 @@ def join_agents(
     prompts.kinds = kinds()
     prompts.problems += (*kinds.problems, *_missing(kinds(), among.offers.get(Skills), session))
     among.offers[Agents] = agents
+    session.jobs.agents = agents
     workplace.await_work = agents.await_work
     workplace.notices = agents.take_notices if book is None else book.take_notices
     return agents

@@ -15,6 +15,7 @@ from handaxe.session.jobs import Jobs
 from handaxe.session.wakeups import Wakeups
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
+from handaxe.storage.agent_files import AgentFiles
 from handaxe.storage.running_tasks import RunningTasks
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
+AGENTS = "agents"
+"""Where what is kept of agents is, below a session's directory."""
 
 
 class BackgroundWork(Companion):
@@ -38,6 +41,7 @@ class BackgroundWork(Companion):
             max_of_user=options.max_background_of_user,
             elsewhere=self._running.elsewhere,
             at_end=self._see_to_changes,
+            kept_agents=AgentFiles(around.session_directory / AGENTS).states,
         )
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
 

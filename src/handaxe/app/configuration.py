@@ -24,6 +24,7 @@ from handaxe.settings.layers import hooks_digest, merge
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import ALLOW, FROM_THE_PROJECT, Trust
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
+from handaxe.settings.variables import given_by_variables
 from handaxe.storage.last_rules import LastRules
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ class Configuration:
             (n for n, found in enumerate(fragments) if found.source == "policy"), len(fragments)
         )
         fragments.insert(at, self._flags)
+        fragments.insert(0, read_data(given_by_variables(os.environ), source="user"))
         told: list[str] = []
         trust = self._trust(fragments, told)
         self.is_trusted = trust.files

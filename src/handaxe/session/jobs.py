@@ -6,13 +6,14 @@ after a restart.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 import msgspec
 
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
 from handaxe.contract.job_faults import NoTaskNamed, TooManyTasks, UnknownJob
+from handaxe.contract.ports.agents import Agents, AgentState, as_job, worktree_sentence
 from handaxe.contract.ports.jobs import Job, JobState
 
 MAX_RUNNING = 40
@@ -37,13 +38,20 @@ class Jobs:
         max_of_user: int = MAX_OF_USER,
         elsewhere: Callable[[], int] = lambda: 0,
         at_end: AtEnd | None = None,
+        kept_agents: Callable[[], Iterable[AgentState]] = tuple,
     ) -> None:
-        """`elsewhere` says how much goes on in other sessions of the user."""
+        """`elsewhere` says how much goes on in other sessions of the user.
+
+        `kept_agents` are those of earlier runs, for a session that starts none itself.
+        """
         self._announce = announce
         self._at_end = at_end
         self._max_running = max_running
         self._max_of_user = max_of_user
         self._elsewhere = elsewhere
+        self._kept_agents = kept_agents
+        self.agents: Agents | None = None
+        """Who knows the agents of this session, once it can start some."""
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, JobState] = {}
         self._lost: dict[str, JobState] = {}
@@ -69,10 +77,14 @@ class Jobs:
         if not job_id:
             raise NoTaskNamed(self.running())
         job = self._jobs.get(job_id)
-        state = job.state if job is not None else self._ended.get(job_id)
-        if state is None:
-            raise UnknownJob(job_id, self.running())
-        return state, job
+        if job is None and self.agents is not None:
+            job = self.agents.find(job_id)
+        if job is not None:
+            return job.state, job
+        for state in reversed(self.known()):
+            if job_id in {state.job_id, state.name}:
+                return state, self._jobs.get(state.job_id)
+        raise UnknownJob(job_id, self.running())
 
     def add(self, job: Job) -> str:
         """Take over a running piece of work; its id."""
@@ -99,6 +111,15 @@ class Jobs:
             *(state for job_id, state in self._ended.items() if job_id not in now),
             *now.values(),
         ]
+
+    def known(self) -> list[JobState]:
+        """All work and all agents, also those of earlier runs and those somebody waits for."""
+        states = {state.job_id: state for state in self.listed()}
+        for agent in self._all_agents():
+            if agent.agent_id not in self._jobs:
+                # What an agent had come to is only in what was kept of it.
+                states[agent.agent_id] = as_job(agent, f"{agent.result}{_where(agent)}")
+        return list(states.values())
 
     def running(self) -> list[JobState]:
         """The work that goes on."""
@@ -169,7 +190,9 @@ class Jobs:
     def close_lost(self) -> None:
         """Give work that an earlier run left without an end the end it had."""
         for state in tuple(self._lost.values()):
-            killed = msgspec.structs.replace(state, status="killed", waiting_for_input=None)
+            killed = msgspec.structs.replace(
+                state, status="killed", ended_by="host_ended", waiting_for_input=None
+            )
             self._end(killed, f"{_named(killed)} {HOST_ENDED}")
         self._lost.clear()
 
@@ -212,6 +235,16 @@ class Jobs:
         )
         self._news.set()
 
+    def _all_agents(self) -> Iterable[AgentState]:
+        if self.agents is not None:
+            return self.agents.listed()
+        return (
+            msgspec.structs.replace(agent, status="interrupted")
+            if agent.status == "running"
+            else agent
+            for agent in self._kept_agents()
+        )
+
     def _line_notice(self, job_id: str, lines: list[str]) -> str:
         job = self._jobs.get(job_id)
         left_out = self._left_out.get(job_id, 0)
@@ -238,9 +271,16 @@ def summary_of(state: JobState) -> str:
     """How work ended, in one sentence."""
     if state.exit_code is not None and state.status in {"completed", "failed"}:
         return f"{_named(state)} {state.status} (exit code {state.exit_code})"
+    if state.ended_by == "output_limit":
+        return f"{_named(state)} was ended because it printed more than may be kept"
     if state.status == "killed":
         return f"{_named(state)} was stopped"
     return f"{_named(state)} {state.status}"
+
+
+def _where(agent: AgentState) -> str:
+    sentence = worktree_sentence(agent).strip()
+    return f"\n\n{sentence}" if sentence else ""
 
 
 def _named(state: JobState) -> str:

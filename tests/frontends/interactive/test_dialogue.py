@@ -432,6 +432,15 @@ def test_a_hook_wakes_an_agent_that_waits_for_words(terminal, script, project):
     me.wait_for("›")
     (project / "go").touch()
     me.wait_for("I see.")
+
+
+def test_whoever_is_new_in_a_project_is_told_what_may_be_touched(terminal, script, project):
+    model = script({"text": "Hello."}, {"text": "Again."})
+    me = terminal("--model", model, "hi")
+    me.wait_for("Reads: ")
+    me.wait_for("Changes: asks before every one")
+    me.wait_for("Commands: with your rights, no sandbox")
+    me.wait_for("Hello.")
     me.wait_for("›")
     me.type("\x04")
     assert me.end() == 0
@@ -457,3 +466,14 @@ def test_a_directory_is_added_and_hooks_hear_of_it(terminal, script, project, tm
     me.wait_for("›")
     me.type("\x04")
     assert me.end() == 0
+
+    settings = project / ".handaxe" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"deny": ["Read(.env)"]}}')
+    again = terminal("--model", model, "hi")
+    again.wait_for("advisory")
+    again.wait_for("Hello.")
+    assert "Reads:" not in again.shown
+    again.wait_for("›")
+    again.type("\x04")
+    assert again.end() == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from tests.waiting import until
 
@@ -24,7 +25,7 @@ async def test_todos_brevity_and_tasks_survive_a_restart(tmp_path):
         await session.call("TaskCreate", subject="A", description="a")
     async with Session(tmp_path, home=tmp_path / "home", session_id=session.id) as again:
         before = (await again.call("TodoWrite", todos=[])).data["oldTodos"]
-        assert [todo.content for todo in before] == ["Run"]
+        assert [todo["content"] for todo in before] == ["Run"]
         assert "As before" in (await again.call("Brief")).text
         assert "#1" in (await again.call("TaskList")).text
 
@@ -164,3 +165,29 @@ async def test_a_task_list_that_is_no_json_is_named_not_overwritten(tmp_path):
         result = await session.call("TaskCreate", subject="B", description="b")
     assert result.code == "task.list_broken"
     assert file.read_text() == "{broken"
+
+
+async def test_data_is_plain_for_hosts_of_the_library_too(tmp_path):
+    async with Session(tmp_path, home=tmp_path / "home") as session:
+        await session.call("TaskCreate", subject="A", description="a")
+        for result in (
+            await session.call("TodoWrite", todos=[TODO]),
+            await session.call("TaskList"),
+            await session.call("TaskGet", taskId="1"),
+            await session.call("Config"),
+        ):
+            assert result.ok, result.text
+            assert msgspec.to_builtins(result.data) == result.data
+        assert (await session.call("TodoWrite", todos=[])).data["oldTodos"][0]["content"] == "Run"
+
+
+async def test_a_plan_may_be_what_was_said_before(tmp_path):
+    async def yes(_):
+        return Allow()
+
+    async with Session(tmp_path, home=tmp_path / "home", on_ask=yes) as session:
+        await session.call("EnterPlanMode")
+        done = await session.call("ExitPlanMode")
+        assert done.ok, done.text
+        assert done.data == {"plan": None, "isAgent": False, "filePath": None}
+        assert session.permissions.mode == "default"

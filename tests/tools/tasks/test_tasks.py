@@ -78,3 +78,19 @@ async def test_looking_at_a_task_holds_nobody_up(free):
     assert (await free.call("Bash", command="touch x")).ok
     assert (await free.call("TaskStop", task_id=job_id)).ok
     assert (await waiting).data["task"]["status"] == "killed"
+
+
+async def test_work_that_a_limit_ended_says_so(project):
+    settings = {"shell": {"runaway_bytes": 2 << 20, "max_output_bytes": 1 << 20}}
+    async with Session(project, permission_mode="bypassPermissions", settings=settings) as session:
+        started = await session.call("Bash", command="yes", run_in_background=True)
+        task_id = started.data["backgroundTaskId"]
+        done = await session.call("TaskOutput", task_id=task_id, block=True, timeout=30_000)
+        assert done.data["task"]["status"] == "killed"
+        assert done.data["task"]["ended_by"] == "output_limit"
+        assert "<ended_by>output_limit</ended_by>" in done.text
+        stopped = await session.call("Bash", command="sleep 100", run_in_background=True)
+        other = stopped.data["backgroundTaskId"]
+        await session.call("TaskStop", task_id=other)
+        shown = await session.call("TaskOutput", task_id=other, block=False)
+        assert shown.data["task"]["ended_by"] == "stopped"

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from handaxe.contract.messages import Usage
+from handaxe.contract.ports.jobs import JobState
 
 AgentStatus = Literal["running", "completed", "failed", "killed", "interrupted"]
 Isolation = Literal["worktree", "remote"]
@@ -91,6 +92,23 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     worktree_branch: str = ""
     worktree_base: str = ""
     """The commit that its checkout began with."""
+
+
+def as_job(agent: AgentState, result: str) -> JobState:
+    """How an agent stands, as background work."""
+    return JobState(
+        job_id=agent.agent_id,
+        kind="agent",
+        name=agent.name,
+        agent_type=agent.agent_type,
+        status="killed" if agent.status == "interrupted" else agent.status,
+        description=agent.description,
+        output_path=agent.output_file,
+        started_at=agent.started_at,
+        ended_at=agent.ended_at,
+        ended_by="host_ended" if agent.status == "interrupted" else None,
+        result=result,
+    )
 
 
 def worktree_sentence(state: AgentState) -> str:

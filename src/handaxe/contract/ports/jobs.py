@@ -7,6 +7,8 @@ import msgspec
 
 JobKind = Literal["shell", "monitor", "agent"]
 JobStatus = Literal["running", "completed", "failed", "killed"]
+EndedBy = Literal["exit", "signal", "stopped", "output_limit", "host_ended"]
+"""What brought an end: the work itself, a signal, somebody's word, a limit, or our own end."""
 
 
 class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -17,6 +19,8 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: JobStatus
     description: str
     command: str | None = None
+    name: str | None = None
+    """Of an agent: what it is called, if it was given a name."""
     agent_type: str | None = None
     """Of an agent: its type."""
     call_id: str = ""
@@ -26,6 +30,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     output_bytes: int = 0
     exit_code: int | None = None
     signal: int | None = None
+    ended_by: EndedBy | None = None
     started_at: float = 0.0
     ended_at: float | None = None
     result: str = ""

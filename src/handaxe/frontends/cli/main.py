@@ -73,8 +73,9 @@ def _run(argv: Sequence[str]) -> int:
     command.configure(parser)
     _collect_garbage()
     words, into = argv[1:], argparse.Namespace(command=name)
-    # Names among options take a second look at the line, which a server's start need not pay for.
-    is_mixed = name == "mcp" and words and not words[0].startswith("-")
+    # Names among options take a second look at the line, which nobody else need pay for.
+    is_server = name == "mcp" and words and not words[0].startswith("-")
+    is_mixed = is_server or (name == "call" and any(w.startswith("-") for w in words[1:-1]))
     parse = parser.parse_intermixed_args if is_mixed else parser.parse_args
     return command.run(parse(words, into))
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from handaxe.contract.ports.jobs import JobState, JobStatus
+from handaxe.contract.ports.jobs import EndedBy, JobState, JobStatus
 from handaxe.contract.ports.shell import (
     CommandEnd,
     CommandOutput,
@@ -123,6 +123,7 @@ class LocalCommand(RunningCommand):
             output_bytes=self._capture.total_bytes,
             exit_code=None if end is None else end.exit_code,
             signal=None if end is None else end.signal,
+            ended_by=None if end is None else _ENDED_BY[end.how],
             started_at=self._began_at,
             ended_at=self._ended_at,
             waiting_for_input=self._waits_for(),
@@ -324,6 +325,11 @@ class LocalCommand(RunningCommand):
         if self._end is not None:
             return None
         return self._prompt.line_waiting(self._capture.last_line, self._shell_pid, self._pipe)
+
+
+_ENDED_BY: dict[Ended, EndedBy] = {
+    "exit": "exit", "signal": "signal", "stopped": "stopped", "output_cap": "output_limit",
+}  # fmt: skip
 
 
 def _status(end: CommandEnd) -> JobStatus:

@@ -25,7 +25,7 @@ async def settle(
     result = msgspec.structs.replace(
         result,
         **_fitted(result, result.text, prepared, among),
-        data={} if result.data is None else result.data,
+        data=_plain(result.data),
         notes=(*parsed.notes, *prepared.notes, *result.notes),
         messages=(*prepared.messages, *result.messages),
         decision=prepared.decision,
@@ -35,6 +35,16 @@ async def settle(
     if late := among.hooks.take_late():
         result = msgspec.structs.replace(result, messages=(*result.messages, *late))
     return result
+
+
+def _plain(data: object) -> object:
+    """Data as a host finds it in JSON too; an own tool may give whatever its host understands."""
+    if data is None:
+        return {}
+    try:
+        return msgspec.to_builtins(data) if isinstance(data, dict) else data
+    except (TypeError, ValueError):
+        return data
 
 
 def _fitted(

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any
 
-import msgspec
-
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Ask, Decision
 from handaxe.contract.display import Display, Text
@@ -13,6 +11,8 @@ from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.permission_state import PermissionState
+
+_SAID = "The plan is what was said last."
 
 
 class NotPlanning(ToolFault):
@@ -26,8 +26,10 @@ class NotPlanning(ToolFault):
 
 class ExitPlanModeArgs(ToolArgs, kw_only=True, rename="camel"):
     plan: Annotated[
-        str, msgspec.Meta(min_length=1), "The plan in Markdown: what will change, where, and why."
-    ]
+        str,
+        "The plan in Markdown: what will change, where, and why. Without it, what you said last "
+        "is the plan.",
+    ] = ""
     allowed_prompts: Annotated[
         tuple[dict[str, Any], ...], "Accepted for compatibility; it changes nothing."
     ] = ()
@@ -48,17 +50,17 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
         return Ask("The plan is ready; work starts when you agree to it.")
 
     async def preview(self, args: ExitPlanModeArgs, ctx: ToolContext) -> Display | None:
-        return (Text(args.plan),)
+        return (Text(args.plan or _SAID),)
 
     async def call(self, args: ExitPlanModeArgs, ctx: ToolContext) -> ToolResult:
         mode = ctx[PermissionState].leave_plan()
         store = ctx.find(ResultStore)
-        path = store.keep(f"plan-{ctx.call_id}", args.plan) if store is not None else None
+        path = store.keep(f"plan-{ctx.call_id}", args.plan) if store and args.plan else None
         kept = f" The plan is kept in {path}." if path else ""
         return ToolResult(
             f"The user agreed to the plan. The permission mode is {mode} again.{kept} Start now.",
-            data={"plan": args.plan, "isAgent": False, "filePath": path},
-            display=(Text(args.plan),),
+            data={"plan": args.plan or None, "isAgent": False, "filePath": path},
+            display=(Text(args.plan or _SAID),),
         )
 
     def title(self, partial_input: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.jobs import JobState
+from handaxe.contract.ports.jobs import Job, JobState
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
@@ -15,7 +15,7 @@ TYPES = {"shell": "local_bash", "monitor": "monitor", "agent": "local_agent"}
 
 
 class TaskOutputArgs(ToolArgs, kw_only=True):
-    task_id: Annotated[str | None, "The id of the task."] = None
+    task_id: Annotated[str | None, "The id of the task, or an agent's name."] = None
     block: Annotated[bool, "Wait until it ends."] = True
     timeout: Annotated[float, "How long to wait, in milliseconds; 600000 at most."] = 30_000
     shell_id: Annotated[str | None, "An old name of task_id."] = None
@@ -32,7 +32,10 @@ class TaskOutput(Tool[TaskOutputArgs]):
 
     async def call(self, args: TaskOutputArgs, ctx: ToolContext) -> ToolResult:
         jobs = ctx[Jobs]
-        state, job = jobs.named(args.task_id or args.shell_id or args.bash_id)
+        wanted = args.task_id or args.shell_id or args.bash_id
+        if not wanted:
+            return _all_known(jobs.known())
+        state, job = jobs.named(wanted)
         notes: tuple[str, ...] = ()
         timeout_ms = max(0.0, args.timeout)
         if timeout_ms > MAX_TIMEOUT_MS:
@@ -48,14 +51,32 @@ class TaskOutput(Tool[TaskOutputArgs]):
         else:
             await jobs.was_told(state.job_id)
         new_bytes = jobs.new_bytes(state)
-        said = job.tail(min(MAX_CHARS, new_bytes)) if job is not None and new_bytes else ""
-        said = said.rstrip("\n")
+        said = _said(state, job, new_bytes)
         data = {"retrieval_status": retrieval, "task": _task(state, said, new_bytes)}
         return ToolResult(_text(state, retrieval, said, new_bytes), data=data, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         named = (partial_input.get(key) for key in ("task_id", "shell_id", "bash_id"))
         return f"TaskOutput({next(filter(None, named), '')})"
+
+
+def _all_known(states: list[JobState]) -> ToolResult:
+    """Without an id: what there is to ask for, the running first."""
+    states = sorted(states, key=lambda state: state.status != "running")
+    rows = [
+        f"{state.job_id}{f' ({state.name})' if state.name else ''}: {TYPES[state.kind]}, "
+        f"{state.status}: {state.description or state.command}"
+        for state in states
+    ]
+    text = "\n".join(rows) or "This session has no background tasks and no agents."
+    return ToolResult(text, data={"tasks": [_task(state, "", 0) for state in states]})
+
+
+def _said(state: JobState, job: Job | None, new_bytes: int) -> str:
+    if state.kind == "agent":
+        said = state.result or (job.tail(MAX_CHARS) if job is not None else "")
+        return said[:MAX_CHARS].rstrip("\n")
+    return job.tail(min(MAX_CHARS, new_bytes)).rstrip("\n") if job is not None and new_bytes else ""
 
 
 def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
@@ -67,11 +88,15 @@ def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
     ]
     if state.exit_code is not None:
         lines.append(f"<exit_code>{state.exit_code}</exit_code>")
+    if state.ended_by not in {None, "exit"}:
+        lines.append(f"<ended_by>{state.ended_by}</ended_by>")
     if state.waiting_for_input is not None:
         lines.append(f"<waiting_for_input>{state.waiting_for_input}</waiting_for_input>")
     if state.output_path:
         lines.append(f"<output_file>{state.output_path}</output_file>")
-    if said:
+    if said and state.kind == "agent":
+        lines.append(f"<result>\n{said}\n</result>")
+    elif said:
         more = "" if new_bytes <= MAX_CHARS else f"(the end of {new_bytes:,} new bytes)\n"
         lines.append(f"<output>\n{more}{said}\n</output>")
     else:
@@ -83,6 +108,7 @@ def _task(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
     return {
         "task_id": state.job_id,
         "task_type": TYPES[state.kind],
+        "name": state.name,
         "status": state.status,
         "description": state.description,
         "command": state.command,
@@ -91,6 +117,7 @@ def _task(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
         "total_bytes": state.output_bytes,
         "exitCode": state.exit_code,
         "signal": state.signal,
+        "ended_by": state.ended_by,
         "output_path": state.output_path,
         "waiting_for_input": state.waiting_for_input,
     }

@@ -15,7 +15,7 @@ TYPES = {"shell": "local_bash", "monitor": "monitor", "agent": "local_agent"}
 
 
 class TaskStopArgs(ToolArgs, kw_only=True):
-    task_id: Annotated[str | None, "The id of the task."] = None
+    task_id: Annotated[str | None, "The id of the task, or an agent's name."] = None
     shell_id: Annotated[str | None, "An old name of task_id."] = None
 
 

@@ -20,6 +20,7 @@ from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, TERMINATED
 from handaxe.frontends.cli.interactive.line_editor import Interrupted, LineEditor, line_editor
 from handaxe.frontends.cli.interactive.questions import ask_in_menu
+from handaxe.frontends.cli.interactive.reach import has_advisory_rules, is_new_here, reach
 from handaxe.frontends.cli.interactive.screen import Screen, wants_colour
 from handaxe.frontends.cli.interactive.typed import COMMANDS, Left, obey
 from handaxe.frontends.cli.terminal_asker import ask_in_terminal
@@ -161,6 +162,11 @@ class Dialogue:
         session = self.agent.session
         self.screen.say(f"handaxe in {session.workdir.root}, talking to {self.agent.model.name}.")
         self.screen.say("/help lists commands; Esc stops the agent; Ctrl-D leaves.", "muted")
+        if is_new_here(session):
+            for line in reach(session):
+                self.screen.say(line, "muted")
+        elif has_advisory_rules(session):
+            self.screen.say(reach(session)[-1], "muted")
         if said := len(self.agent.messages):
             self.screen.say(f"Going on with a conversation of {counted(said, 'message')}.", "muted")
 

@@ -15,6 +15,7 @@ from handaxe.contract.messages import Usage
 from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.frontends.cli.agent_opening import AgentOpener
 from handaxe.frontends.cli.commands.permissions import day_of, place_of, revoke
+from handaxe.frontends.cli.interactive.reach import reach
 from handaxe.frontends.cli.interactive.screen import Screen
 from handaxe.frontends.cli.interactive.set_up import (
     agents_table,
@@ -108,6 +109,8 @@ async def _permissions(dialogue: Talking, arguments: str) -> None:
         f"Mode: {session.permissions.mode}. /permissions MODE changes it, "
         "/permissions revoke RULE takes back what was allowed."
     )
+    for line in reach(session):
+        dialogue.screen.say(line, "muted")
     kept = _kept_rules(session).listed()
     of_files = [(one.behaviour, one.rule, place_of(one), day_of(one)) for one in kept]
     rules = (rule for rule in session.permissions.rules if rule.file is None)
