@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-from handaxe.shell.effects import redirect_use
+from handaxe.shell.effects import moved_state, redirect_use
 from handaxe.shell.fields import Field, fields_of, value_field
 from handaxe.shell.flow import Part, State, walk
 from handaxe.shell.little_languages import is_printing_sed
@@ -33,6 +33,7 @@ _DEPTH = 4
 _LAYERS = 12
 _CANDIDATES = 4000
 _HEAD = 8
+_STARTS = 3
 
 
 class Candidate(Struct, frozen=True):
@@ -40,6 +41,8 @@ class Candidate(Struct, frozen=True):
 
     fields: tuple[Field, ...]
     certain: bool
+    cwds: frozenset[str] = frozenset()
+    """Where it may run; none when that is not known."""
 
     @property
     def program(self) -> str | None:
@@ -55,6 +58,8 @@ class Danger(Struct):
     """Why some program is not known before it runs; empty when every program is."""
     evaluates: str = ""
     """Which builtin would run code hidden in data, if one does."""
+    rebinds: str = ""
+    """What changes the meaning of names or words from here on, if something does."""
     redirects: list[PathUse] = []
     """Files that redirections inside inner shell texts open."""
     unread: list[str] = []
@@ -72,6 +77,7 @@ def find_danger(part: Part, assigned: dict[str, set[str]], cwd: str, home: str) 
 def look_inside(candidate: Candidate, cwd: str, home: str) -> list[Candidate]:
     """What a command found without its part would run in turn."""
     finder = _Finder({}, cwd, home)
+    finder.cwds = candidate.cwds
     finder.command(list(candidate.fields), 0, certain=candidate.certain)
     return finder.danger.candidates[1:]
 
@@ -84,8 +90,14 @@ class _Finder:
         self._assigned = assigned
         self._cwd = cwd
         self._home = home
+        self.cwds = frozenset({cwd})
 
     def part(self, part: Part, state: State, depth: int, *, certain: bool = True) -> None:
+        before, self.cwds = self.cwds, state.cwds
+        self._look_at(part, state, depth, certain=certain)
+        self.cwds = before
+
+    def _look_at(self, part: Part, state: State, depth: int, *, certain: bool) -> None:
         node = part.node
         if depth:
             for redirect in part.redirects:
@@ -109,36 +121,46 @@ class _Finder:
 
     def command(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         """Record `fields` as a command and look at what it runs."""
-        key = (str(certain), *[f"{field.kind[0]}{field.value}" for field in fields])
+        key = (
+            str(certain),
+            *sorted(self.cwds),
+            *[f"{field.kind[0]}{field.value}" for field in fields],
+        )
         if not fields or key in self._seen:
             return
         self._seen.add(key)
         if len(self._seen) > _CANDIDATES or depth > _LAYERS:
             self._too_deep(fields)
             return
-        self.danger.candidates.append(Candidate(tuple(fields), certain))
+        self.danger.candidates.append(Candidate(tuple(fields), certain, self.cwds))
         if fields[0].known is None or "{}" in fields[0].value:
             self._unknown_program(fields, depth, certain=certain)
             return
         if fields[0].value.startswith("-") and len(fields) > 1:
             self.command(fields[1:], depth + 1, certain=False)
         for shorter in without_global_options(fields):
-            self.danger.candidates.append(Candidate(tuple(shorter), certain))
+            self.danger.candidates.append(Candidate(tuple(shorter), certain, self.cwds))
         self._builtin(fields, depth)
         inner = inner_of(fields)
         self.danger.unknown = self.danger.unknown or inner.unknown
+        before = self.cwds
+        for directory in inner.moved:
+            self.cwds = moved_state(directory, State(self.cwds, {})).cwds
         for command, sure in inner.commands:
             if command and (sure or command[0].kind == "known"):
                 self.command(command, depth + 1, certain=certain and sure)
         for text, sure in inner.texts:
             self._text(text, depth, certain=certain and sure)
+        self.cwds = before
         self._code(fields)
 
     def _too_deep(self, fields: list[Field]) -> None:
         """Beyond the limits every word counts as a program that certainly runs."""
         self.danger.unknown = self.danger.unknown or "commands are nested too deeply"
         heads = dict.fromkeys(tuple(fields[at : at + _HEAD]) for at in range(len(fields)))
-        self.danger.candidates.extend(Candidate(head, certain=True) for head in heads)
+        self.danger.candidates.extend(
+            Candidate(head, certain=True, cwds=self.cwds) for head in heads
+        )
 
     def _unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         if certain:
@@ -177,9 +199,12 @@ class _Finder:
         self._texts -= 1
 
     def _parts(self, script: Script, depth: int, *, certain: bool) -> None:
-        for part in walk(script, self._cwd, self._home):
-            for state in part.states[:8]:
-                self.part(part, state, depth + 1, certain=certain)
+        starts = sorted(self.cwds)[:_STARTS]
+        for start in starts or [self._cwd]:
+            for part in walk(script, start, self._home):
+                for state in part.states[:8]:
+                    known = state if starts else State(frozenset(), state.variables)
+                    self.part(part, known, depth + 1, certain=certain)
 
     def _evaluated(self, values: list[str], depth: int) -> None:
         for value in values:
@@ -243,4 +268,6 @@ class _Finder:
                 key = ("code", *[name.value for name in names])
                 if key not in self._seen:
                     self._seen.add(key)
-                    self.danger.candidates.append(Candidate(tuple(names), certain=False))
+                    self.danger.candidates.append(
+                        Candidate(tuple(names), certain=False, cwds=self.cwds)
+                    )
