@@ -58,8 +58,19 @@ def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
     if table.requires and not found.has(*table.requires):
         dashed = " or ".join(f"-{name}" for name in sorted(table.requires) if len(name) == 1)
         raise Refused(f"only with {dashed} it just looks")
+    _check_pairs(found, table)
     _type_operands(found, table)
     return found
+
+
+def _check_pairs(found: Arguments, table: ProgramTable) -> None:
+    """Options that follow links out of the tree in some company only."""
+    for first, second in table.apart:
+        if found.has(first) and found.has(second):
+            raise Refused(f"the options {first} and {second} together follow links out of the tree")
+    for first, second in table.together:
+        if found.has(first) and not found.has(second):
+            raise Refused(f"the option {first} without --{second} follows links out of the tree")
 
 
 def _is_option_glob(field: Field, table: ProgramTable) -> bool:
