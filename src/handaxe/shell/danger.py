@@ -12,6 +12,7 @@ from handaxe.shell.flow import Part, State, walk
 from handaxe.shell.little_languages import is_printing_sed
 from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.places import PathUse
+from handaxe.shell.rebinding import rebinding_command, rebinding_part
 from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
 from handaxe.shell.subcommands import without_global_options
 from handaxe.shell.syntax import Script, Sequence, Simple
@@ -105,6 +106,8 @@ class _Finder:
         for word in part.words:
             if certain and word.hazards and word.hazards != ["sign"]:
                 self.danger.evaluates = word.hazards[0]
+        if certain:
+            self.danger.rebinds = self.danger.rebinds or rebinding_part(part)
         if not isinstance(node, Simple):
             if part.kind in ("test", "arithmetic", "for-arithmetic"):
                 self._evaluated([w.literal or w.text for w in node.words], depth)
@@ -140,6 +143,8 @@ class _Finder:
             self.command(fields[1:], depth + 1, certain=False)
         for shorter in without_global_options(fields):
             self.danger.candidates.append(Candidate(tuple(shorter), certain, self.cwds))
+        if certain:
+            self.danger.rebinds = self.danger.rebinds or rebinding_command(fields)
         self._builtin(fields, depth)
         inner = inner_of(fields)
         self.danger.unknown = self.danger.unknown or inner.unknown

@@ -160,8 +160,9 @@ class Judge(Struct):
             if hits(rule.specifier, part, danger) != "no":
                 reason = f"the ask rule {rule.text} covers it"
                 return PartDecision(text, "ask", reason, rule.text, rule.source, "rule")
-        if (self.rules.deny or self.rules.ask) and (danger.unknown or danger.evaluates):
-            reason = f"{danger.unknown or danger.evaluates}, and deny or ask rules exist"
+        doubt = danger.unknown or danger.evaluates or danger.rebinds
+        if (self.rules.deny or self.rules.ask) and doubt:
+            reason = f"{doubt}, and deny or ask rules exist"
             return PartDecision(text, "ask", reason)
         return None
 
