@@ -14,7 +14,7 @@ from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.places import PathUse
 from handaxe.shell.rebinding import rebinding_command, rebinding_part
 from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
-from handaxe.shell.subcommands import without_global_options
+from handaxe.shell.subcommands import unknown_subcommand, without_global_options
 from handaxe.shell.syntax import Script, Sequence, Simple
 from handaxe.shell.tables import names
 
@@ -143,6 +143,9 @@ class _Finder:
             self.command(fields[1:], depth + 1, certain=False)
         for shorter in without_global_options(fields):
             self.danger.candidates.append(Candidate(tuple(shorter), certain, self.cwds))
+        aliased = unknown_subcommand(fields)
+        if aliased is not None:
+            self.danger.candidates.append(Candidate(tuple(aliased), certain=False, cwds=self.cwds))
         if certain:
             self.danger.rebinds = self.danger.rebinds or rebinding_command(fields)
         self._builtin(fields, depth)
