@@ -14,6 +14,7 @@ from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.places import PathUse
 from handaxe.shell.rebinding import rebinding_command, rebinding_part
 from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
+from handaxe.shell.running_options import commands_in_options, runs_what_it_is_fed
 from handaxe.shell.subcommands import unknown_subcommand, without_global_options
 from handaxe.shell.syntax import Script, Sequence, Simple
 from handaxe.shell.tables import names
@@ -149,6 +150,12 @@ class _Finder:
         if certain:
             self.danger.rebinds = self.danger.rebinds or rebinding_command(fields)
         self._builtin(fields, depth)
+        self._inner(fields, depth, certain=certain)
+        self._named_by_options(fields, certain=certain)
+        self._code(fields)
+
+    def _inner(self, fields: list[Field], depth: int, *, certain: bool) -> None:
+        """What a wrapper runs, where the wrapper goes."""
         inner = inner_of(fields)
         self.danger.unknown = self.danger.unknown or inner.unknown
         before = self.cwds
@@ -160,7 +167,13 @@ class _Finder:
         for text, sure in inner.texts:
             self._text(text, depth, certain=certain and sure)
         self.cwds = before
-        self._code(fields)
+
+    def _named_by_options(self, fields: list[Field], *, certain: bool) -> None:
+        for value in commands_in_options(fields):
+            if value.known is None and certain:
+                reason = f"the program {value.text} that {fields[0].text} runs is not known"
+                self.danger.unknown = self.danger.unknown or reason
+            self._tokens(value.value)
 
     def _too_deep(self, fields: list[Field]) -> None:
         """Beyond the limits every word counts as a program that certainly runs."""
@@ -241,20 +254,29 @@ class _Finder:
                 self._text(fields[at], depth, certain=True)
 
     def _stdin_script(self, part: Part, fields: list[Field], depth: int) -> None:
-        """A shell without a script runs what it is fed."""
-        if not any(program_name(field) in _READING_SHELLS for field in fields):
-            return
+        """A shell without a script runs what it is fed, and so do some other programs."""
+        if any(program_name(field) in _READING_SHELLS for field in fields):
+            for text in self._fed(part, "a shell"):
+                self._script(text, depth, certain=True)
+        elif runs_what_it_is_fed(fields):
+            for text in self._fed(part, fields[0].text):
+                self._tokens(text)
+
+    def _fed(self, part: Part, reader: str) -> list[str]:
+        """Texts on standard input; where they are not known, so is what runs."""
+        texts: list[str] = []
         for redirect in part.redirects:
             if redirect.heredoc is not None and redirect.heredoc.body is not None:
-                self._script(redirect.heredoc.body.text, depth, certain=True)
+                texts.append(redirect.heredoc.body.text)
             elif redirect.operator in ("<<<", "<"):
                 fed = redirect.target.literal
                 if redirect.operator == "<<<" and fed is not None:
-                    self._script(fed, depth, certain=True)
+                    texts.append(fed)
                 else:
-                    self.danger.unknown = f"{redirect.text} feeds a shell"
+                    self.danger.unknown = f"{redirect.text} feeds {reader}"
         if part.reads_pipe:
-            self.danger.unknown = "a pipe feeds a shell"
+            self.danger.unknown = f"a pipe feeds {reader}"
+        return texts
 
     def _code(self, fields: list[Field]) -> None:
         """Names inside the inline code of an interpreter, as possible programs."""
@@ -270,12 +292,15 @@ class _Finder:
             text = field.value
             if not re.search(r"[^\w./=:@%+,-]", text):
                 continue
-            tokens = _CODE_TOKEN.findall(text)[:_CODE_LIMIT]
-            for index in range(len(tokens)):
-                names = [Field("known", token, token) for token in tokens[index : index + 6]]
-                key = ("code", *[name.value for name in names])
-                if key not in self._seen:
-                    self._seen.add(key)
-                    self.danger.candidates.append(
-                        Candidate(tuple(names), certain=False, cwds=self.cwds)
-                    )
+            self._tokens(text)
+
+    def _tokens(self, text: str) -> None:
+        """Every word of a text as a program that may run."""
+        tokens = _CODE_TOKEN.findall(text)[:_CODE_LIMIT]
+        for index in range(len(tokens)):
+            names = [Field("known", token, token) for token in tokens[index : index + 6]]
+            key = ("code", *sorted(self.cwds), *[name.value for name in names])
+            if key not in self._seen:
+                self._seen.add(key)
+                candidate = Candidate(tuple(names), certain=False, cwds=self.cwds)
+                self.danger.candidates.append(candidate)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from handaxe.shell.fences import Sweep
 from handaxe.shell.fields import PROCESS, Field, fields_of
 from handaxe.shell.flow import Part, State
+from handaxe.shell.options import abbreviates
 from handaxe.shell.places import Access, PathUse, is_dynamic_device, resolve, uses_of
 from handaxe.shell.runners import program_name
 from handaxe.shell.sweeps import sweeps_of
@@ -24,6 +25,7 @@ _DUPLICATION = re.compile(r"\d+-?|-")
 _INPUTS = frozenset({"<", "<&"})
 _GOES = names("-C --directory --chdir --cwd --work-tree --prefix --git-dir --manifest-path")
 """Options after which a program sees its operands from another directory."""
+_TARGET = ("--target-directory",)
 _PRINTS = names("echo printf true false : exit return seq sleep basename dirname type which")
 
 
@@ -177,7 +179,7 @@ def _operands(fields: list[Field], program: str) -> list[Field]:
         elif ended or not (field.known or "").startswith("-"):
             words.append(field)
     unless = table.skip_unless.get(program, frozenset[str]())
-    given = any((field.known or "").split("=")[0] in unless for field in fields)
+    given = any(_is_one(field.known or "", unless) for field in fields)
     skip = 0 if given else table.skip.get(program, 0)
     if program in ("[", "test"):
         words = [word for word in words if word.known != "]"]
@@ -194,16 +196,22 @@ def _text_options(program: str) -> frozenset[str]:
     return frozenset(f"-{name}" if len(name) == 1 else f"--{name}" for name in plain)
 
 
+def _is_one(word: str, options: frozenset[str]) -> bool:
+    return word.partition("=")[0] in options or abbreviates(word, options)
+
+
 def _accesses(program: str, fields: list[Field], *, last: bool, known: bool) -> list[Access]:
     table = _table()
     if program in table.copies:
-        targeted = any((f.known or "").startswith(("-t", "--target-directory")) for f in fields)
+        targeted = any(
+            (f.known or "").startswith("-t") or abbreviates(f.known or "", _TARGET) for f in fields
+        )
         return ["write"] if last and not targeted else ["read"]
     if program in table.moves:
         return ["write", "read"]
     special = table.skip_access.get(program, "")
     if special == "sed":
-        edits = any(re.match(r"-[A-Za-z]*i|--in-?place", f.known or "") for f in fields[1:])
+        edits = any(re.match(r"-[A-Za-z]*i|--i", f.known or "") for f in fields[1:])
         return ["read", "write"] if edits else ["read"]
     if special == "write":
         return ["write"]
@@ -230,12 +238,13 @@ def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUs
         name, _, attached = value.partition("=")
         if not value.startswith("--") and len(value) > 2 and not attached:
             name, attached = value[:2], value[2:]
-        access: Access = "write" if name in written else "read"
+        is_written = _is_one(name, written)
+        access: Access = "write" if is_written else "read"
         if name in texts:
             continue
         if attached:
             uses.extend(uses_of(Field("known", attached, field.text), access, state.cwds))
-        elif name in written and index + 1 < len(fields):
+        elif is_written and index + 1 < len(fields):
             uses.extend(uses_of(fields[index + 1], "write", state.cwds))
     return uses
 

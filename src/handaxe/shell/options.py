@@ -7,6 +7,7 @@ refused: the table says what is allowed, never what is forbidden.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -18,6 +19,14 @@ _NUMBER = re.compile(r"[+-]?\d+[A-Za-z]*")
 
 class Refused(Exception):
     """The arguments are not provably harmless; the text says why."""
+
+
+def abbreviates(word: str, options: Iterable[str]) -> bool:
+    """Whether a word may stand for one of the long `options`: GNU programs take any beginning."""
+    name = word.partition("=")[0]
+    if not name.startswith("--") or len(name) < 3:
+        return False
+    return any(option.startswith(name) for option in options)
 
 
 class Arguments(Struct):

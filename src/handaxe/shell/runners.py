@@ -14,6 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from handaxe.shell.fields import Field
+from handaxe.shell.options import abbreviates
 from handaxe.shell.tables import load_toml, names
 
 SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
@@ -215,6 +216,8 @@ def loose_words(runner: Runner, args: list[Field]) -> list[Field]:
     for index, field in enumerate(args):
         value = field.value
         if value in runner.after or value.startswith(tuple(f"{w}=" for w in runner.after)):
+            return args[index:]
+        if abbreviates(value, runner.after):
             return args[index:]
         if value.startswith("+") and "+" in runner.after:
             return args[index:]
