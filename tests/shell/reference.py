@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from handaxe.shell import PathVerdict, Rule, ShellDecision, ShellRules, decide
+from handaxe.shell import (
+    Fence,
+    PathVerdict,
+    Rule,
+    ShellDecision,
+    ShellRules,
+    decide,
+    literal_name,
+)
 
 PROTECTED = {".git", ".vscode", ".idea", ".claude", ".husky", ".cargo"}
 PROTECTED_FILES = {".gitconfig", ".bashrc", ".profile", ".zshrc", ".mcp.json", ".npmrc"}
@@ -41,6 +49,12 @@ def path_rules(
         return PathVerdict("allow", "inside the project")
 
     return judge
+
+
+def fence(path: str, tool: str) -> Fence:
+    """The literal place that a deny rule closes."""
+    names = tuple(literal_name(part) for part in path.split("/") if part)
+    return Fence(names, tool, "deny", f"{tool}({path})", "test")  # type: ignore[arg-type]
 
 
 def rules(
@@ -83,6 +97,9 @@ def decision(
         working_dirs=dirs,
         path_verdict=path_rules(mode, dirs, deny_read, deny_edit),
         git_clean=git_clean,
-        probes=(*deny_read, *deny_edit),
+        fences=(
+            *(fence(path, "Read") for path in deny_read),
+            *(fence(path, "Edit") for path in deny_edit),
+        ),
         second_opinion=second_opinion,
     )

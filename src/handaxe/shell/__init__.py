@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from handaxe.shell.decide import SecondOpinion, ShellDecision, decide
 from handaxe.shell.destructive import Destruction
+from handaxe.shell.fences import Fence, Name, literal_name
 from handaxe.shell.judge import Mode, PartDecision, PathVerdict, Rule, ShellRules, Verdict
 from handaxe.shell.opinion import count_from_shfmt
 from handaxe.shell.parse import parse
@@ -18,7 +19,9 @@ from handaxe.shell.propose import Proposal
 
 __all__ = [
     "Destruction",
+    "Fence",
     "Mode",
+    "Name",
     "PartDecision",
     "PathUse",
     "PathVerdict",
@@ -30,5 +33,6 @@ __all__ = [
     "Verdict",
     "count_from_shfmt",
     "decide",
+    "literal_name",
     "parse",
 ]

@@ -11,7 +11,7 @@ from handaxe.shell.find_expression import find_uses
 from handaxe.shell.flow import State
 from handaxe.shell.git_forms import git_uses
 from handaxe.shell.little_languages import is_plain_jq
-from handaxe.shell.operands import Setting, checked_path, path_uses
+from handaxe.shell.operands import Setting, checked_path, listed_by, path_uses
 from handaxe.shell.options import Refused, read_arguments
 from handaxe.shell.places import PathUse
 from handaxe.shell.secrets import is_own_variable
@@ -31,11 +31,7 @@ def _echo(
     fields: list[Field], _table: ProgramTable, state: State, _setting: Setting
 ) -> list[PathUse]:
     """Anything may be printed; an unquoted glob lists its directory."""
-    uses: list[PathUse] = []
-    for field in fields:
-        if field.kind == "glob":
-            uses.extend(checked_path(field, state))
-    return uses
+    return [use for field in fields for use in listed_by(field, state)]
 
 
 def _printf(

@@ -6,14 +6,16 @@ import re
 
 from msgspec import Struct
 
-from handaxe.shell.effects import redirect_use
+from handaxe.shell.effects import moved_state, redirect_use
 from handaxe.shell.fields import Field, fields_of, value_field
 from handaxe.shell.flow import Part, State, walk
 from handaxe.shell.little_languages import is_printing_sed
 from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.places import PathUse
+from handaxe.shell.rebinding import rebinding_command, rebinding_part
 from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
-from handaxe.shell.subcommands import without_global_options
+from handaxe.shell.running_options import commands_in_options, runs_what_it_is_fed
+from handaxe.shell.subcommands import unknown_subcommand, without_global_options
 from handaxe.shell.syntax import Script, Sequence, Simple
 from handaxe.shell.tables import names
 
@@ -33,6 +35,7 @@ _DEPTH = 4
 _LAYERS = 12
 _CANDIDATES = 4000
 _HEAD = 8
+_STARTS = 3
 
 
 class Candidate(Struct, frozen=True):
@@ -40,6 +43,8 @@ class Candidate(Struct, frozen=True):
 
     fields: tuple[Field, ...]
     certain: bool
+    cwds: frozenset[str] = frozenset()
+    """Where it may run; none when that is not known."""
 
     @property
     def program(self) -> str | None:
@@ -55,6 +60,8 @@ class Danger(Struct):
     """Why some program is not known before it runs; empty when every program is."""
     evaluates: str = ""
     """Which builtin would run code hidden in data, if one does."""
+    rebinds: str = ""
+    """What changes the meaning of names or words from here on, if something does."""
     redirects: list[PathUse] = []
     """Files that redirections inside inner shell texts open."""
     unread: list[str] = []
@@ -72,6 +79,7 @@ def find_danger(part: Part, assigned: dict[str, set[str]], cwd: str, home: str) 
 def look_inside(candidate: Candidate, cwd: str, home: str) -> list[Candidate]:
     """What a command found without its part would run in turn."""
     finder = _Finder({}, cwd, home)
+    finder.cwds = candidate.cwds
     finder.command(list(candidate.fields), 0, certain=candidate.certain)
     return finder.danger.candidates[1:]
 
@@ -84,8 +92,14 @@ class _Finder:
         self._assigned = assigned
         self._cwd = cwd
         self._home = home
+        self.cwds = frozenset({cwd})
 
     def part(self, part: Part, state: State, depth: int, *, certain: bool = True) -> None:
+        before, self.cwds = self.cwds, state.cwds
+        self._look_at(part, state, depth, certain=certain)
+        self.cwds = before
+
+    def _look_at(self, part: Part, state: State, depth: int, *, certain: bool) -> None:
         node = part.node
         if depth:
             for redirect in part.redirects:
@@ -93,6 +107,8 @@ class _Finder:
         for word in part.words:
             if certain and word.hazards and word.hazards != ["sign"]:
                 self.danger.evaluates = word.hazards[0]
+        if certain:
+            self.danger.rebinds = self.danger.rebinds or rebinding_part(part)
         if not isinstance(node, Simple):
             if part.kind in ("test", "arithmetic", "for-arithmetic"):
                 self._evaluated([w.literal or w.text for w in node.words], depth)
@@ -109,36 +125,63 @@ class _Finder:
 
     def command(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         """Record `fields` as a command and look at what it runs."""
-        key = (str(certain), *[f"{field.kind[0]}{field.value}" for field in fields])
+        key = (
+            str(certain),
+            *sorted(self.cwds),
+            *[f"{field.kind[0]}{field.value}" for field in fields],
+        )
         if not fields or key in self._seen:
             return
         self._seen.add(key)
         if len(self._seen) > _CANDIDATES or depth > _LAYERS:
             self._too_deep(fields)
             return
-        self.danger.candidates.append(Candidate(tuple(fields), certain))
+        self.danger.candidates.append(Candidate(tuple(fields), certain, self.cwds))
         if fields[0].known is None or "{}" in fields[0].value:
             self._unknown_program(fields, depth, certain=certain)
             return
         if fields[0].value.startswith("-") and len(fields) > 1:
             self.command(fields[1:], depth + 1, certain=False)
         for shorter in without_global_options(fields):
-            self.danger.candidates.append(Candidate(tuple(shorter), certain))
+            self.danger.candidates.append(Candidate(tuple(shorter), certain, self.cwds))
+        aliased = unknown_subcommand(fields)
+        if aliased is not None:
+            self.danger.candidates.append(Candidate(tuple(aliased), certain=False, cwds=self.cwds))
+        if certain:
+            self.danger.rebinds = self.danger.rebinds or rebinding_command(fields)
         self._builtin(fields, depth)
+        self._inner(fields, depth, certain=certain)
+        self._named_by_options(fields, certain=certain)
+        self._code(fields)
+
+    def _inner(self, fields: list[Field], depth: int, *, certain: bool) -> None:
+        """What a wrapper runs, where the wrapper goes."""
         inner = inner_of(fields)
         self.danger.unknown = self.danger.unknown or inner.unknown
+        before = self.cwds
+        for directory in inner.moved:
+            self.cwds = moved_state(directory, State(self.cwds, {})).cwds
         for command, sure in inner.commands:
             if command and (sure or command[0].kind == "known"):
                 self.command(command, depth + 1, certain=certain and sure)
         for text, sure in inner.texts:
             self._text(text, depth, certain=certain and sure)
-        self._code(fields)
+        self.cwds = before
+
+    def _named_by_options(self, fields: list[Field], *, certain: bool) -> None:
+        for value in commands_in_options(fields):
+            if value.known is None and certain:
+                reason = f"the program {value.text} that {fields[0].text} runs is not known"
+                self.danger.unknown = self.danger.unknown or reason
+            self._tokens(value.value)
 
     def _too_deep(self, fields: list[Field]) -> None:
         """Beyond the limits every word counts as a program that certainly runs."""
         self.danger.unknown = self.danger.unknown or "commands are nested too deeply"
         heads = dict.fromkeys(tuple(fields[at : at + _HEAD]) for at in range(len(fields)))
-        self.danger.candidates.extend(Candidate(head, certain=True) for head in heads)
+        self.danger.candidates.extend(
+            Candidate(head, certain=True, cwds=self.cwds) for head in heads
+        )
 
     def _unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         if certain:
@@ -177,9 +220,12 @@ class _Finder:
         self._texts -= 1
 
     def _parts(self, script: Script, depth: int, *, certain: bool) -> None:
-        for part in walk(script, self._cwd, self._home):
-            for state in part.states[:8]:
-                self.part(part, state, depth + 1, certain=certain)
+        starts = sorted(self.cwds)[:_STARTS]
+        for start in starts or [self._cwd]:
+            for part in walk(script, start, self._home):
+                for state in part.states[:8]:
+                    known = state if starts else State(frozenset(), state.variables)
+                    self.part(part, known, depth + 1, certain=certain)
 
     def _evaluated(self, values: list[str], depth: int) -> None:
         for value in values:
@@ -208,20 +254,29 @@ class _Finder:
                 self._text(fields[at], depth, certain=True)
 
     def _stdin_script(self, part: Part, fields: list[Field], depth: int) -> None:
-        """A shell without a script runs what it is fed."""
-        if not any(program_name(field) in _READING_SHELLS for field in fields):
-            return
+        """A shell without a script runs what it is fed, and so do some other programs."""
+        if any(program_name(field) in _READING_SHELLS for field in fields):
+            for text in self._fed(part, "a shell"):
+                self._script(text, depth, certain=True)
+        elif runs_what_it_is_fed(fields):
+            for text in self._fed(part, fields[0].text):
+                self._tokens(text)
+
+    def _fed(self, part: Part, reader: str) -> list[str]:
+        """Texts on standard input; where they are not known, so is what runs."""
+        texts: list[str] = []
         for redirect in part.redirects:
             if redirect.heredoc is not None and redirect.heredoc.body is not None:
-                self._script(redirect.heredoc.body.text, depth, certain=True)
+                texts.append(redirect.heredoc.body.text)
             elif redirect.operator in ("<<<", "<"):
                 fed = redirect.target.literal
                 if redirect.operator == "<<<" and fed is not None:
-                    self._script(fed, depth, certain=True)
+                    texts.append(fed)
                 else:
-                    self.danger.unknown = f"{redirect.text} feeds a shell"
+                    self.danger.unknown = f"{redirect.text} feeds {reader}"
         if part.reads_pipe:
-            self.danger.unknown = "a pipe feeds a shell"
+            self.danger.unknown = f"a pipe feeds {reader}"
+        return texts
 
     def _code(self, fields: list[Field]) -> None:
         """Names inside the inline code of an interpreter, as possible programs."""
@@ -237,10 +292,15 @@ class _Finder:
             text = field.value
             if not re.search(r"[^\w./=:@%+,-]", text):
                 continue
-            tokens = _CODE_TOKEN.findall(text)[:_CODE_LIMIT]
-            for index in range(len(tokens)):
-                names = [Field("known", token, token) for token in tokens[index : index + 6]]
-                key = ("code", *[name.value for name in names])
-                if key not in self._seen:
-                    self._seen.add(key)
-                    self.danger.candidates.append(Candidate(tuple(names), certain=False))
+            self._tokens(text)
+
+    def _tokens(self, text: str) -> None:
+        """Every word of a text as a program that may run."""
+        tokens = _CODE_TOKEN.findall(text)[:_CODE_LIMIT]
+        for index in range(len(tokens)):
+            names = [Field("known", token, token) for token in tokens[index : index + 6]]
+            key = ("code", *sorted(self.cwds), *[name.value for name in names])
+            if key not in self._seen:
+                self._seen.add(key)
+                candidate = Candidate(tuple(names), certain=False, cwds=self.cwds)
+                self.danger.candidates.append(candidate)

@@ -12,10 +12,12 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
+from handaxe.shell.bounds import Bounds, PathJudge
 from handaxe.shell.danger import Candidate, Danger, find_danger, look_inside
 from handaxe.shell.destructive import Destruction, find_destruction
+from handaxe.shell.fences import Fence
 from handaxe.shell.flow import Part, State, walk
-from handaxe.shell.judge import Judge, Mode, PartDecision, PathJudge, ShellRules, Verdict, strictest
+from handaxe.shell.judge import Judge, Mode, PartDecision, ShellRules, Verdict, strictest
 from handaxe.shell.operands import Setting
 from handaxe.shell.opinion import count_by_tree_sitter, is_plain
 from handaxe.shell.parse import parse
@@ -62,20 +64,22 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     working_dirs: tuple[str, ...] = (),
     git_clean: bool = True,
     project_programs: frozenset[str] = frozenset(),
-    probes: tuple[str, ...] = (),
+    fences: tuple[Fence, ...] = (),
     second_opinion: SecondOpinion | None = None,
 ) -> ShellDecision:
     """The verdict on `command`.
 
     `path_verdict` says what the session's path rules say about one absolute path. `git_clean` is
     whether the repository's configuration was found to name no program; `project_programs` are
-    names under which PATH finds a program of the project. `probes` are paths that Read and Edit
-    rules name, so that globs can be held against them. `second_opinion` counts commands with
-    another reader and is asked before anything compound is allowed.
+    names under which PATH finds a program of the project. `fences` are the places that Read and
+    Edit rules keep closed, so that globs and whole trees can be held against them.
+    `second_opinion` counts commands with another reader and is asked before anything compound is
+    allowed.
     """
     cwd = resolve(cwd, "/")
+    bounds = Bounds(path_verdict, fences)
     setting = Setting(cwd, home, git_clean, project_programs)
-    judge = Judge(rules, mode, setting, path_verdict, probes=probes)
+    judge = Judge(rules, mode, setting, path_verdict, bounds)
     script = parse(command)
     for problem in script.problems:
         if problem.code == "characters":
@@ -138,7 +142,8 @@ class _Session:
         places = itertools.chain(
             itertools.islice(scan(text), _SCAN_LIMIT), occurrences(text, ruled)
         )
-        return [Candidate(tuple(fields), certain=True) for fields in places]
+        here = frozenset({self._cwd})
+        return [Candidate(tuple(fields), certain=True, cwds=here) for fields in places]
 
     def decide(self, part: Part) -> PartDecision:
         danger = self._danger(part)
@@ -196,7 +201,7 @@ class _Session:
             proposals=proposals,
             problems=[problem.message for problem in script.problems],
             uses=list(dict.fromkeys(self._judge.uses)),
-            operands=list(dict.fromkeys(self._judge.operands)),
+            operands=list(dict.fromkeys(self._judge.bounds.operands)),
         )
 
 

@@ -9,16 +9,23 @@ import re
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from handaxe.shell.fences import Sweep
 from handaxe.shell.fields import PROCESS, Field, fields_of
 from handaxe.shell.flow import Part, State
-from handaxe.shell.places import Access, PathUse, is_dynamic_device, uses_of
+from handaxe.shell.options import abbreviates
+from handaxe.shell.places import Access, PathUse, is_dynamic_device, resolve, uses_of
 from handaxe.shell.runners import program_name
+from handaxe.shell.sweeps import sweeps_of
 from handaxe.shell.syntax import Redirect
-from handaxe.shell.tables import load_toml, names
+from handaxe.shell.tables import load_toml, names, read_only_programs
 
 _DUPLICATION = re.compile(r"\d+-?|-")
 _INPUTS = frozenset({"<", "<&"})
+_GOES = names("-C --directory --chdir --cwd --work-tree --prefix --git-dir --manifest-path")
+"""Options after which a program sees its operands from another directory."""
+_TARGET = ("--target-directory",)
 _PRINTS = names("echo printf true false : exit return seq sleep basename dirname type which")
 
 
@@ -27,6 +34,7 @@ class _Table(Struct, frozen=True):
     writes: frozenset[str]
     copies: frozenset[str]
     moves: frozenset[str]
+    unsure: frozenset[str]
     skip: dict[str, int]
     skip_unless: dict[str, frozenset[str]]
     skip_access: dict[str, str]
@@ -41,6 +49,7 @@ def _table() -> _Table:
         writes=frozenset(raw["writes"].split()),
         copies=frozenset(raw["copies"].split()),
         moves=frozenset(raw["moves"].split()),
+        unsure=frozenset(raw["unsure"].split()),
         skip=raw["skip"],
         skip_unless={name: frozenset(text.split()) for name, text in raw["skip_unless"].items()},
         skip_access=raw["skip_access"],
@@ -81,23 +90,79 @@ def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
     return RedirectUse(redirect.text, uses, problem, access == "write")
 
 
-def file_uses(fields: list[Field], state: State) -> tuple[list[PathUse], bool]:
-    """The paths a command's words name, and whether the program is a known one."""
+class FileUses(Struct):
+    """What a command does to files, as far as its words tell."""
+
+    uses: list[PathUse] = []
+    sweeps: list[Sweep] = []
+    holds_files: bool = False
+    """Whether an operand that is not known before it runs is certainly a file."""
+    moved: list[PathUse] = []
+    """Places that are moved with everything below them."""
+
+
+def file_uses(fields: list[Field], state: State, *, is_fed: bool = False) -> FileUses:
+    """The paths a command's words name, and the trees it reads."""
     program = program_name(fields[0]) or ""
     table = _table()
     if program in _PRINTS:
-        return [], True
+        return FileUses()
     if program == "dd":
-        return _dd_uses(fields[1:], state), True
+        return FileUses(_dd_uses(fields[1:], state), holds_files=True)
     known = program in table.reads | table.writes | table.copies | table.moves
     known = known or program in table.skip
-    uses = _option_uses(fields[1:], program, state)
-    operands = _operands(fields[1:], program)
-    for index, field in enumerate(operands):
-        last = index == len(operands) - 1
-        for access in _accesses(program, fields, last=last, known=known):
-            uses.extend(uses_of(field, access, state.cwds))
-    return uses, known
+    found = FileUses(holds_files=known and program not in table.unsure)
+    for place in _states(fields[1:], state):
+        uses = _option_uses(fields[1:], program, place)
+        operands = _operands(fields[1:], program)
+        for index, field in enumerate(operands):
+            last = index == len(operands) - 1
+            for access in _accesses(program, fields, last=last, known=known):
+                uses.extend(uses_of(field, access, place.cwds))
+        if program == "git":
+            uses.extend(_revision_uses(fields[1:], place))
+        found.uses.extend(use if known else replace(use, is_sure=False) for use in uses)
+        found.sweeps.extend(sweeps_of(program, fields[1:], operands, place, is_fed=is_fed))
+    if program in table.moves:
+        found.moved = [use for use in found.uses if use.access == "read"]
+    return found
+
+
+def moved_state(directory: Field, state: State) -> State:
+    """The state after a wrapper went to `directory`."""
+    target = directory.known
+    if target is None or not (state.cwds or target.startswith("/")):
+        return State(frozenset(), state.variables)
+    return State(frozenset(resolve(target, base) for base in state.cwds or {"/"}), state.variables)
+
+
+def _states(fields: list[Field], state: State) -> list[State]:
+    """Where operands may be seen from: here, and where an option such as `-C` goes."""
+    found = [state]
+    for index, field in enumerate(fields):
+        value = field.value
+        name, equals, attached = value.partition("=")
+        if value in _GOES and index + 1 < len(fields):
+            found.append(moved_state(fields[index + 1], state))
+        elif equals and name in _GOES:
+            found.append(moved_state(Field("known", attached, field.text), state))
+        elif value.startswith("-C") and len(value) > 2:
+            found.append(moved_state(Field("known", value[2:], field.text), state))
+    return found
+
+
+def _revision_uses(fields: list[Field], state: State) -> list[PathUse]:
+    """`REV:PATH` and `:PATH` of git read that path as it was; options may hold them, too."""
+    uses: list[PathUse] = []
+    for field in fields:
+        _, colon, path = field.value.partition(":")
+        if not colon or field.kind == "unknown" or path.startswith("//"):
+            continue
+        # `:2:path` is the path in one stage of a merge.
+        path = path.partition(":")[2] if path[1:2] == ":" else path
+        if path:
+            uses.extend(uses_of(Field(field.kind, path, field.text), "read", state.cwds))
+    return uses
 
 
 def _operands(fields: list[Field], program: str) -> list[Field]:
@@ -105,29 +170,48 @@ def _operands(fields: list[Field], program: str) -> list[Field]:
     table = _table()
     words: list[Field] = []
     ended = False
-    for field in fields:
+    texts = _text_options(program)
+    for index, field in enumerate(fields):
         if field.known == "--" and not ended:
             ended = True
+        elif field.kind == "unknown" and index and fields[index - 1].known in texts:
+            continue
         elif ended or not (field.known or "").startswith("-"):
             words.append(field)
     unless = table.skip_unless.get(program, frozenset[str]())
-    given = any((field.known or "").split("=")[0] in unless for field in fields)
+    given = any(_is_one(field.known or "", unless) for field in fields)
     skip = 0 if given else table.skip.get(program, 0)
     if program in ("[", "test"):
         words = [word for word in words if word.known != "]"]
     return words[skip:]
 
 
+@cache
+def _text_options(program: str) -> frozenset[str]:
+    """Short and long options whose value is a text or number, never a file."""
+    table = read_only_programs().get(program)
+    if table is None:
+        return frozenset()
+    plain = [name for name, kind in table.valued.items() if kind in ("text", "number", "pattern")]
+    return frozenset(f"-{name}" if len(name) == 1 else f"--{name}" for name in plain)
+
+
+def _is_one(word: str, options: frozenset[str]) -> bool:
+    return word.partition("=")[0] in options or abbreviates(word, options)
+
+
 def _accesses(program: str, fields: list[Field], *, last: bool, known: bool) -> list[Access]:
     table = _table()
     if program in table.copies:
-        targeted = any((f.known or "").startswith(("-t", "--target-directory")) for f in fields)
+        targeted = any(
+            (f.known or "").startswith("-t") or abbreviates(f.known or "", _TARGET) for f in fields
+        )
         return ["write"] if last and not targeted else ["read"]
     if program in table.moves:
         return ["write", "read"]
     special = table.skip_access.get(program, "")
     if special == "sed":
-        edits = any(re.match(r"-[A-Za-z]*i|--in-?place", f.known or "") for f in fields[1:])
+        edits = any(re.match(r"-[A-Za-z]*i|--i", f.known or "") for f in fields[1:])
         return ["read", "write"] if edits else ["read"]
     if special == "write":
         return ["write"]
@@ -143,6 +227,7 @@ def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUs
     """Paths inside option values: `--file=x`, `-fx`, and values known to be written."""
     uses: list[PathUse] = []
     written = _table().written.get(program, frozenset[str]())
+    texts = _text_options(program) - written
     for index, field in enumerate(fields):
         value = field.known or ""
         if not value.startswith("-"):
@@ -153,10 +238,13 @@ def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUs
         name, _, attached = value.partition("=")
         if not value.startswith("--") and len(value) > 2 and not attached:
             name, attached = value[:2], value[2:]
-        access: Access = "write" if name in written else "read"
+        is_written = _is_one(name, written)
+        access: Access = "write" if is_written else "read"
+        if name in texts:
+            continue
         if attached:
             uses.extend(uses_of(Field("known", attached, field.text), access, state.cwds))
-        elif name in written and index + 1 < len(fields):
+        elif is_written and index + 1 < len(fields):
             uses.extend(uses_of(fields[index + 1], "write", state.cwds))
     return uses
 

@@ -113,10 +113,9 @@ def _parameter(param: Param, variables: Variables, *, quoted: bool) -> Field | N
     found = variables.get(param.name)
     if found is None or param.operator:
         return None
-    if found.kind == "known":
-        if quoted:
-            return found
-        return found if found.value and not _SPLITS.intersection(found.value) else None
-    if found.kind == "glob":
-        return found if quoted else Field("glob", found.value, found.text, single=False)
-    return None
+    if quoted:
+        return found if found.kind != "unknown" else None
+    # The names a glob finds may hold blanks and dashes, so unquoted they become any words.
+    if found.kind != "known" or not found.value or _SPLITS.intersection(found.value):
+        return None
+    return found

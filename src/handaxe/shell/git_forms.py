@@ -12,8 +12,8 @@ from handaxe.shell.places import PathUse, resolve
 from handaxe.shell.tables import git_forms, names
 
 _PLAIN_GLOBALS = names(
-    "--no-pager -P --no-optional-locks --no-replace-objects --literal-pathspecs --glob- "
-    "pathspecs --noglob-pathspecs --icase-pathspecs --no-lazy-fetch --no-advice"
+    "--no-pager -P --no-optional-locks --no-replace-objects --literal-pathspecs "
+    "--glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-lazy-fetch --no-advice"
 )
 _CONFIG_KEYS = (
     r"(?i)(user\.(name|email|signingkey)|core\.\w+|init\.\w+|pull\.\w+|push\.\w+|merge\.\w+|diff\.\w+"

@@ -6,22 +6,21 @@ Holds the order of the contracts; what a part is and what it could run is decide
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 
+from handaxe.shell.bounds import Bounds, PathJudge
 from handaxe.shell.danger import Danger
 from handaxe.shell.destructive import Destruction, names_destruction
 from handaxe.shell.edits import edit_uses
-from handaxe.shell.effects import RedirectUse, file_uses, part_redirects
+from handaxe.shell.effects import RedirectUse, part_redirects
 from handaxe.shell.flow import Part
 from handaxe.shell.operands import Setting
 from handaxe.shell.options import Refused
-from handaxe.shell.places import Access, PathUse
+from handaxe.shell.places import PathUse
 from handaxe.shell.prove import prove
 from handaxe.shell.rules import allows, compile_specifier, hits, may_allow, rule_set
-from handaxe.shell.runners import is_wrapper
 
 Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
@@ -46,33 +45,6 @@ class PathVerdict(Struct, frozen=True):
     reason: str = ""
     rule: str | None = None
     source: str | None = None
-
-
-class SeesPath(Protocol):
-    """Anything with the attributes of a `PathVerdict`."""
-
-    @property
-    def verdict(self) -> str:
-        """Allow, ask or deny."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Why, in plain words."""
-        ...
-
-    @property
-    def rule(self) -> str | None:
-        """The user's rule that decided, if one did."""
-        ...
-
-    @property
-    def source(self) -> str | None:
-        """Where that rule is from."""
-        ...
-
-
-PathJudge = Callable[[str, Access], SeesPath]
 
 
 class Rule(Struct, frozen=True):
@@ -116,14 +88,13 @@ class Judge(Struct):
     mode: Mode
     setting: Setting
     path_verdict: PathJudge
+    bounds: Bounds
     readable: str = ""
     """Why the text as a whole must not be allowed by its content; empty when it may."""
     hidden: str = ""
     """Which hidden character blocks every automatic approval; empty when there is none."""
-    probes: tuple[str, ...] = ()
     uses: list[PathUse] = []
     """Every path that was judged on the way, for a caller that follows links."""
-    operands: list[PathUse] = []
 
     def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
         """The verdict on one part."""
@@ -189,58 +160,18 @@ class Judge(Struct):
             if hits(rule.specifier, part, danger) != "no":
                 reason = f"the ask rule {rule.text} covers it"
                 return PartDecision(text, "ask", reason, rule.text, rule.source, "rule")
-        if (self.rules.deny or self.rules.ask) and (danger.unknown or danger.evaluates):
-            reason = f"{danger.unknown or danger.evaluates}, and deny or ask rules exist"
+        doubt = danger.unknown or danger.evaluates or danger.rebinds
+        if (self.rules.deny or self.rules.ask) and doubt:
+            reason = f"{doubt}, and deny or ask rules exist"
             return PartDecision(text, "ask", reason)
         return None
 
     def _path_bound(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
         """Read and Edit rules of the user bind file operands, whatever Bash rules say."""
-        asked: PartDecision | None = None
-        for use in danger.redirects:
-            decision = self._bound_use(use, text, known=True)
-            if decision is not None and decision.verdict == "deny":
-                return decision
-            asked = asked or decision
-        # Variables are already filled in; only the directory still makes a difference.
-        states = {state.cwds: state for state in part.states}.values()
-        for candidate in danger.candidates:
-            # What a wrapper is given are the words of the command inside it.
-            if is_wrapper(candidate.program):
-                continue
-            for state in states:
-                uses, known = file_uses(list(candidate.fields), state)
-                for use in set(uses):
-                    decision = self._bound_use(use, text, known=known)
-                    if decision is not None and decision.verdict == "deny" and candidate.certain:
-                        return decision
-                    asked = asked or decision
-        if asked is not None and asked.verdict == "deny":
-            asked = PartDecision(text, "ask", asked.reason, asked.rule, asked.source, "rule")
-        return asked
-
-    def _bound_use(self, use: PathUse, text: str, *, known: bool) -> PartDecision | None:
-        if known:
-            self.operands.append(use)
-        for path in self._named(use):
-            answer = self.path_verdict(path, use.access)
-            if answer.verdict == "deny":
-                verdict: Verdict = "deny" if known and not use.glob else "ask"
-            elif answer.verdict == "ask" and answer.rule is not None:
-                verdict = "ask"
-            else:
-                continue
-            reason = f"{use.access} of {path}: {answer.reason}"
-            return PartDecision(text, verdict, reason, answer.rule, answer.source, "rule")
-        return None
-
-    def _named(self, use: PathUse) -> list[str]:
-        """The path itself, or what a glob could name among the paths worth a look."""
-        if use.path is None:
-            return []
-        if not use.glob:
-            return [use.path]
-        return [path for path in self.probes if fnmatch.fnmatchcase(path, use.path)]
+        bound = self.bounds.of(part, danger)
+        if bound is None:
+            return None
+        return PartDecision(text, bound.verdict, bound.reason, bound.rule, bound.source, "rule")
 
     def _redirected(self, part: Part, text: str) -> PartDecision | None:
         """What redirections alone demand; None when all are free."""
@@ -354,7 +285,7 @@ class Judge(Struct):
             return [use.path]
         directory, _, pattern = use.path.rpartition("/")
         names = [n for n in _SECRET_NAMES if pattern[:1] == "." and fnmatch.fnmatchcase(n, pattern)]
-        return [directory or "/", *self._named(use), *(f"{directory}/{name}" for name in names)]
+        return [directory or "/", *(f"{directory}/{name}" for name in names)]
 
     def _edited(self, part: Part, text: str) -> PartDecision | None:
         if self.mode != "acceptEdits":

@@ -17,6 +17,8 @@ from handaxe.shell.tables import names
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _DURATION = r"\d+(?:\.\d+)?[smhd]?"
 _BINUTILS = names("strings nm size readelf objdump")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+_GLOBBING = frozenset("*?[")
 _LINE_PLACE = r"[^:]*(?::([^:].*))?|:[^:]+:(.+)"
 
 
@@ -41,6 +43,8 @@ def path_uses(arguments: Arguments, program: str, state: State, _setting: Settin
             uses.extend(checked_path(field, state))
         elif kind == "ref":
             uses.extend(ref_uses(field, state))
+        elif kind == "names":
+            uses.extend(listed_by(field, state))
         elif kind == "lineplace":
             uses.extend(_line_place(field, state))
         else:
@@ -57,9 +61,19 @@ def checked_path(field: Field, state: State) -> list[PathUse]:
     return uses
 
 
+def listed_by(field: Field, state: State) -> list[PathUse]:
+    """The directory that a word lists while it is only printed: an unquoted glob does."""
+    if field.kind == "glob":
+        return checked_path(field, state)
+    if field.kind == "unknown" and not field.single:
+        for name in _VARIABLE.findall(field.text):
+            value = state.variables.get(name)
+            if value is not None and value.kind == "known" and _GLOBBING.intersection(value.value):
+                raise Refused(f"what {field.text} lists is not known before the command runs")
+    return []
+
+
 def _check_text(kind: str, field: Field, program: str) -> None:
-    if kind == "names":
-        return
     if field.kind == "glob" or not field.single:
         raise Refused(f"{field.text} may become several arguments of {program}")
     check = _TEXT_CHECKS.get(kind)

@@ -7,6 +7,7 @@ refused: the table says what is allowed, never what is forbidden.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -18,6 +19,14 @@ _NUMBER = re.compile(r"[+-]?\d+[A-Za-z]*")
 
 class Refused(Exception):
     """The arguments are not provably harmless; the text says why."""
+
+
+def abbreviates(word: str, options: Iterable[str]) -> bool:
+    """Whether a word may stand for one of the long `options`: GNU programs take any beginning."""
+    name = word.partition("=")[0]
+    if not name.startswith("--") or len(name) < 3:
+        return False
+    return any(option.startswith(name) for option in options)
 
 
 class Arguments(Struct):
@@ -58,8 +67,19 @@ def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
     if table.requires and not found.has(*table.requires):
         dashed = " or ".join(f"-{name}" for name in sorted(table.requires) if len(name) == 1)
         raise Refused(f"only with {dashed} it just looks")
+    _check_pairs(found, table)
     _type_operands(found, table)
     return found
+
+
+def _check_pairs(found: Arguments, table: ProgramTable) -> None:
+    """Options that follow links out of the tree in some company only."""
+    for first, second in table.apart:
+        if found.has(first) and found.has(second):
+            raise Refused(f"the options {first} and {second} together follow links out of the tree")
+    for first, second in table.together:
+        if found.has(first) and not found.has(second):
+            raise Refused(f"the option {first} without --{second} follows links out of the tree")
 
 
 def _is_option_glob(field: Field, table: ProgramTable) -> bool:

@@ -33,6 +33,8 @@ class PathUse(Struct, frozen=True):
     joined: str | None = None
     """The same before `..` was resolved, for a caller that follows links."""
     glob: bool = False
+    is_sure: bool = True
+    """Whether the program is known to open it; else the word only may be a path."""
 
 
 @lru_cache(maxsize=4096)

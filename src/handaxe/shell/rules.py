@@ -18,6 +18,7 @@ from handaxe.shell.fields import Field, fields_of
 from handaxe.shell.flow import Part
 from handaxe.shell.prove import unwrap_proven
 from handaxe.shell.secrets import is_harmless_prefix
+from handaxe.shell.subcommands import takes_no_value
 from handaxe.shell.syntax import Simple, Word
 
 UNKNOWN = "\ue000"
@@ -170,7 +171,8 @@ class RuleSet(Struct):
             return True
         for candidate in danger.candidates:
             values = _values(candidate)
-            if UNKNOWN in values and values[0] in self.programs:
+            open_ended = UNKNOWN in values or any(_is_option(value) for value in values[1:])
+            if open_ended and {values[0], candidate.program or ""} & self.programs:
                 return True
             if any(self.any_text.fullmatch(text) for text in _texts(values)):
                 return True
@@ -231,7 +233,31 @@ def _hits_candidate(pattern: Pattern, candidate: Candidate) -> Literal["no", "ma
     open_ended = UNKNOWN in values[1:] and values[0] != UNKNOWN
     if open_ended and any(_may_match(pattern, text) for text in texts):
         return "maybe"
-    return "no"
+    return "maybe" if _is_hidden(pattern, candidate, values) else "no"
+
+
+def _is_option(value: str) -> bool:
+    return value.startswith(("-", "+"))
+
+
+def _is_hidden(pattern: Pattern, candidate: Candidate, values: list[str]) -> bool:
+    """Whether only options, and what may be their values, keep the rule's words apart."""
+    words = pattern.head.split(" ")
+    if len(words) < 2 or words[0] != candidate.program or not words[-1]:
+        return False
+    places, may_be_value = {1}, False
+    for index, value in enumerate(values[1:], start=1):
+        following: set[int] = set()
+        for place in places:
+            if value == words[place]:
+                following.add(place + 1)
+            if _is_option(value) or may_be_value or value == UNKNOWN:
+                following.add(place)
+        if len(words) in following and (pattern.has_star or index == len(values) - 1):
+            return True
+        places = following - {len(words)}
+        may_be_value = _is_option(value) and not takes_no_value(candidate.program, value)
+    return False
 
 
 def _values(candidate: Candidate) -> list[str]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import shlex
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from handaxe.shell.fields import Field
+from handaxe.shell.options import abbreviates
 from handaxe.shell.tables import load_toml, names
 
 SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
@@ -30,6 +31,11 @@ class Runner(Struct, frozen=True):
     valued: frozenset[str]
     optional: frozenset[str]
     strings: frozenset[str]
+    goes: frozenset[str] = frozenset()
+    """Options after whose value the command runs in another directory."""
+    opens: frozenset[str] = frozenset()
+    """Options whose value is a file that is read."""
+    writes: frozenset[str] = frozenset()
     skip: int = 0
     assigns: bool = False
     joins: bool = False
@@ -43,6 +49,10 @@ class Inner(Struct):
 
     commands: list[tuple[list[Field], bool]] = []
     texts: list[tuple[Field, bool]] = []
+    moved: list[Field] = []
+    """Directories the command inside is started in, one seen from the other."""
+    opened: list[tuple[Field, Literal["read", "write"]]] = []
+    """Files that the wrapper itself opens."""
     unknown: str = ""
     """Why the program inside is not known; empty when it is."""
 
@@ -66,6 +76,9 @@ def _runner(entry: dict[str, Any]) -> Runner:
         valued=frozenset(name for name in names if not name.endswith("?")),
         optional=frozenset(name[:-1] for name in names if name.endswith("?")),
         strings=frozenset(entry.get("string", "").split()),
+        goes=frozenset(entry.get("goes", "").split()),
+        opens=frozenset(entry.get("opens", "").split()),
+        writes=frozenset(entry.get("writes", "").split()),
         skip=entry.get("skip", 0),
         assigns=entry.get("assigns", False),
         joins=entry.get("joins", False),
@@ -204,6 +217,8 @@ def loose_words(runner: Runner, args: list[Field]) -> list[Field]:
         value = field.value
         if value in runner.after or value.startswith(tuple(f"{w}=" for w in runner.after)):
             return args[index:]
+        if abbreviates(value, runner.after):
+            return args[index:]
         if value.startswith("+") and "+" in runner.after:
             return args[index:]
     return []
@@ -263,8 +278,7 @@ def _option(runner: Runner, value: str, following: list[Field], inner: Inner) ->
         return 0, True
     for index, letter in enumerate(value[1:], start=2):
         rest = value[index:]
-        if letter in runner.strings:
-            inner.texts.extend(_text_of(rest or None, following))
+        _take(runner, letter, rest or None, following, inner)
         if letter in runner.valued | runner.strings | runner.optional:
             return (0 if rest or letter in runner.optional else 1), True
         if letter not in runner.flags:
@@ -276,13 +290,37 @@ def _long_option(
     runner: Runner, text: str, following: list[Field], inner: Inner
 ) -> tuple[int, bool]:
     name, equals, attached = text.partition("=")
-    if name in runner.strings:
-        inner.texts.extend(_text_of(attached if equals else None, following))
+    known = runner.flags | runner.valued | runner.optional | runner.strings
+    name = _unabbreviated(name, known)
+    _take(runner, name, attached if equals else None, following, inner)
     if equals:
         return 0, name in runner.valued | runner.optional | runner.strings
     if name in runner.valued | runner.strings:
         return 1, True
     return 0, name in runner.flags | runner.optional
+
+
+def _unabbreviated(name: str, known: frozenset[str]) -> str:
+    """The option that an abbreviation stands for, if only one begins so."""
+    if name in known or not name:
+        return name
+    longer = [item for item in known if item.startswith(name) and len(item) > 1]
+    return longer[0] if len(longer) == 1 else name
+
+
+def _take(
+    runner: Runner, name: str, attached: str | None, following: list[Field], inner: Inner
+) -> None:
+    """Note what the value of an option says: a shell text, a directory, a file."""
+    values = [field for field, _ in _text_of(attached, following)]
+    if name in runner.strings:
+        inner.texts.extend((field, True) for field in values)
+    if name in runner.goes:
+        inner.moved.extend(values)
+    if name in runner.opens:
+        inner.opened.extend((field, "read") for field in values)
+    if name in runner.writes:
+        inner.opened.extend((field, "write") for field in values)
 
 
 def _text_of(attached: str | None, following: list[Field]) -> list[tuple[Field, bool]]:

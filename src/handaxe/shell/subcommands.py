@@ -7,7 +7,32 @@ from handaxe.shell.runners import program_name
 from handaxe.shell.tables import names
 
 _GIT_VALUED = names(
-    "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --exec-path --attr- source"
+    "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --list-cmds"
+)
+_GIT_FLAGS = names(
+    "--no-pager -P --paginate -p --bare --no-optional-locks --no-replace-objects --no-lazy-fetch "
+    "--literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-advice "
+    "--html-path --man-path --info-path --version -v --help -h --exec-path"
+)
+_GIT_COMMANDS = names(
+    "add am annotate apply archimport archive bisect blame branch bugreport bundle cat-file "
+    "check-attr check-ignore check-mailmap checkout checkout-index check-ref-format cherry "
+    "cherry-pick citool clean clone column commit commit-graph commit-tree config count-objects "
+    "credential credential-cache credential-store cvsexportcommit cvsimport cvsserver daemon "
+    "describe diagnose diff diff-files diff-index difftool diff-pairs diff-tree fast-export "
+    "fast-import fetch fetch-pack filter-branch fmt-merge-msg for-each-ref for-each-repo "
+    "format-patch fsck fsck-objects gc get-tar-commit-id gitk grep gui hash-object help hook "
+    "http-backend http-fetch http-push imap-send index-pack init init-db instaweb "
+    "interpret-trailers lfs log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge "
+    "merge-base merge-file merge-index merge-one-file mergetool merge-tree mktag mktree "
+    "multi-pack-index mv name-rev notes p4 pack-objects pack-redundant pack-refs patch-id prune "
+    "prune-packed pull push quiltimport range-diff read-tree rebase receive-pack reflog refs "
+    "remote repack replace replay repo request-pull rerere reset restore revert rev-list "
+    "rev-parse rm scalar send-email send-pack shell shortlog show show-branch show-index show-ref "
+    "sh-i18n sh-setup sparse-checkout stage stash status stripspace submodule svn switch "
+    "symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info "
+    "upload-archive upload-pack var verify-commit verify-pack verify-tag version whatchanged "
+    "worktree write-tree"
 )
 WITH_SUBCOMMANDS = names(
     "git docker podman kubectl helm npm yarn pnpm bun cargo go uv pip pip3 poetry aws gcloud "
@@ -17,6 +42,26 @@ WITH_SUBCOMMANDS = names(
     "redis-cli psql mysql nix openssl oc k9s argocd istioctl docker-compose rustup deno npx "
     "task just"
 )
+
+
+def takes_no_value(program: str | None, option: str) -> bool:
+    """Whether the word after an option is certainly not its value."""
+    return "=" in option or (program == "git" and option in _GIT_FLAGS)
+
+
+def unknown_subcommand(fields: list[Field]) -> list[Field] | None:
+    """The program with any sub-command, where an alias may stand for one."""
+    program = program_name(fields[0])
+    if program not in WITH_SUBCOMMANDS or len(fields) < 2:
+        return None
+    if program == "git":
+        rest = _exact_git(fields) or [fields]
+        word = rest[0][1] if len(rest[0]) > 1 else fields[1]
+        if word.known is None or word.value.startswith("-") or word.value in _GIT_COMMANDS:
+            return None
+    elif not any("alias" in field.value for field in fields[1:]):
+        return None
+    return [fields[0], Field("unknown", "", fields[1].text, single=False)]
 
 
 def without_global_options(fields: list[Field]) -> list[list[Field]]:

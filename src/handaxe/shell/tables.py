@@ -28,6 +28,10 @@ class ProgramTable(Struct, frozen=True):
     """With operands, one of these options."""
     requires: frozenset[str] = frozenset()
     """Always one of these options."""
+    apart: tuple[tuple[str, str], ...] = ()
+    """Pairs of options that only one at a time are harmless."""
+    together: tuple[tuple[str, str], ...] = ()
+    """Options that are harmless only beside another one."""
     max_operands: int = 0
     check: str = ""
 
@@ -122,6 +126,12 @@ def _table(entry: dict[str, Any]) -> ProgramTable:
         pattern_from=frozenset(entry.get("pattern_from", "").split()),
         needs=frozenset(entry.get("needs", "").split()),
         requires=frozenset(entry.get("requires", "").split()),
+        apart=_pairs(entry.get("apart", "")),
+        together=_pairs(entry.get("together", "")),
         max_operands=entry.get("max_operands", 0),
         check=entry.get("check", ""),
     )
+
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((first, second) for first, _, second in (p.partition(":") for p in text.split()))

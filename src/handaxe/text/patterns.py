@@ -54,6 +54,8 @@ class Segment(msgspec.Struct, frozen=True):
     """The one name it matches, if it has no wildcard."""
     suffix: str
     """What every matching name ends in."""
+    prefix: str = ""
+    """What every matching name begins with."""
 
 
 Segments = tuple[Segment | None, ...]
@@ -135,14 +137,15 @@ def _segment(pieces: list[tuple[str, str | None]]) -> Segment:
         return Segment(re.escape(literal), literal, literal)
     tail = len(chars) - 1 - max(at for at, char in enumerate(chars) if char is None)
     suffix = "".join(char for char in chars[len(chars) - tail :] if char is not None)
+    prefix = "".join(char for char in chars[: chars.index(None)] if char is not None)
     first, *later = _runs(source for source, _ in pieces)
     if not later:
-        return Segment(first, None, suffix)
+        return Segment(first, None, suffix, prefix)
     *middle, last = later
     if not first and not last and not middle:
-        return Segment("[^/]+", None, suffix)
+        return Segment("[^/]+", None, suffix, prefix)
     source = first + "".join(f"(?>[^/]*?{run})" for run in middle) + f"[^/]*{last}"
-    return Segment(source, None, suffix)
+    return Segment(source, None, suffix, prefix)
 
 
 def _runs(sources: Iterable[str]) -> list[str]:

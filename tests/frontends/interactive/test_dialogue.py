@@ -445,6 +445,17 @@ def test_whoever_is_new_in_a_project_is_told_what_may_be_touched(terminal, scrip
     me.type("\x04")
     assert me.end() == 0
 
+    settings = project / ".handaxe" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"deny": ["Read(.env)"]}}')
+    again = terminal("--model", model, "hi")
+    again.wait_for("advisory")
+    again.wait_for("Hello.")
+    assert "Reads:" not in again.shown
+    again.wait_for("›")
+    again.type("\x04")
+    assert again.end() == 0
+
 
 def test_a_directory_is_added_and_hooks_hear_of_it(terminal, script, project, tmp_path):
     (tmp_path / "other").mkdir()
@@ -466,14 +477,3 @@ def test_a_directory_is_added_and_hooks_hear_of_it(terminal, script, project, tm
     me.wait_for("›")
     me.type("\x04")
     assert me.end() == 0
-
-    settings = project / ".handaxe" / "settings.json"
-    settings.parent.mkdir()
-    settings.write_text('{"permissions": {"deny": ["Read(.env)"]}}')
-    again = terminal("--model", model, "hi")
-    again.wait_for("advisory")
-    again.wait_for("Hello.")
-    assert "Reads:" not in again.shown
-    again.wait_for("›")
-    again.type("\x04")
-    assert again.end() == 0

@@ -11,6 +11,7 @@ import msgspec
 
 from handaxe.contract.decision import Allow, Ask, DecidedPart, Decision, Deny, Loss, RuleProposal
 from handaxe.contract.subjects import Access
+from handaxe.runtime.permission.closed import fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.reasons import PROTECTED
@@ -111,7 +112,7 @@ def decide_command(
         working_dirs=policy.roots,
         git_clean=git_clean,
         project_programs=project_programs,
-        probes=_literal_paths(policy),
+        fences=fences_of(policy.book),
         second_opinion=second_opinion,
     )
 
@@ -224,21 +225,3 @@ def _for_shell(rules: tuple[Rule, ...]) -> tuple[ShellRule, ...]:
 
 def _named(rule: Rule) -> str:
     return "Monitor" if rule.tool == "Monitor" else "Bash"
-
-
-def _literal_paths(policy: Policy) -> tuple[str, ...]:
-    """Paths that file rules spell out, so that a glob in a command can be held against them."""
-    found: list[str] = []
-    for rule in policy.rules:
-        pattern = rule.specifier or ""
-        if rule.behaviour == "allow" or rule.tool not in {"Read", "Edit"}:
-            continue
-        if not pattern or any(sign in pattern for sign in "*?[{"):
-            continue
-        if pattern.startswith("//"):
-            found.append(pattern[1:])
-        elif pattern.startswith("~/"):
-            found.append(policy.home + pattern[1:])
-        else:
-            found.append(f"{policy.project_root}/{pattern.removeprefix('./').lstrip('/')}")
-    return tuple(found)

@@ -1,0 +1,148 @@
+"""Commands that read what lies below a directory: which trees, and what they leave out.
+
+Only content counts: find, ls -R and tree print names, and names are not what a Read rule keeps.
+Over-approximates; never use it to prove that something is safe.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from msgspec import Struct
+
+from handaxe.shell.fences import Sweep
+from handaxe.shell.fields import Field
+from handaxe.shell.flow import State
+from handaxe.shell.options import Arguments, Refused, read_arguments
+from handaxe.shell.places import PathUse, uses_of
+from handaxe.shell.tables import ProgramTable, load_toml, names, read_only_programs
+
+_HERE = Field("known", ".", ".")
+_FIND_ACTIONS = ("-exec", "-ok")
+_STDIN = names("rg ag ack")
+"""Without a place they read what they are fed, if anything feeds them."""
+_BUNDLED = names("tar bsdtar")
+"""Their first word holds options even without a dash."""
+_RG_HIDDEN = names("hidden u unrestricted .")
+_NOTHING = names("files type-list help version V h")
+
+
+class _Reader(Struct, frozen=True):
+    always: bool
+    letters: frozenset[str]
+    words: frozenset[str]
+
+
+@cache
+def _readers() -> dict[str, _Reader]:
+    found: dict[str, _Reader] = {}
+    for program, text in load_toml("effects.toml")["sweeps"].items():
+        options = text.split()
+        short = frozenset(item[1:] for item in options if item.startswith("-") and item[1] != "-")
+        long = frozenset(item[2:] for item in options if item.startswith("--"))
+        found[program] = _Reader("*" in options, short, long)
+    return found
+
+
+def sweeps_of(
+    program: str, args: list[Field], operands: list[Field], state: State, *, is_fed: bool
+) -> list[Sweep]:
+    """The trees whose content the command reads; `operands` are its words without options."""
+    if program == "find":
+        return _by_find(args, state)
+    if program == "git":
+        return _by_git(args, state)
+    reader = _readers().get(program)
+    if reader is None:
+        return []
+    table = read_only_programs().get(program, ProgramTable())
+    bundle = args[:1] if args and program in _BUNDLED and args[0].value[:1] != "-" else []
+    bundled = any(letter in reader.letters for field in bundle for letter in field.value)
+    if not (reader.always or bundled or _has_option(args, reader, table)):
+        return []
+    try:
+        arguments = read_arguments(args, table) if table.operands else None
+    except Refused:
+        arguments = None
+    if arguments is None:
+        roots = operands if operands and program not in _STDIN else [*operands, _HERE]
+        return [Sweep(use) for use in _uses(roots, state)]
+    return _by_table(program, arguments, state, is_fed=is_fed)
+
+
+def _by_table(program: str, found: Arguments, state: State, *, is_fed: bool) -> list[Sweep]:
+    if program in _STDIN and found.has(*_NOTHING):
+        return []
+    roots = [field for kind, field in found.typed if kind == "path"]
+    if not roots and is_fed and program in _STDIN:
+        return []
+    files, directories = _exclusions(found)
+    shown = program == "rg" and not found.has(*_RG_HIDDEN)
+    return [Sweep(use, shown, files, directories) for use in _uses(roots or [_HERE], state)]
+
+
+def _exclusions(found: Arguments) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """File and directory names that the reader's own options leave out."""
+    given = [(name, value.known) for name, value in found.options if value is not None]
+    files = [text for name, text in given if name == "exclude" and text]
+    directories = [text.rstrip("/") for name, text in given if name == "exclude-dir" and text]
+    globs = [text for name, text in given if name in ("g", "glob") and text]
+    # A later glob of rg can take back what an earlier one left out.
+    if globs and all(text.startswith("!") for text in globs):
+        bare = [text[1:].removesuffix("/**").rstrip("/") for text in globs]
+        plain = [text for text in bare if text and "/" not in text]
+        files += [text for text, glob in zip(bare, globs, strict=True) if not glob.endswith("/")]
+        directories += plain
+        files = [text for text in files if "/" not in text]
+    return tuple(files), tuple(directories)
+
+
+def _has_option(args: list[Field], reader: _Reader, table: ProgramTable) -> bool:
+    """Whether one of the reader's options is among the words; long ones may be abbreviated."""
+    for field in args:
+        value = field.value
+        if value == "--":
+            return False
+        if field.kind != "known" and field.may_be_option:
+            return True
+        if value.startswith("--"):
+            name = value[2:].partition("=")[0]
+            if any(word.startswith(name) for word in reader.words):
+                return True
+        elif value.startswith("-"):
+            for letter in value[1:]:
+                if letter in reader.letters:
+                    return True
+                if letter in table.valued and letter not in table.optional:
+                    break
+    return False
+
+
+def _by_find(args: list[Field], state: State) -> list[Sweep]:
+    if not any(field.value.startswith(_FIND_ACTIONS) for field in args):
+        return []
+    roots: list[Field] = []
+    for field in args:
+        if field.value.startswith("-") and field.value not in ("-H", "-L", "-P"):
+            break
+        if field.value[:1] not in ("-", "(", "!"):
+            roots.append(field)
+    return [Sweep(use) for use in _uses(roots or [_HERE], state)]
+
+
+def _by_git(args: list[Field], state: State) -> list[Sweep]:
+    """`git grep` searches the whole working tree unless paths follow a double dash."""
+    values = [field.value for field in args]
+    if "grep" not in values:
+        return []
+    after = args[values.index("grep") + 1 :]
+    roots = [field for field in after if field.value.endswith("/") and field.kind == "known"]
+    if "--" in values:
+        roots = args[values.index("--") + 1 :]
+    if any(field.value.startswith(":") for field in roots):
+        roots = []
+    return [Sweep(use) for use in _uses(roots or [_HERE], state)]
+
+
+def _uses(roots: list[Field], state: State) -> list[PathUse]:
+    return [use for field in roots for use in uses_of(field, "read", state.cwds)]
