@@ -13,7 +13,7 @@ from handaxe.contract.decision import Allow, Ask, DecidedPart, Decision, Deny, L
 from handaxe.contract.subjects import Access
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.reasons import PROTECTED
+from handaxe.runtime.permission.reasons import PROTECTED, planning
 from handaxe.runtime.permission.rules import Rule
 from handaxe.shell import PartDecision, PathVerdict, SecondOpinion, ShellDecision, ShellRules
 from handaxe.shell import Rule as ShellRule
@@ -42,7 +42,10 @@ _NO_FACTS = Facts()
 
 def judge_command(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> Decision:
     """The decision on a call that runs a command, part by part; pure, and never raises."""
-    return decision_on(analysis_of(request, policy, facts), request, policy)
+    decision = decision_on(analysis_of(request, policy, facts), request, policy)
+    if policy.mode == "plan" and isinstance(decision, Ask):
+        return while_planning(decision, request, reading_of(request, policy, facts))
+    return decision
 
 
 def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> ShellDecision:
@@ -56,6 +59,28 @@ def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> S
         second_opinion=facts.second_opinion,
         is_confined=facts.is_confined,
     )
+
+
+def reading_of(request: Request, policy: Policy, facts: Facts) -> ShellDecision:
+    """The same analysis of one thing only: is the command proved to change nothing?"""
+    return decide_shell(
+        request.command or "",
+        rules=ShellRules(),
+        path_verdict=_looking_is_free,
+        mode="plan",
+        cwd=facts.cwd or policy.cwd,
+        home=policy.home,
+        working_dirs=policy.roots,
+        git_clean=facts.git_clean,
+        second_opinion=facts.second_opinion,
+    )
+
+
+def while_planning(decision: Decision, request: Request, reading: ShellDecision) -> Decision:
+    """A question in plan mode: about where to look it stays one, about a change nobody's is."""
+    if reading.verdict == "allow":
+        return decision
+    return msgspec.structs.replace(planning(f"`{request.command}`"), parts=decision.parts)
 
 
 def decision_on(shell: ShellDecision, request: Request, policy: Policy) -> Decision:
@@ -109,6 +134,10 @@ def decide_command(
         probes=_literal_paths(policy),
         second_opinion=second_opinion,
     )
+
+
+def _looking_is_free(path: str, access: Access) -> PathVerdict:
+    return PathVerdict("allow") if access == "read" else PathVerdict("ask", f"{path} would change")
 
 
 def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:

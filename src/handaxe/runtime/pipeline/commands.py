@@ -6,20 +6,24 @@ same commands, and where links lead.
 """
 
 import asyncio
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.decision import Allow, Ask, Decision
 from handaxe.contract.faults import BadPath
 from handaxe.contract.ports.files import Located
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.permission.decide import JudgedPath, Request
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.collaborators import Collaborators, CommandFacts
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.session.workdir import normalize
 
 if TYPE_CHECKING:
+    from handaxe.runtime.permission.commands import Facts
     from handaxe.shell import PathUse, PathVerdict, ShellDecision
 
 MAX_MATCHES = 2_000
@@ -30,10 +34,34 @@ async def command_word(
     request: Request, parsed: Parsed, ctx: ToolContext, among: Collaborators
 ) -> Decision:
     """What the rules say of a call's command, followed to the files it names."""
+    policy = among.policy()
     subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
-    from handaxe.runtime.permission.commands import Facts, analysis_of, decision_on
+    from handaxe.runtime.permission.commands import (
+        Facts,
+        analysis_of,
+        decision_on,
+        reading_of,
+        while_planning,
+    )
 
     command, known = subject.command, among.commands
+    facts = Facts(
+        cwd=ctx.cwd,
+        git_clean="git" not in command or known.is_git_clean(ctx.cwd),
+        is_confined=not subject.unconfined and known.is_confined(subject),
+    )
+    shell = await _with_opinion(lambda facts: analysis_of(request, policy, facts), facts, known)
+    decision = await _after_links(decision_on(shell, request, policy), shell, among)
+    if policy.mode == "plan" and isinstance(decision, Ask):
+        shell = await _with_opinion(lambda facts: reading_of(request, policy, facts), facts, known)
+        decision = while_planning(decision, request, shell)
+    return decision
+
+
+async def _with_opinion(
+    analyse: Callable[["Facts"], "ShellDecision"], facts: "Facts", known: CommandFacts
+) -> "ShellDecision":
+    """An analysis, with the second reader's count where it rests on one."""
     wanted: list[str] = []
     opinions: dict[str, int | None] = {}
 
@@ -41,20 +69,16 @@ async def command_word(
         wanted.append(text)
         return opinions.get(text)
 
-    facts = Facts(
-        cwd=ctx.cwd,
-        git_clean="git" not in command or known.is_git_clean(ctx.cwd),
-        second_opinion=opinion if known.count_commands else None,
-        is_confined=not subject.unconfined and known.is_confined(subject),
-    )
-    shell = analysis_of(request, among.policy(), facts)
-    if wanted and known.count_commands is not None:
+    if known.count_commands is None:
+        return analyse(facts)
+    facts = msgspec.structs.replace(facts, second_opinion=opinion)
+    shell = analyse(facts)
+    if wanted:
         # Only a compound command that would be allowed comes here; another program reads it.
         for text in tuple(wanted):
             opinions[text] = await asyncio.to_thread(known.count_commands, text)
-        shell = analysis_of(request, among.policy(), facts)
-    decision = decision_on(shell, request, among.policy())
-    return await _after_links(decision, shell, among)
+        shell = analyse(facts)
+    return shell
 
 
 async def _after_links(
