@@ -49,6 +49,8 @@ class ShellDecision(Struct, frozen=True):
     """Paths the verdict rests on; check them again, links resolved, before running."""
     operands: list[PathUse] = []
     """Every file operand; a rule that forbids one holds for where its links lead, too."""
+    written: list[PathUse] = []
+    """File operands that an allowed command writes; where their links lead counts as well."""
 
 
 def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
@@ -63,6 +65,7 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     git_clean: bool = True,
     probes: tuple[str, ...] = (),
     second_opinion: SecondOpinion | None = None,
+    written_verdict: PathJudge | None = None,
 ) -> ShellDecision:
     """The verdict on `command`.
 
@@ -70,9 +73,12 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     whether the repository's configuration was found to name no program. `probes` are paths that
     Read and Edit rules name, so that globs can be held against them. `second_opinion` counts
     commands with another reader and is asked before anything compound is allowed.
+    `written_verdict` says the same as `path_verdict` of files that a command covered by an allow
+    rule writes by its operands.
     """
     cwd = resolve(cwd, "/")
     judge = Judge(rules, mode, Setting(cwd, home, git_clean), path_verdict, probes=probes)
+    judge.written_verdict = written_verdict
     script = parse(command)
     for problem in script.problems:
         if problem.code == "characters":
@@ -194,6 +200,7 @@ class _Session:
             problems=[problem.message for problem in script.problems],
             uses=list(dict.fromkeys(self._judge.uses)),
             operands=list(dict.fromkeys(self._judge.operands)),
+            written=list(dict.fromkeys(self._judge.written)),
         )
 
 

@@ -15,6 +15,7 @@ from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.reasons import PROTECTED, planning
 from handaxe.runtime.permission.rules import Rule
+from handaxe.session.permission_state import Mode
 from handaxe.shell import PartDecision, PathVerdict, SecondOpinion, ShellDecision, ShellRules
 from handaxe.shell import Rule as ShellRule
 from handaxe.shell import decide as decide_shell
@@ -109,7 +110,7 @@ def decide_command(
 ) -> ShellDecision:
     """What the rules say of a bash command, part by part; pure, and never raises."""
     rules = policy.book.command_rules(tool)
-    paths_policy = _for_confined(policy) if is_confined else policy
+    paths_policy = _for_paths(policy, is_confined=is_confined)
     allowing, asking = _for_shell(rules["allow"]), rules["ask"]
     if is_confined:
         allowing = (*allowing, _SANDBOX)
@@ -117,6 +118,12 @@ def decide_command(
 
     def path_verdict(path: str, access: Access) -> PathVerdict:
         return verdict_on(JudgedPath(path=path, real=path, access=access), paths_policy)
+
+    # What a sandbox keeps inside needs no second word on its operands.
+    ruled_policy = for_ruled(policy)
+
+    def written_verdict(path: str, access: Access) -> PathVerdict:
+        return verdict_on(JudgedPath(path=path, real=path, access=access), ruled_policy)
 
     return decide_shell(
         command,
@@ -133,6 +140,7 @@ def decide_command(
         git_clean=git_clean,
         probes=_literal_paths(policy),
         second_opinion=second_opinion,
+        written_verdict=None if is_confined else written_verdict,
     )
 
 
@@ -230,12 +238,30 @@ def _by(word: str) -> Literal["rule", "mode", "builtin"]:
     return "rule" if word == "rule" else "mode" if word == "mode" else "builtin"
 
 
-def _for_confined(policy: Policy) -> Policy:
-    """The same rules, with changes inside the working directories free: the sandbox keeps them."""
-    if policy.mode not in {"default", "auto"}:
+def for_ruled(policy: Policy) -> Policy:
+    """The same rules for what an allowed command writes: inside the rule for it is enough."""
+    return _in_mode(policy, "acceptEdits")
+
+
+def _for_paths(policy: Policy, *, is_confined: bool) -> Policy:
+    """The same rules for paths of a command."""
+    if is_confined and policy.mode in {"default", "auto"}:
+        # Changes inside the working directories are free: the sandbox keeps them.
+        return _in_mode(policy, "acceptEdits")
+    # What may not be asked about is refused in the end, after rules for the command have spoken.
+    return _in_mode(policy, "default") if policy.mode == "dontAsk" else policy
+
+
+def _in_mode(policy: Policy, mode: Mode) -> Policy:
+    if policy.mode == mode:
         return policy
     return Policy(
-        policy.book, mode="acceptEdits", roots=policy.roots, free_to_read=policy.free_to_read
+        policy.book,
+        mode=mode,
+        roots=policy.roots,
+        free_to_read=policy.free_to_read,
+        free_to_write=policy.free_to_write,
+        walled_off=policy.walled_off,
     )
 
 

@@ -17,7 +17,7 @@ from handaxe.contract.decision import Allow, Ask, Decision
 from handaxe.contract.faults import BadPath
 from handaxe.contract.ports.files import Located
 from handaxe.contract.subjects import CommandSubject
-from handaxe.runtime.permission.decide import JudgedPath, Request
+from handaxe.runtime.permission.decide import JudgedPath, Policy, Request
 from handaxe.runtime.pipeline.collaborators import Collaborators, CommandFacts
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.session.workdir import normalize
@@ -85,7 +85,7 @@ async def _after_links(
     decision: Decision, shell: "ShellDecision", among: Collaborators
 ) -> Decision:
     """The decision after every file operand was judged where its links lead, too."""
-    from handaxe.runtime.permission.commands import with_word
+    from handaxe.runtime.permission.commands import for_ruled, with_word
 
     for use in shell.operands:
         # What may run anyway is followed wherever it leads, so that no link gets round a rule.
@@ -97,11 +97,15 @@ async def _after_links(
             word = await _word_on(use, among)
             if word is not None:
                 decision = with_word(decision, use.text, word)
+        for use in shell.written:
+            word = await _word_on(use, among, policy=for_ruled(among.policy()))
+            if word is not None:
+                decision = with_word(decision, use.text, word)
     return decision
 
 
 async def _word_on(
-    use: "PathUse", among: Collaborators, *, beyond: bool = False
+    use: "PathUse", among: Collaborators, *, beyond: bool = False, policy: Policy | None = None
 ) -> "PathVerdict | None":
     """Why a file operand may not be used, if it leads elsewhere than its name says."""
     from handaxe.shell import PathVerdict
@@ -119,18 +123,18 @@ async def _word_on(
         paths = found
     worst: PathVerdict | None = None
     for path in paths:
-        word = _word_on_path(path, use, among, beyond=beyond)
+        word = _word_on_path(path, use, among, policy or among.policy(), beyond=beyond)
         if word is not None and (worst is None or word.verdict == "deny"):
             worst = word
     return worst
 
 
 def _word_on_path(
-    path: str, use: "PathUse", among: Collaborators, *, beyond: bool
+    path: str, use: "PathUse", among: Collaborators, policy: Policy, *, beyond: bool
 ) -> "PathVerdict | None":
     from handaxe.runtime.permission.commands import verdict_on
 
-    policy, files, roots = among.policy(), among.files, among.workdir.roots
+    files, roots = among.files, among.workdir.roots
     place = _located(path, among)
     if place is None:
         return None
@@ -142,7 +146,8 @@ def _word_on_path(
         if near.verdict != "allow" and not beyond:
             return near if real != path else None
         real = files.locate(real, roots, beyond=True).real
-    if real == path and not is_shared:
+    is_found = use.glob and use.access == "write"
+    if real == path and not is_shared and not is_found:
         return None
     word = verdict_on(
         JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_shared), policy
