@@ -89,10 +89,10 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
 
         return count_commands(text)
 
-    def is_git_clean(directory: str) -> bool:
-        from handaxe.host.git_configuration import is_git_clean
+    def git_doubt(directory: str) -> str:
+        from handaxe.host.git_configuration import git_doubt
 
-        return is_git_clean(directory)
+        return git_doubt(directory)
 
     def is_confined(subject: CommandSubject) -> bool:
         settings: Settings = offers[Settings]
@@ -106,4 +106,4 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
             return False
         return confiner.will_confine(subject.command, unconfined=subject.unconfined)
 
-    return CommandFacts(count_commands, is_git_clean, is_confined)
+    return CommandFacts(count_commands, git_doubt, is_confined)

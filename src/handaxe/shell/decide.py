@@ -63,6 +63,7 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     home: str = "/home/dev",
     working_dirs: tuple[str, ...] = (),
     git_clean: bool = True,
+    git_doubt: str = "",
     probes: tuple[str, ...] = (),
     second_opinion: SecondOpinion | None = None,
     written_verdict: PathJudge | None = None,
@@ -70,14 +71,17 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     """The verdict on `command`.
 
     `path_verdict` says what the session's path rules say about one absolute path. `git_clean` is
-    whether the repository's configuration was found to name no program. `probes` are paths that
-    Read and Edit rules name, so that globs can be held against them. `second_opinion` counts
-    commands with another reader and is asked before anything compound is allowed.
+    whether the repository's configuration was found to name no program, `git_doubt` which.
+    `probes` are paths that Read and Edit rules name, so that globs can be held against them.
+    `second_opinion` counts commands with another reader and is asked before anything compound
+    is allowed.
     `written_verdict` says the same as `path_verdict` of files that a command covered by an allow
     rule writes by its operands.
     """
     cwd = resolve(cwd, "/")
-    judge = Judge(rules, mode, Setting(cwd, home, git_clean), path_verdict, probes=probes)
+    judge = Judge(
+        rules, mode, Setting(cwd, home, git_clean, git_doubt), path_verdict, probes=probes
+    )
     judge.written_verdict = written_verdict
     script = parse(command)
     for problem in script.problems:

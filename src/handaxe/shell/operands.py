@@ -26,6 +26,8 @@ class Setting(Struct, frozen=True):
     cwd: str
     home: str
     git_clean: bool = True
+    git_doubt: str = ""
+    """What is wrong with the repository's configuration, in words."""
 
 
 def path_uses(arguments: Arguments, program: str, state: State, _setting: Setting) -> list[PathUse]:

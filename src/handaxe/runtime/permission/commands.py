@@ -33,6 +33,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     git_clean: bool = True
     """Whether the repository's own configuration names no program."""
+    git_doubt: str = ""
+    """What it names, in words."""
     second_opinion: SecondOpinion | None = None
     is_confined: bool = False
     """Whether the command will run inside a sandbox that may answer for it."""
@@ -57,6 +59,7 @@ def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> S
         tool=request.tool,
         cwd=facts.cwd,
         git_clean=facts.git_clean,
+        git_doubt=facts.git_doubt,
         second_opinion=facts.second_opinion,
         is_confined=facts.is_confined,
     )
@@ -73,6 +76,7 @@ def reading_of(request: Request, policy: Policy, facts: Facts) -> ShellDecision:
         home=policy.home,
         working_dirs=policy.roots,
         git_clean=facts.git_clean,
+        git_doubt=facts.git_doubt,
         second_opinion=facts.second_opinion,
     )
 
@@ -105,6 +109,7 @@ def decide_command(
     tool: str = "Bash",
     cwd: str | None = None,
     git_clean: bool = True,
+    git_doubt: str = "",
     second_opinion: SecondOpinion | None = None,
     is_confined: bool = False,
 ) -> ShellDecision:
@@ -138,6 +143,7 @@ def decide_command(
         home=policy.home,
         working_dirs=policy.roots,
         git_clean=git_clean,
+        git_doubt=git_doubt,
         probes=_literal_paths(policy),
         second_opinion=second_opinion,
         written_verdict=None if is_confined else written_verdict,

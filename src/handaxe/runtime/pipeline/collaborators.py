@@ -23,8 +23,8 @@ class CommandFacts(msgspec.Struct, frozen=True):
 
     count_commands: Callable[[str], int | None] | None = None
     """A second reader, asked in a thread before a compound command is allowed for its content."""
-    is_git_clean: Callable[[str], bool] = lambda _: True
-    """Whether the repository around a directory configures no program that git would run."""
+    git_doubt: Callable[[str], str] = lambda _: ""
+    """Which program the repository around a directory would make git run; empty for none."""
     is_confined: Callable[[CommandSubject], bool] = lambda _: False
     """Whether a command will run inside a sandbox that may answer for it."""
 

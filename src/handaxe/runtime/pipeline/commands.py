@@ -45,9 +45,11 @@ async def command_word(
     )
 
     command, known = subject.command, among.commands
+    doubt = known.git_doubt(ctx.cwd) if "git" in command else ""
     facts = Facts(
         cwd=ctx.cwd,
-        git_clean="git" not in command or known.is_git_clean(ctx.cwd),
+        git_clean=not doubt,
+        git_doubt=doubt,
         is_confined=not subject.unconfined and known.is_confined(subject),
     )
     shell = await _with_opinion(lambda facts: analysis_of(request, policy, facts), facts, known)
