@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from handaxe.host.git_configuration import is_git_clean
+from handaxe import Session
+from handaxe.host.git_configuration import git_doubt, is_git_clean
 
 HARMLESS = [
     "",
@@ -17,6 +18,8 @@ HARMLESS = [
     "; only a comment\n",
     "[alias]\n\tst = status\n",
     "[pull]\n\trebase\n",
+    '[gitflow "branch"]\n\tmaster = main\n',
+    "[diff]\n\tsubmodule = short\n",
 ]  # fmt: skip
 PROGRAMS = [
     "[core]\n\tfsmonitor = ./evil\n",
@@ -41,6 +44,11 @@ PROGRAMS = [
     "[credential]\n\thelper = evil\n",
     '[submodule "x"]\n\tupdate = !evil\n',
     "# a comment that seems to go on \\\n[core]\n\tfsmonitor = ./evil\n",
+    "[x]\n\ty = z\n",
+    '[remote "o"]\n\turl = ssh://somewhere/x\n\tpromisor = true\n',
+    '[remote "o"]\n\tpartialclonefilter = blob:none\n',
+    "[extensions]\n\tpartialClone = o\n",
+    "[diff]\n\tsubmodule = diff\n",
     "[core\n",
     "no section = x\n",
     "\ufeff[core]\n",
@@ -98,3 +106,101 @@ def test_a_directory_that_looks_like_a_repository_is_one(tmp_path):
 def test_a_file_in_place_of_the_repository_is_followed(content, tmp_path):
     (tmp_path / ".git").write_text(content)
     assert is_git_clean(str(tmp_path)) == (content != "nonsense")
+
+
+def git(place, *words):
+    given = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *given, *words], cwd=place, check=True, capture_output=True)
+
+
+def repository(place):
+    place.mkdir()
+    git(place, "init", "-q")
+    (place / "a").write_text("a\n")
+    git(place, "add", "a")
+    git(place, "commit", "-q", "-m", "first")
+    return place
+
+
+@pytest.fixture(params=["submodule", "embedded", "own gitfile", "version 4", "nested"])
+def nested(request, tmp_path):
+    """A project with a repository inside that git descends into, and that one's configuration."""
+    top = repository(tmp_path / "top")
+    other = repository(tmp_path / "other")
+    if request.param == "embedded":
+        inner = repository(top / "sm")
+        git(top, "add", "sm")
+        return top, inner / ".git/config"
+    if request.param == "own gitfile":
+        repository(top / "sm")
+        (top / "sm/.git").rename(tmp_path / "elsewhere")
+        (top / "sm/.git").write_text(f"gitdir: {tmp_path / 'elsewhere'}\n")
+        git(top, "add", "sm")
+        return top, tmp_path / "elsewhere/config"
+    if request.param == "nested":
+        git(other, "submodule", "add", "-q", str(repository(tmp_path / "third")), "deep")
+        git(other, "commit", "-q", "-m", "deep")
+    git(top, "submodule", "add", "-q", str(other), "sm")
+    git(top, "submodule", "update", "-q", "--init", "--recursive")
+    if request.param == "version 4":
+        git(top, "update-index", "--index-version", "4")
+    if request.param == "nested":
+        return top, top / ".git/modules/sm/modules/deep/config"
+    return top, top / ".git/modules/sm/config"
+
+
+async def test_a_repository_inside_chooses_no_program_either(nested, tmp_path):
+    top, config = nested
+    ran = tmp_path / "ran"
+    evil = tmp_path / "evil.sh"
+    evil.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    evil.chmod(0o755)
+    async with Session(top) as session:
+        assert git_doubt(str(top)) == ""
+        for command in ("git status", "git diff"):
+            assert (await session.call("Bash", command=command)).ok
+        with config.open("a") as file:
+            file.write(f"[core]\n\tfsmonitor = {evil}\n")
+        for command in ("git status", "git diff", "git status --short"):
+            asked = await session.call("Bash", command=command)
+            assert asked.code == "permission.asked"
+            assert "core.fsmonitor" in asked.text
+    assert not ran.exists()
+    git(top, "status")
+    assert ran.exists()
+
+
+def test_a_submodule_that_is_not_checked_out_counts_too(tmp_path):
+    top = repository(tmp_path / "top")
+    git(top, "submodule", "add", "-q", str(repository(tmp_path / "other")), "sm")
+    git(top, "submodule", "deinit", "-f", "sm")
+    assert is_git_clean(str(top))
+    with (top / ".git/modules/sm/config").open("a") as file:
+        file.write("[diff]\n\texternal = evil\n")
+    assert not is_git_clean(str(top))
+
+
+def test_a_submodule_is_clean_seen_from_inside(tmp_path):
+    top = repository(tmp_path / "top")
+    git(top, "submodule", "add", "-q", str(repository(tmp_path / "other")), "sm")
+    assert is_git_clean(str(top / "sm"))
+    git(top / "sm", "config", "core.worktree", "../../../elsewhere")
+    assert not is_git_clean(str(top / "sm"))
+    assert not is_git_clean(str(top))
+
+
+@pytest.mark.parametrize(
+    "content", [b"DIRC", b"DIRC\0\0\0\x09\0\0\0\x01\0\0\xe0\0", b"x\0\0\xe0\0"]
+)
+def test_an_index_that_cannot_be_read_is_not_trusted(content, tmp_path):
+    top = repository(tmp_path / "top")
+    (top / ".git/index").write_bytes(content + b"\0\0\xe0\0")
+    assert "cannot be known" in git_doubt(str(top))
+
+
+async def test_the_reason_names_the_key(tmp_path):
+    top = repository(tmp_path / "top")
+    git(top, "config", "x.y", "z")
+    async with Session(top) as session:
+        asked = await session.call("Bash", command="git log")
+    assert "x.y in " in asked.text

@@ -95,10 +95,10 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
 
         return count_commands(text)
 
-    def is_git_clean(directory: str) -> bool:
-        from handaxe.host.git_configuration import is_git_clean
+    def git_doubt(directory: str) -> str:
+        from handaxe.host.git_configuration import git_doubt
 
-        return is_git_clean(directory)
+        return git_doubt(directory)
 
     async def project_programs(directory: str) -> frozenset[str]:
         from handaxe.contract.ports.shell import Shell
@@ -126,4 +126,8 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
             return False
         return confiner.will_confine(subject.command, unconfined=subject.unconfined)
 
+<<<<<<< HEAD
     return CommandFacts(count_commands, is_git_clean, project_programs, is_confined)
+=======
+    return CommandFacts(count_commands, git_doubt, is_confined)
+>>>>>>> w/sec2

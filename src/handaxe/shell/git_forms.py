@@ -26,7 +26,8 @@ def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUs
     if state.cwds != frozenset({setting.cwd}):
         raise Refused("git in another directory may run what that directory configures")
     if not setting.git_clean:
-        raise Refused("the repository's configuration names a program that git would run")
+        told = "the repository's configuration names a program that git would run"
+        raise Refused(setting.git_doubt or told)
     if any(field.kind == "glob" for field in fields):
         raise Refused("an unquoted glob may expand to options of git")
     fields = _skip_globals(fields, setting)

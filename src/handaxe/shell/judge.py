@@ -20,7 +20,13 @@ from handaxe.shell.operands import Setting
 from handaxe.shell.options import Refused
 from handaxe.shell.places import PathUse
 from handaxe.shell.prove import prove
+<<<<<<< HEAD
 from handaxe.shell.rules import allows, compile_specifier, hits, may_allow, rule_set
+=======
+from handaxe.shell.rules import allows, compile_specifier, hits, is_exact, may_allow, rule_set
+from handaxe.shell.runners import is_wrapper
+from handaxe.shell.written import written_uses
+>>>>>>> w/sec2
 
 Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
@@ -47,6 +53,37 @@ class PathVerdict(Struct, frozen=True):
     source: str | None = None
 
 
+<<<<<<< HEAD
+=======
+class SeesPath(Protocol):
+    """Anything with the attributes of a `PathVerdict`."""
+
+    @property
+    def verdict(self) -> str:
+        """Allow, ask or deny."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why, in plain words."""
+        ...
+
+    @property
+    def rule(self) -> str | None:
+        """The user's rule that decided, if one did."""
+        ...
+
+    @property
+    def source(self) -> str | None:
+        """Where that rule is from."""
+        ...
+
+
+PathJudge = Callable[[str, Access], SeesPath]
+_NOWHERE = PathVerdict("ask", "the text does not say where")
+
+
+>>>>>>> w/sec2
 class Rule(Struct, frozen=True):
     """A Bash rule: the text between the parentheses (empty for all of Bash) and its source."""
 
@@ -95,6 +132,13 @@ class Judge(Struct):
     """Which hidden character blocks every automatic approval; empty when there is none."""
     uses: list[PathUse] = []
     """Every path that was judged on the way, for a caller that follows links."""
+<<<<<<< HEAD
+=======
+    operands: list[PathUse] = []
+    written_verdict: PathJudge | None = None
+    """What the path rules say of a written operand that a rule's command names; None: nothing."""
+    written: list[PathUse] = []
+>>>>>>> w/sec2
 
     def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
         """The verdict on one part."""
@@ -111,7 +155,23 @@ class Judge(Struct):
             if decision is not None:
                 return decision
         granted = self._free(part, danger, redirected, text)
-        return self._unless_destructive(granted, losses, part, text)
+        granted = self._unless_destructive(granted, losses, part, text)
+        return self._unless_written(granted, part, danger)
+
+    def _unless_written(self, granted: PartDecision, part: Part, danger: Danger) -> PartDecision:
+        """A rule for a command is none for protected files and for those outside it writes."""
+        if self.written_verdict is None or granted.verdict != "allow" or granted.by != "rule":
+            return granted
+        exact = (rule for rule in self.rules.allow if is_exact(rule.specifier))
+        if any(allows(rule.specifier, part) for rule in exact):
+            return granted
+        for use in written_uses(part, danger):
+            self.written.append(use)
+            answer = self.written_verdict(use.path, "write") if use.path is not None else _NOWHERE
+            if answer.verdict != "allow":
+                why = f"write of {use.path or use.text}: {answer.reason}"
+                return PartDecision(part.text, "ask", why, None, answer.source, cause="redirection")
+        return granted
 
     def _unless_destructive(
         self, granted: PartDecision, losses: list[Destruction], part: Part, text: str
@@ -244,10 +304,8 @@ class Judge(Struct):
     def _allowed_by_rule(self, part: Part, text: str) -> PartDecision | None:
         if not may_allow(tuple(rule.specifier for rule in self.rules.allow), part):
             return None
-        for rule in self.rules.allow:
-            if allows(rule.specifier, part):
-                return self._by_rule(text, rule)
-        return None
+        rule = next((rule for rule in self.rules.allow if allows(rule.specifier, part)), None)
+        return self._by_rule(text, rule) if rule is not None else None
 
     def _by_rule(self, text: str, rule: Rule) -> PartDecision:
         reason = f"the allow rule {rule.text} covers it"
@@ -301,7 +359,7 @@ class Judge(Struct):
 def _spells_out(specifier: str) -> bool:
     """Whether a rule names the destructive form it allows, word by word."""
     pattern = compile_specifier(specifier)
-    return not pattern.everything and (not pattern.has_star or names_destruction(pattern.head))
+    return is_exact(specifier) or (not pattern.everything and names_destruction(pattern.head))
 
 
 def _critical(losses: list[Destruction], text: str) -> PartDecision | None:

@@ -153,6 +153,12 @@ def unwrap_once(fields: list[Field]) -> list[Field]:
     return unwrap_proven(fields, 1)
 
 
+def is_exact(specifier: str) -> bool:
+    """Whether a rule covers one spelled-out command and no other."""
+    pattern = compile_specifier(specifier)
+    return not pattern.everything and not pattern.has_star
+
+
 class RuleSet(Struct):
     """Many specifiers behind one regex, so that a miss costs one match."""
 

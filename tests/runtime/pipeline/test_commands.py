@@ -133,7 +133,7 @@ async def test_git_looks_only_where_the_repository_names_no_program(project):
         config.write_text("[core]\n\tfsmonitor = ./evil\n")
         decision = await verdict(session, "git status")
         assert decision.verdict == "ask"
-        assert "names a program" in decision.reason
+        assert "core.fsmonitor in " in decision.reason
         assert (await verdict(session, "ls")).verdict == "allow"
 
 

@@ -14,8 +14,9 @@ from handaxe.contract.subjects import Access
 from handaxe.runtime.permission.closed import fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.reasons import PROTECTED
+from handaxe.runtime.permission.reasons import PROTECTED, planning
 from handaxe.runtime.permission.rules import Rule
+from handaxe.session.permission_state import Mode
 from handaxe.shell import PartDecision, PathVerdict, SecondOpinion, ShellDecision, ShellRules
 from handaxe.shell import Rule as ShellRule
 from handaxe.shell import decide as decide_shell
@@ -33,8 +34,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     git_clean: bool = True
     """Whether the repository's own configuration names no program."""
+<<<<<<< HEAD
     project_programs: frozenset[str] = frozenset()
     """Names under which PATH finds a program of the project."""
+=======
+    git_doubt: str = ""
+    """What it names, in words."""
+>>>>>>> w/sec2
     second_opinion: SecondOpinion | None = None
     is_confined: bool = False
     """Whether the command will run inside a sandbox that may answer for it."""
@@ -45,7 +51,10 @@ _NO_FACTS = Facts()
 
 def judge_command(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> Decision:
     """The decision on a call that runs a command, part by part; pure, and never raises."""
-    return decision_on(analysis_of(request, policy, facts), request, policy)
+    decision = decision_on(analysis_of(request, policy, facts), request, policy)
+    if policy.mode == "plan" and isinstance(decision, Ask):
+        return while_planning(decision, request, reading_of(request, policy, facts))
+    return decision
 
 
 def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> ShellDecision:
@@ -56,10 +65,37 @@ def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> S
         tool=request.tool,
         cwd=facts.cwd,
         git_clean=facts.git_clean,
+<<<<<<< HEAD
         project_programs=facts.project_programs,
+=======
+        git_doubt=facts.git_doubt,
+>>>>>>> w/sec2
         second_opinion=facts.second_opinion,
         is_confined=facts.is_confined,
     )
+
+
+def reading_of(request: Request, policy: Policy, facts: Facts) -> ShellDecision:
+    """The same analysis of one thing only: is the command proved to change nothing?"""
+    return decide_shell(
+        request.command or "",
+        rules=ShellRules(),
+        path_verdict=_looking_is_free,
+        mode="plan",
+        cwd=facts.cwd or policy.cwd,
+        home=policy.home,
+        working_dirs=policy.roots,
+        git_clean=facts.git_clean,
+        git_doubt=facts.git_doubt,
+        second_opinion=facts.second_opinion,
+    )
+
+
+def while_planning(decision: Decision, request: Request, reading: ShellDecision) -> Decision:
+    """A question in plan mode: about where to look it stays one, about a change nobody's is."""
+    if reading.verdict == "allow":
+        return decision
+    return msgspec.structs.replace(planning(f"`{request.command}`"), parts=decision.parts)
 
 
 def decision_on(shell: ShellDecision, request: Request, policy: Policy) -> Decision:
@@ -83,13 +119,17 @@ def decide_command(
     tool: str = "Bash",
     cwd: str | None = None,
     git_clean: bool = True,
+<<<<<<< HEAD
     project_programs: frozenset[str] = frozenset(),
+=======
+    git_doubt: str = "",
+>>>>>>> w/sec2
     second_opinion: SecondOpinion | None = None,
     is_confined: bool = False,
 ) -> ShellDecision:
     """What the rules say of a bash command, part by part; pure, and never raises."""
     rules = policy.book.command_rules(tool)
-    paths_policy = _for_confined(policy) if is_confined else policy
+    paths_policy = _for_paths(policy, is_confined=is_confined)
     allowing, asking = _for_shell(rules["allow"]), rules["ask"]
     if is_confined:
         allowing = (*allowing, _SANDBOX)
@@ -97,6 +137,12 @@ def decide_command(
 
     def path_verdict(path: str, access: Access) -> PathVerdict:
         return verdict_on(JudgedPath(path=path, real=path, access=access), paths_policy)
+
+    # What a sandbox keeps inside needs no second word on its operands.
+    ruled_policy = for_ruled(policy)
+
+    def written_verdict(path: str, access: Access) -> PathVerdict:
+        return verdict_on(JudgedPath(path=path, real=path, access=access), ruled_policy)
 
     return decide_shell(
         command,
@@ -111,10 +157,20 @@ def decide_command(
         home=policy.home,
         working_dirs=policy.roots,
         git_clean=git_clean,
+<<<<<<< HEAD
         project_programs=project_programs,
         fences=fences_of(policy.book),
+=======
+        git_doubt=git_doubt,
+        probes=_literal_paths(policy),
+>>>>>>> w/sec2
         second_opinion=second_opinion,
+        written_verdict=None if is_confined else written_verdict,
     )
+
+
+def _looking_is_free(path: str, access: Access) -> PathVerdict:
+    return PathVerdict("allow") if access == "read" else PathVerdict("ask", f"{path} would change")
 
 
 def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
@@ -207,12 +263,30 @@ def _by(word: str) -> Literal["rule", "mode", "builtin"]:
     return "rule" if word == "rule" else "mode" if word == "mode" else "builtin"
 
 
-def _for_confined(policy: Policy) -> Policy:
-    """The same rules, with changes inside the working directories free: the sandbox keeps them."""
-    if policy.mode not in {"default", "auto"}:
+def for_ruled(policy: Policy) -> Policy:
+    """The same rules for what an allowed command writes: inside the rule for it is enough."""
+    return _in_mode(policy, "acceptEdits")
+
+
+def _for_paths(policy: Policy, *, is_confined: bool) -> Policy:
+    """The same rules for paths of a command."""
+    if is_confined and policy.mode in {"default", "auto"}:
+        # Changes inside the working directories are free: the sandbox keeps them.
+        return _in_mode(policy, "acceptEdits")
+    # What may not be asked about is refused in the end, after rules for the command have spoken.
+    return _in_mode(policy, "default") if policy.mode == "dontAsk" else policy
+
+
+def _in_mode(policy: Policy, mode: Mode) -> Policy:
+    if policy.mode == mode:
         return policy
     return Policy(
-        policy.book, mode="acceptEdits", roots=policy.roots, free_to_read=policy.free_to_read
+        policy.book,
+        mode=mode,
+        roots=policy.roots,
+        free_to_read=policy.free_to_read,
+        free_to_write=policy.free_to_write,
+        walled_off=policy.walled_off,
     )
 
 

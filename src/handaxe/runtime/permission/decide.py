@@ -1,9 +1,9 @@
 """May this call run: one pure function, one order.
 
-Deny rules, ask rules, what always asks, the mode, allow rules, what is free by itself; else a
-person is asked. A rule that forbids holds if it covers a path's own place or where the path
-leads; a rule that allows has to cover both. The function looks at nothing but its arguments and
-never raises.
+Deny rules, plan mode, ask rules, what always asks, other modes, allow rules, what is free by
+itself; else a person is asked. A rule that forbids holds if it covers a path's own place or where
+the path leads; a rule that allows has to cover both. The function looks at nothing but its
+arguments and never raises.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,16 @@ from handaxe.runtime.permission.scopes import PathIndex, Place, place_of
 from handaxe.runtime.permission.texts import fits_domain, fits_value, fits_words
 from handaxe.session.workdir import normalize
 
-__all__ = ["JudgedPath", "Policy", "Request", "decide", "hidden_by", "is_binding", "is_read_denied"]
+__all__ = [
+    "JudgedPath",
+    "Policy",
+    "Request",
+    "decide",
+    "hidden_by",
+    "is_binding",
+    "is_final",
+    "is_read_denied",
+]
 
 MAX_RECENT = 2048
 
@@ -76,10 +85,17 @@ def hidden_by(policy: Policy) -> Callable[[str], bool]:
 
 
 def is_binding(decision: Decision) -> bool:
-    """Whether a hook's or a tool's own yes is no answer: a rule spoke, or the path is protected."""
+    """Whether a hook's or a tool's own yes is no answer: rule, protected path or plan mode."""
     return not isinstance(decision, Allow) and (
-        isinstance(decision, Deny) or decision.by == "rule" or decision.source == reasons.PROTECTED
+        isinstance(decision, Deny)
+        or decision.by == "rule"
+        or decision.source in {reasons.PROTECTED, reasons.PLANNING}
     )
+
+
+def is_final(decision: Decision) -> bool:
+    """Whether not even a person's yes counts: plan mode has to be left first."""
+    return isinstance(decision, Ask) and decision.source == reasons.PLANNING
 
 
 def is_read_denied(policy: Policy, path: str, real: str | None = None) -> bool:
@@ -112,13 +128,18 @@ def _verdict(request: Request, policy: Policy) -> Decision:
     deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
     if (hit := _forbidding(request, ends, deny, policy, "deny")) is not None:
         return reasons.denied_by(request, *hit)
+    return _planned(request, policy) or _undenied(request, ends, ask, allow, policy)
+
+
+def _undenied(
+    request: Request, ends: list[_End], ask: ToolRules, allow: ToolRules, policy: Policy
+) -> Decision:
     if (hit := _forbidding(request, ends, ask, policy, "ask")) is not None:
         return reasons.asked_by(request, *hit)
     if policy.mode == "bypassPermissions":
         return reasons.BYPASSED
     return (
         _always_asked(ends)
-        or _planned(request, policy)
         or _allowed(request, ends, allow, policy)
         or _unsettled(request, ends, policy)
     )

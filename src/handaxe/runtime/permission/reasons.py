@@ -13,6 +13,8 @@ from handaxe.runtime.permission.scopes import suggested_scope
 SHOWN_CHARS = 300
 PROTECTED = "protected"
 """The source of a question that no rule, hook or tool may answer."""
+PLANNING = "plan"
+"""The source of a question that nobody may answer: leaving plan mode is the only way."""
 
 INSIDE = Allow("inside the project", "builtin")
 STORED = Allow("part of this session's own stored results", "builtin")
@@ -97,12 +99,13 @@ def unknown_place(path: str) -> Ask:
     return Ask(f"{shown(path)} is no absolute path, so its place is unknown; give one.", "builtin")
 
 
-def planning(tool: str) -> Ask:
+def planning(what: str) -> Ask:
     """A change while a plan is being made."""
     return Ask(
-        f"Plan mode changes nothing: {shown(tool)} needs a yes whatever rules allow, until plan "
-        "mode is left.",
+        f"Plan mode changes nothing: {shown(what)} is not known to only look, so no rule, hook or "
+        "answer lets it run before plan mode is left.",
         "mode",
+        source=PLANNING,
     )
 
 

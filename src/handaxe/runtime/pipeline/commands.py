@@ -6,20 +6,24 @@ the project, whether a second reader counts the same commands, and where links l
 """
 
 import asyncio
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.decision import Allow, Ask, Decision
 from handaxe.contract.faults import BadPath
 from handaxe.contract.ports.files import Located
 from handaxe.contract.subjects import CommandSubject
-from handaxe.runtime.permission.decide import JudgedPath, Request
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.permission.decide import JudgedPath, Policy, Request
+from handaxe.runtime.pipeline.collaborators import Collaborators, CommandFacts
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.session.workdir import normalize
 
 if TYPE_CHECKING:
+    from handaxe.runtime.permission.commands import Facts
     from handaxe.shell import PathUse, PathVerdict, ShellDecision
 
 MAX_MATCHES = 2_000
@@ -30,10 +34,36 @@ async def command_word(
     request: Request, parsed: Parsed, ctx: ToolContext, among: Collaborators
 ) -> Decision:
     """What the rules say of a call's command, followed to the files it names."""
+    policy = among.policy()
     subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
-    from handaxe.runtime.permission.commands import Facts, analysis_of, decision_on
+    from handaxe.runtime.permission.commands import (
+        Facts,
+        analysis_of,
+        decision_on,
+        reading_of,
+        while_planning,
+    )
 
     command, known = subject.command, among.commands
+    doubt = known.git_doubt(ctx.cwd) if "git" in command else ""
+    facts = Facts(
+        cwd=ctx.cwd,
+        git_clean=not doubt,
+        git_doubt=doubt,
+        is_confined=not subject.unconfined and known.is_confined(subject),
+    )
+    shell = await _with_opinion(lambda facts: analysis_of(request, policy, facts), facts, known)
+    decision = await _after_links(decision_on(shell, request, policy), shell, among)
+    if policy.mode == "plan" and isinstance(decision, Ask):
+        shell = await _with_opinion(lambda facts: reading_of(request, policy, facts), facts, known)
+        decision = while_planning(decision, request, shell)
+    return decision
+
+
+async def _with_opinion(
+    analyse: Callable[["Facts"], "ShellDecision"], facts: "Facts", known: CommandFacts
+) -> "ShellDecision":
+    """An analysis, with the second reader's count where it rests on one."""
     wanted: list[str] = []
     opinions: dict[str, int | None] = {}
 
@@ -41,6 +71,7 @@ async def command_word(
         wanted.append(text)
         return opinions.get(text)
 
+<<<<<<< HEAD
     facts = Facts(
         cwd=ctx.cwd,
         git_clean="git" not in command or known.is_git_clean(ctx.cwd),
@@ -50,19 +81,25 @@ async def command_word(
     )
     shell = analysis_of(request, among.policy(), facts)
     if wanted and known.count_commands is not None:
+=======
+    if known.count_commands is None:
+        return analyse(facts)
+    facts = msgspec.structs.replace(facts, second_opinion=opinion)
+    shell = analyse(facts)
+    if wanted:
+>>>>>>> w/sec2
         # Only a compound command that would be allowed comes here; another program reads it.
         for text in tuple(wanted):
             opinions[text] = await asyncio.to_thread(known.count_commands, text)
-        shell = analysis_of(request, among.policy(), facts)
-    decision = decision_on(shell, request, among.policy())
-    return await _after_links(decision, shell, among)
+        shell = analyse(facts)
+    return shell
 
 
 async def _after_links(
     decision: Decision, shell: "ShellDecision", among: Collaborators
 ) -> Decision:
     """The decision after every file operand was judged where its links lead, too."""
-    from handaxe.runtime.permission.commands import with_word
+    from handaxe.runtime.permission.commands import for_ruled, with_word
 
     for use in shell.operands:
         # What may run anyway is followed wherever it leads, so that no link gets round a rule.
@@ -74,11 +111,15 @@ async def _after_links(
             word = await _word_on(use, among)
             if word is not None:
                 decision = with_word(decision, use.text, word)
+        for use in shell.written:
+            word = await _word_on(use, among, policy=for_ruled(among.policy()))
+            if word is not None:
+                decision = with_word(decision, use.text, word)
     return decision
 
 
 async def _word_on(
-    use: "PathUse", among: Collaborators, *, beyond: bool = False
+    use: "PathUse", among: Collaborators, *, beyond: bool = False, policy: Policy | None = None
 ) -> "PathVerdict | None":
     """Why a file operand may not be used, if it leads elsewhere than its name says."""
     from handaxe.shell import PathVerdict
@@ -96,18 +137,18 @@ async def _word_on(
         paths = found
     worst: PathVerdict | None = None
     for path in paths:
-        word = _word_on_path(path, use, among, beyond=beyond)
+        word = _word_on_path(path, use, among, policy or among.policy(), beyond=beyond)
         if word is not None and (worst is None or word.verdict == "deny"):
             worst = word
     return worst
 
 
 def _word_on_path(
-    path: str, use: "PathUse", among: Collaborators, *, beyond: bool
+    path: str, use: "PathUse", among: Collaborators, policy: Policy, *, beyond: bool
 ) -> "PathVerdict | None":
     from handaxe.runtime.permission.commands import verdict_on
 
-    policy, files, roots = among.policy(), among.files, among.workdir.roots
+    files, roots = among.files, among.workdir.roots
     place = _located(path, among)
     if place is None:
         return None
@@ -119,7 +160,8 @@ def _word_on_path(
         if near.verdict != "allow" and not beyond:
             return near if real != path else None
         real = files.locate(real, roots, beyond=True).real
-    if real == path and not is_shared:
+    is_found = use.glob and use.access == "write"
+    if real == path and not is_shared and not is_found:
         return None
     word = verdict_on(
         JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_shared), policy

@@ -19,7 +19,12 @@ from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextSubject
 from handaxe.runtime.hooks.outcome import Outcome
+<<<<<<< HEAD
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+=======
+from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_final
+from handaxe.runtime.permission.suggestions import suggestions
+>>>>>>> w/sec2
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
@@ -301,6 +306,8 @@ async def _settle(
     """What makes a yes of a call that may not just run; `Refused` if nothing does."""
     if isinstance(decision, Deny):
         raise Refused(Denied(sentence_of(decision)), decision)
+    if is_final(decision):
+        raise Refused(Asked(decision.reason), decision)
     if heard.answer is not None:
         return heard.answer
     if among.hooks.watches("PermissionRequest") and not heard.were_asked:

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from handaxe.contract.decision import Allow, Ask, Decision, RuleProposal
+from handaxe.contract.decision import Allow, Ask, Decision, Deny, RuleProposal
 from handaxe.runtime.hooks.outcome import strictest
-from handaxe.runtime.permission.decide import Policy, Request, is_binding
+from handaxe.runtime.permission.decide import Policy, Request, is_binding, is_final
 from handaxe.runtime.permission.reasons import shown
 
 
@@ -18,6 +18,8 @@ def joined(
         spoken = msgspec.structs.replace(
             word, by=by, parts=decision.parts, destructive=decision.destructive
         )
+        if is_final(decision) and not isinstance(spoken, Deny):
+            continue
         if isinstance(spoken, Allow):
             if is_open(decision):
                 decision = spoken

@@ -1,0 +1,98 @@
+"""The repositories inside a repository that git descends into: its submodules, checked out or not.
+
+`git status` and `git diff` start a git of their own in every directory that the index names as a
+repository. Here they are found as git finds them; what their configurations say is not read here.
+"""
+
+import mmap
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+MAX_REPOSITORIES = 200
+_LINK = b"\x00\x00\xe0\x00"
+"""The mode of an entry that is a repository, as it stands in the index."""
+_MODE_AT, _FLAGS_AT, _NAME_AT = 24, 60, 62
+_EXTENDED, _LENGTH_MASK = 0x4000, 0x0FFF
+
+
+class TooMany(ValueError):
+    """More repositories than anybody wants to look at before every command."""
+
+
+def linked_paths(git: Path) -> tuple[bytes, ...]:
+    """The paths that the index of a repository names as repositories; raises if it is no index."""
+    found: list[bytes] = []
+    for index in (git / "index", *git.glob("sharedindex.*")):
+        try:
+            facts = index.stat()
+        except FileNotFoundError:
+            continue
+        found += _links_in(str(index), facts.st_mtime_ns, facts.st_size, facts.st_ino)
+    return tuple(dict.fromkeys(found))
+
+
+def module_directories(git: Path) -> Iterator[Path]:
+    """The submodules that a repository keeps inside, whether they are checked out or not."""
+    seen = 0
+    waiting = [git / "modules"]
+    while waiting:
+        place = waiting.pop()
+        if not place.is_dir():
+            continue
+        seen += 1
+        if seen > 2 * MAX_REPOSITORIES:
+            raise TooMany("too many submodules to look at")
+        if (place / "HEAD").exists():
+            yield place
+            waiting.append(place / "modules")
+        else:
+            waiting += [inside for inside in place.iterdir() if not inside.is_symlink()]
+
+
+@lru_cache(maxsize=64)
+def _links_in(index: str, _changed: int, size: int, _inode: int) -> tuple[bytes, ...]:
+    """Read once per state of the file, because an index can be large."""
+    if size == 0:
+        return ()
+    with Path(index).open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with data:
+        return tuple(_entries(data[:])) if data.find(_LINK) >= 0 else ()
+
+
+def _entries(data: bytes) -> Iterator[bytes]:
+    magic, version, count = struct.unpack_from(">4sII", data)
+    if magic != b"DIRC" or version not in {2, 3, 4}:
+        raise ValueError("not an index that we can read")
+    # SHA-1 is 20 bytes; with SHA-256 every entry is 12 bytes longer and the names do not fit.
+    at, path = 12, b""
+    for _ in range(count):
+        mode = data[at + _MODE_AT : at + _MODE_AT + 4]
+        (flags,) = struct.unpack_from(">H", data, at + _FLAGS_AT)
+        begin = at + _NAME_AT + (2 if flags & _EXTENDED else 0)
+        if version == 4:
+            dropped, begin = _number(data, begin)
+            end = data.index(b"\0", begin)
+            path = path[: len(path) - dropped] + data[begin:end]
+            at = end + 1
+        else:
+            end = data.index(b"\0", begin)
+            path = data[begin:end]
+            at += ((end - at) + 8) & ~7
+        if flags & _LENGTH_MASK not in {_LENGTH_MASK, len(path)}:
+            raise ValueError("an index of another form")
+        if mode == _LINK:
+            yield path
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length, and where it ends."""
+    byte = data[at]
+    value = byte & 0x7F
+    while byte & 0x80:
+        at += 1
+        byte = data[at]
+        value = ((value + 1) << 7) | (byte & 0x7F)
+    return value, at + 1

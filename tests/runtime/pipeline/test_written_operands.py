@@ -1,0 +1,130 @@
+"""A rule for a command is no rule for every file it can write: operands count like redirections."""
+
+from pathlib import Path
+
+import pytest
+
+from handaxe import Session
+
+PROGRAMS = """
+    cp tee touch mv sed ln dd install mkdir curl chmod tar truncate sort rm gzip rsync
+"""
+RULES = [f"Bash({name}:*)" for name in PROGRAMS.split()]
+ASKED = [
+    "cp hk .git/hooks/pre-commit",
+    "cp hk .handaxe/settings.local.json",
+    "cp -t .git/hooks hk",
+    "cp --target-directory=.git hk",
+    "cp ../outside/.bashrc .",
+    "timeout 5 cp hk .git/hooks/x",
+    "cp hk $(echo .git/x)",
+    "cp hk .g*/x",
+    "cp hk up/x",
+    "cp hk hooks/x",
+    "tee ../outside/t < hk",
+    "tee -a ../outside/t < hk",
+    "touch .bashrc",
+    "touch ../outside/t",
+    "mv hk .git/hooks/x",
+    "mv ../outside/.bashrc b",
+    "sed -i s/x/y/ ../outside/.bashrc",
+    "sed -n 'w .git/hooks/x' hk",
+    "ln -s hk .vscode",
+    "ln -s ../outside/.bashrc",
+    "dd if=hk of=.git/hooks/x",
+    "install -m 755 hk .git/hooks/x",
+    "install -d .git/made",
+    "mkdir -p .git/made/too",
+    "curl -sSo .bashrc file:///etc/hostname",
+    "chmod 600 ../outside/.bashrc",
+    "tar czf ../outside/t.tgz hk",
+    "tar xzf t.tgz -C ../outside",
+    "truncate -s 0 ../outside/.bashrc",
+    "sort -o .bashrc hk",
+    "rm ../outside/.bashrc",
+    "gzip ../outside/.bashrc",
+]
+FREE = [
+    "cp hk copy",
+    "cp hk sub",
+    "cp hk in/copy",
+    "tee sub/t < hk",
+    "tee /dev/null < hk",
+    "touch a *.txt",
+    "touch -r /etc/hostname a",
+    "mkdir -p a/b/c",
+    "sed -i -e '/nothing/d' hk",
+    "sed -i 's/x/y/' hk",
+    "ln -s /etc/hostname link",
+    "install -m 755 hk sub/x",
+    "chmod +x hk",
+    "tar czf t.tgz hk",
+    "gzip -c /etc/hostname",
+    "for f in a b; do cp hk $f; done",
+]
+
+
+@pytest.fixture
+def place(project: Path) -> Path:
+    (project / "hk").write_text("x\n")
+    (project / "b.txt").write_text("b\n")
+    for name in ("sub", ".git/hooks", "../outside"):
+        (project / name).mkdir(parents=True)
+    (project / "../outside/.bashrc").write_text("old\n")
+    (project / "up").symlink_to("../outside")
+    (project / "hooks").symlink_to(".git/hooks")
+    (project / "in").symlink_to("sub")
+    return project
+
+
+def guarded(place: Path) -> dict[str, bytes]:
+    places = (place / ".git", place / "../outside", place / ".bashrc", place / ".handaxe")
+    files = [file for at in places for file in (at, *at.rglob("*")) if file.is_file()]
+    return {str(file): file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("rules", [RULES, ["Bash"]], ids=["by program", "whole tool"])
+@pytest.mark.parametrize("command", ASKED)
+async def test_what_it_writes_outside_or_among_the_protected_asks(command, rules, place):
+    before = guarded(place)
+    async with Session(place, allow=rules) as session:
+        answer = await session.call("Bash", command=command)
+    assert answer.code == "permission.asked", answer.text
+    assert guarded(place) == before
+
+
+@pytest.mark.parametrize("command", FREE)
+async def test_ordinary_work_inside_the_project_runs_unasked(command, place):
+    async with Session(place, allow=RULES) as session:
+        answer = await session.call("Bash", command=command)
+    assert answer.decision.verdict == "allow", answer.text
+
+
+async def test_a_rule_that_spells_the_command_out_is_enough(place):
+    command = "cp hk .git/hooks/pre-commit"
+    async with Session(place, allow=[f"Bash({command})"]) as session:
+        assert (await session.call("Bash", command=command)).ok
+        assert (await session.call("Bash", command="cp hk .git/hooks/x")).code
+
+
+async def test_an_edit_rule_for_the_place_outside_is_enough(place):
+    outside = place.parent / "outside"
+    async with Session(place, allow=["Bash(touch:*)", f"Edit(/{outside}/**)"]) as session:
+        assert (await session.call("Bash", command="touch ../outside/t")).ok
+        assert not (await session.call("Bash", command="touch .git/t")).ok
+
+
+async def test_no_hook_answers_for_a_protected_operand(place):
+    async def yes(event):
+        said = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
+        return {"hookSpecificOutput": said}
+
+    async with Session(place, allow=["Bash"], hooks={"PreToolUse": [yes]}) as session:
+        answer = await session.call("Bash", command="cp hk .git/hooks/x")
+    assert answer.code == "permission.asked"
+
+
+async def test_nobody_is_asked_where_nobody_may_be(place):
+    async with Session(place, allow=["Bash(cp:*)"], permission_mode="dontAsk") as session:
+        assert (await session.call("Bash", command="cp hk copy")).ok
+        assert (await session.call("Bash", command="cp hk .git/x")).code == "permission.denied"
