@@ -126,8 +126,4 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
             return False
         return confiner.will_confine(subject.command, unconfined=subject.unconfined)
 
-<<<<<<< HEAD
-    return CommandFacts(count_commands, is_git_clean, project_programs, is_confined)
-=======
-    return CommandFacts(count_commands, git_doubt, is_confined)
->>>>>>> w/sec2
+    return CommandFacts(count_commands, git_doubt, project_programs, is_confined)

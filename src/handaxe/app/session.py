@@ -110,9 +110,8 @@ class Session:
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token, self._calls_made = new_session_id()[:12], 0
-        results = DiskResultStore(
-            directory / "results", retention_days=self.settings.retention_days
-        )
+        days = self.settings.retention_days
+        results = DiskResultStore(directory / "results", retention_days=days)
         self._add_dirs = tuple(add_dirs)
         roots, spellings = working_directories(root, (*add_dirs, *more))
         self.workdir = Workdir(
@@ -394,9 +393,5 @@ class Session:
         return f"call_{self._token}_{self._calls_made}"
 
     def _opening(self) -> SessionStarted:
-        return SessionStarted(
-            session_id=self.id,
-            root=self.workdir.root,
-            mode=self.permissions.mode,
-            version=__version__,
-        )
+        root, mode = self.workdir.root, self.permissions.mode
+        return SessionStarted(session_id=self.id, root=root, mode=mode, version=__version__)

@@ -65,44 +65,27 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     home: str = "/home/dev",
     working_dirs: tuple[str, ...] = (),
     git_clean: bool = True,
-<<<<<<< HEAD
+    git_doubt: str = "",
     project_programs: frozenset[str] = frozenset(),
     fences: tuple[Fence, ...] = (),
-=======
-    git_doubt: str = "",
-    probes: tuple[str, ...] = (),
->>>>>>> w/sec2
     second_opinion: SecondOpinion | None = None,
     written_verdict: PathJudge | None = None,
 ) -> ShellDecision:
     """The verdict on `command`.
 
     `path_verdict` says what the session's path rules say about one absolute path. `git_clean` is
-<<<<<<< HEAD
-    whether the repository's configuration was found to name no program; `project_programs` are
-    names under which PATH finds a program of the project. `fences` are the places that Read and
-    Edit rules keep closed, so that globs and whole trees can be held against them.
-    `second_opinion` counts commands with another reader and is asked before anything compound is
-    allowed.
+    whether the repository's configuration was found to name no program, `git_doubt` which;
+    `project_programs` are names under which PATH finds a program of the project. `fences` are the
+    places that Read and Edit rules keep closed, so that globs and whole trees can be held against
+    them. `second_opinion` counts commands with another reader and is asked before anything
+    compound is allowed. `written_verdict` says the same as `path_verdict` of files that a command
+    covered by an allow rule writes by its operands.
     """
     cwd = resolve(cwd, "/")
     bounds = Bounds(path_verdict, fences)
-    setting = Setting(cwd, home, git_clean, project_programs)
+    setting = Setting(cwd, home, git_clean, git_doubt, project_programs)
     judge = Judge(rules, mode, setting, path_verdict, bounds)
-=======
-    whether the repository's configuration was found to name no program, `git_doubt` which.
-    `probes` are paths that Read and Edit rules name, so that globs can be held against them.
-    `second_opinion` counts commands with another reader and is asked before anything compound
-    is allowed.
-    `written_verdict` says the same as `path_verdict` of files that a command covered by an allow
-    rule writes by its operands.
-    """
-    cwd = resolve(cwd, "/")
-    judge = Judge(
-        rules, mode, Setting(cwd, home, git_clean, git_doubt), path_verdict, probes=probes
-    )
     judge.written_verdict = written_verdict
->>>>>>> w/sec2
     script = parse(command)
     for problem in script.problems:
         if problem.code == "characters":
@@ -224,12 +207,8 @@ class _Session:
             proposals=proposals,
             problems=[problem.message for problem in script.problems],
             uses=list(dict.fromkeys(self._judge.uses)),
-<<<<<<< HEAD
             operands=list(dict.fromkeys(self._judge.bounds.operands)),
-=======
-            operands=list(dict.fromkeys(self._judge.operands)),
             written=list(dict.fromkeys(self._judge.written)),
->>>>>>> w/sec2
         )
 
 

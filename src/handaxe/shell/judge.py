@@ -20,13 +20,8 @@ from handaxe.shell.operands import Setting
 from handaxe.shell.options import Refused
 from handaxe.shell.places import PathUse
 from handaxe.shell.prove import prove
-<<<<<<< HEAD
-from handaxe.shell.rules import allows, compile_specifier, hits, may_allow, rule_set
-=======
 from handaxe.shell.rules import allows, compile_specifier, hits, is_exact, may_allow, rule_set
-from handaxe.shell.runners import is_wrapper
 from handaxe.shell.written import written_uses
->>>>>>> w/sec2
 
 Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
@@ -53,37 +48,9 @@ class PathVerdict(Struct, frozen=True):
     source: str | None = None
 
 
-<<<<<<< HEAD
-=======
-class SeesPath(Protocol):
-    """Anything with the attributes of a `PathVerdict`."""
-
-    @property
-    def verdict(self) -> str:
-        """Allow, ask or deny."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Why, in plain words."""
-        ...
-
-    @property
-    def rule(self) -> str | None:
-        """The user's rule that decided, if one did."""
-        ...
-
-    @property
-    def source(self) -> str | None:
-        """Where that rule is from."""
-        ...
-
-
-PathJudge = Callable[[str, Access], SeesPath]
 _NOWHERE = PathVerdict("ask", "the text does not say where")
 
 
->>>>>>> w/sec2
 class Rule(Struct, frozen=True):
     """A Bash rule: the text between the parentheses (empty for all of Bash) and its source."""
 
@@ -132,13 +99,9 @@ class Judge(Struct):
     """Which hidden character blocks every automatic approval; empty when there is none."""
     uses: list[PathUse] = []
     """Every path that was judged on the way, for a caller that follows links."""
-<<<<<<< HEAD
-=======
-    operands: list[PathUse] = []
     written_verdict: PathJudge | None = None
     """What the path rules say of a written operand that a rule's command names; None: nothing."""
     written: list[PathUse] = []
->>>>>>> w/sec2
 
     def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
         """The verdict on one part."""

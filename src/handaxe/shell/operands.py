@@ -28,14 +28,11 @@ class Setting(Struct, frozen=True):
     cwd: str
     home: str
     git_clean: bool = True
-<<<<<<< HEAD
+    git_doubt: str = ""
+    """What is wrong with the repository's configuration, in words."""
     project_programs: frozenset[str] = frozenset()
     """Names under which PATH finds a program of the project: what is known of the name is not
     known of it."""
-=======
-    git_doubt: str = ""
-    """What is wrong with the repository's configuration, in words."""
->>>>>>> w/sec2
 
 
 def path_uses(arguments: Arguments, program: str, state: State, _setting: Setting) -> list[PathUse]:

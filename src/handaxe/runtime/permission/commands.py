@@ -34,13 +34,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     git_clean: bool = True
     """Whether the repository's own configuration names no program."""
-<<<<<<< HEAD
-    project_programs: frozenset[str] = frozenset()
-    """Names under which PATH finds a program of the project."""
-=======
     git_doubt: str = ""
     """What it names, in words."""
->>>>>>> w/sec2
+    project_programs: frozenset[str] = frozenset()
+    """Names under which PATH finds a program of the project."""
     second_opinion: SecondOpinion | None = None
     is_confined: bool = False
     """Whether the command will run inside a sandbox that may answer for it."""
@@ -59,20 +56,7 @@ def judge_command(request: Request, policy: Policy, facts: Facts = _NO_FACTS) ->
 
 def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> ShellDecision:
     """What the shell analysis says of the call's command."""
-    return decide_command(
-        request.command or "",
-        policy,
-        tool=request.tool,
-        cwd=facts.cwd,
-        git_clean=facts.git_clean,
-<<<<<<< HEAD
-        project_programs=facts.project_programs,
-=======
-        git_doubt=facts.git_doubt,
->>>>>>> w/sec2
-        second_opinion=facts.second_opinion,
-        is_confined=facts.is_confined,
-    )
+    return decide_command(request.command or "", policy, facts, tool=request.tool)
 
 
 def reading_of(request: Request, policy: Policy, facts: Facts) -> ShellDecision:
@@ -87,6 +71,7 @@ def reading_of(request: Request, policy: Policy, facts: Facts) -> ShellDecision:
         working_dirs=policy.roots,
         git_clean=facts.git_clean,
         git_doubt=facts.git_doubt,
+        project_programs=facts.project_programs,
         second_opinion=facts.second_opinion,
     )
 
@@ -113,25 +98,13 @@ def decision_on(shell: ShellDecision, request: Request, policy: Policy) -> Decis
 
 
 def decide_command(
-    command: str,
-    policy: Policy,
-    *,
-    tool: str = "Bash",
-    cwd: str | None = None,
-    git_clean: bool = True,
-<<<<<<< HEAD
-    project_programs: frozenset[str] = frozenset(),
-=======
-    git_doubt: str = "",
->>>>>>> w/sec2
-    second_opinion: SecondOpinion | None = None,
-    is_confined: bool = False,
+    command: str, policy: Policy, facts: Facts = _NO_FACTS, *, tool: str = "Bash"
 ) -> ShellDecision:
     """What the rules say of a bash command, part by part; pure, and never raises."""
     rules = policy.book.command_rules(tool)
-    paths_policy = _for_paths(policy, is_confined=is_confined)
+    paths_policy = _for_paths(policy, is_confined=facts.is_confined)
     allowing, asking = _for_shell(rules["allow"]), rules["ask"]
-    if is_confined:
+    if facts.is_confined:
         allowing = (*allowing, _SANDBOX)
         asking = tuple(rule for rule in asking if not rule.is_whole_tool)
 
@@ -153,19 +126,15 @@ def decide_command(
         ),
         path_verdict=path_verdict,
         mode=policy.mode,
-        cwd=cwd or policy.cwd,
+        cwd=facts.cwd or policy.cwd,
         home=policy.home,
         working_dirs=policy.roots,
-        git_clean=git_clean,
-<<<<<<< HEAD
-        project_programs=project_programs,
+        git_clean=facts.git_clean,
+        git_doubt=facts.git_doubt,
+        project_programs=facts.project_programs,
         fences=fences_of(policy.book),
-=======
-        git_doubt=git_doubt,
-        probes=_literal_paths(policy),
->>>>>>> w/sec2
-        second_opinion=second_opinion,
-        written_verdict=None if is_confined else written_verdict,
+        second_opinion=facts.second_opinion,
+        written_verdict=None if facts.is_confined else written_verdict,
     )
 
 

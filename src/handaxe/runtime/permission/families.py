@@ -26,11 +26,9 @@ COMMAND_TOOLS = frozenset({"Bash", "Monitor", "PowerShell"})
 TEXT_TOOLS = COMMAND_TOOLS | {"Agent", "Skill", "WebFetch", "WebSearch"}
 """Their specifiers are never paths."""
 
-<<<<<<< HEAD
-CHANGING_FILE_TOOLS = frozenset({"Edit", "NotebookEdit", "Write"})
-=======
-CHANGING_FILE_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Undo", "Write"})
->>>>>>> w/sec2
+CHANGING_FILE_TOOLS = frozenset(
+    {"ApplyPatch", "Edit", "MultiEdit", "NotebookEdit", "Undo", "Write"}
+)
 """They do nothing but change files, so plan mode has no use for them."""
 
 ASKED_BY_DEFAULT = TEXT_TOOLS - {"Agent"} | {

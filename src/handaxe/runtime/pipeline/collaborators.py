@@ -27,15 +27,10 @@ class CommandFacts(msgspec.Struct, frozen=True):
 
     count_commands: Callable[[str], int | None] | None = None
     """A second reader, asked in a thread before a compound command is allowed for its content."""
-<<<<<<< HEAD
-    is_git_clean: Callable[[str], bool] = lambda _: True
-    """Whether the repository around a directory configures no program that git would run."""
-    project_programs: Callable[[str], Awaitable[frozenset[str]]] = _no_programs
-    """Names under which commands in a directory find a program of the project."""
-=======
     git_doubt: Callable[[str], str] = lambda _: ""
     """Which program the repository around a directory would make git run; empty for none."""
->>>>>>> w/sec2
+    project_programs: Callable[[str], Awaitable[frozenset[str]]] = _no_programs
+    """Names under which commands in a directory find a program of the project."""
     is_confined: Callable[[CommandSubject], bool] = lambda _: False
     """Whether a command will run inside a sandbox that may answer for it."""
 

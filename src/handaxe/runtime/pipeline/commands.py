@@ -50,6 +50,7 @@ async def command_word(
         cwd=ctx.cwd,
         git_clean=not doubt,
         git_doubt=doubt,
+        project_programs=await known.project_programs(ctx.cwd),
         is_confined=not subject.unconfined and known.is_confined(subject),
     )
     shell = await _with_opinion(lambda facts: analysis_of(request, policy, facts), facts, known)
@@ -71,23 +72,11 @@ async def _with_opinion(
         wanted.append(text)
         return opinions.get(text)
 
-<<<<<<< HEAD
-    facts = Facts(
-        cwd=ctx.cwd,
-        git_clean="git" not in command or known.is_git_clean(ctx.cwd),
-        project_programs=await known.project_programs(ctx.cwd),
-        second_opinion=opinion if known.count_commands else None,
-        is_confined=not subject.unconfined and known.is_confined(subject),
-    )
-    shell = analysis_of(request, among.policy(), facts)
-    if wanted and known.count_commands is not None:
-=======
     if known.count_commands is None:
         return analyse(facts)
     facts = msgspec.structs.replace(facts, second_opinion=opinion)
     shell = analyse(facts)
     if wanted:
->>>>>>> w/sec2
         # Only a compound command that would be allowed comes here; another program reads it.
         for text in tuple(wanted):
             opinions[text] = await asyncio.to_thread(known.count_commands, text)

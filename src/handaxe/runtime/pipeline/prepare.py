@@ -19,12 +19,7 @@ from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextSubject
 from handaxe.runtime.hooks.outcome import Outcome
-<<<<<<< HEAD
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide
-=======
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_final
-from handaxe.runtime.permission.suggestions import suggestions
->>>>>>> w/sec2
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
