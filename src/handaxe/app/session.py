@@ -110,8 +110,9 @@ class Session:
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token, self._calls_made = new_session_id()[:12], 0
-        days = self.settings.retention_days
-        results = DiskResultStore(directory / "results", retention_days=days)
+        results = DiskResultStore(
+            directory / "results", retention_days=self.settings.retention_days
+        )
         self._add_dirs = tuple(add_dirs)
         roots, spellings = working_directories(root, (*add_dirs, *more))
         self.workdir = Workdir(
