@@ -46,6 +46,8 @@ class ShellDecision(Struct, frozen=True):
     by: str = "builtin"
     destruction: list[Destruction] = []
     proposals: list[Proposal] = []
+    proposals_leave_questions: bool = False
+    """Whether the command would still ask if every proposed rule were there."""
     problems: list[str] = []
     uses: list[PathUse] = []
     """Paths the verdict rests on; check them again, links resolved, before running."""
@@ -76,7 +78,8 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     """
     cwd = resolve(cwd, "/")
     bounds = Bounds(path_verdict, fences)
-    judge = Judge(rules, mode, Setting(cwd, home, git_clean), path_verdict, bounds)
+    setting = Setting(cwd, home, git_clean, working_dirs or (cwd,))
+    judge = Judge(rules, mode, setting, path_verdict, bounds)
     script = parse(command)
     for problem in script.problems:
         if problem.code == "characters":
@@ -186,7 +189,8 @@ class _Session:
         if self._judge.mode == "dontAsk":
             decisions = [_refused(item) for item in decisions]
         worst = strictest(decisions)
-        proposals = propose(parts, decisions) if worst.verdict == "ask" else []
+        asks = worst.verdict == "ask"
+        proposals, leaves = propose(parts, decisions) if asks else ([], False)
         return ShellDecision(
             verdict=worst.verdict,
             reason=worst.reason,
@@ -196,6 +200,7 @@ class _Session:
             by=worst.by,
             destruction=list(dict.fromkeys(self._losses)),
             proposals=proposals,
+            proposals_leave_questions=leaves,
             problems=[problem.message for problem in script.problems],
             uses=list(dict.fromkeys(self._judge.uses)),
             operands=list(dict.fromkeys(self._judge.bounds.operands)),

@@ -28,6 +28,7 @@ class Setting(Struct, frozen=True):
     cwd: str
     home: str
     git_clean: bool = True
+    working_dirs: tuple[str, ...] = ()
 
 
 def path_uses(arguments: Arguments, program: str, state: State, _setting: Setting) -> list[PathUse]:
