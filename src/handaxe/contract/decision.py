@@ -42,6 +42,8 @@ class RuleProposal(msgspec.Struct, frozen=True):
     would_not_match: tuple[str, ...]
     for_part: str = ""
     """The part of the call it would have allowed, where it is not the whole of it."""
+    meaning: str = ""
+    """What the rule says, in plain words."""
 
 
 class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
@@ -55,6 +57,8 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
     """Of a command: the word on each of its parts."""
     destructive: tuple[Loss, ...] = ()
     proposals: tuple[RuleProposal, ...] = ()
+    proposals_leave_questions: bool = False
+    """Whether the call would still ask if every proposed rule were there."""
 
     def to_json(self) -> dict[str, Any]:
         """The decision as it stands in a result object and as `handaxe explain` shows it."""
@@ -69,6 +73,7 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
             plain["parts"] = msgspec.to_builtins(self.parts)
             plain["destructive"] = msgspec.to_builtins(self.destructive)
             plain["proposals"] = msgspec.to_builtins(self.proposals)
+            plain["proposals_leave_questions"] = self.proposals_leave_questions
         return plain
 
 

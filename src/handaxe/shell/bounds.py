@@ -43,6 +43,11 @@ class SeesPath(Protocol):
         """Where that rule is from."""
         ...
 
+    @property
+    def is_binding(self) -> bool:
+        """Whether it needs a yes whatever Bash rules allow."""
+        ...
+
 
 PathJudge = Callable[[str, Access], SeesPath]
 
@@ -132,7 +137,8 @@ class Bounds(Struct):
         reason = f"{use.access} of {use.path}: {answer.reason}"
         if answer.verdict == "deny":
             return Bound("deny" if use.is_sure else "ask", reason, answer.rule, answer.source)
-        if answer.verdict == "ask" and answer.rule is not None:
+        protected = answer.is_binding and use.is_sure
+        if answer.verdict == "ask" and (answer.rule is not None or protected):
             return Bound("ask", reason, answer.rule, answer.source)
         return None
 

@@ -46,6 +46,8 @@ class ShellDecision(Struct, frozen=True):
     by: str = "builtin"
     destruction: list[Destruction] = []
     proposals: list[Proposal] = []
+    proposals_leave_questions: bool = False
+    """Whether the command would still ask if every proposed rule were there."""
     problems: list[str] = []
     uses: list[PathUse] = []
     """Paths the verdict rests on; check them again, links resolved, before running."""
@@ -83,7 +85,8 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     """
     cwd = resolve(cwd, "/")
     bounds = Bounds(path_verdict, fences)
-    setting = Setting(cwd, home, git_clean, git_doubt, project_programs)
+    dirs = working_dirs or (cwd,)
+    setting = Setting(cwd, home, git_clean, git_doubt, project_programs, dirs)
     judge = Judge(rules, mode, setting, path_verdict, bounds)
     judge.written_verdict = written_verdict
     script = parse(command)
@@ -195,7 +198,8 @@ class _Session:
         if self._judge.mode == "dontAsk":
             decisions = [_refused(item) for item in decisions]
         worst = strictest(decisions)
-        proposals = propose(parts, decisions) if worst.verdict == "ask" else []
+        asks = worst.verdict == "ask"
+        proposals, leaves = propose(parts, decisions) if asks else ([], False)
         return ShellDecision(
             verdict=worst.verdict,
             reason=worst.reason,
@@ -205,6 +209,7 @@ class _Session:
             by=worst.by,
             destruction=list(dict.fromkeys(self._losses)),
             proposals=proposals,
+            proposals_leave_questions=leaves,
             problems=[problem.message for problem in script.problems],
             uses=list(dict.fromkeys(self._judge.uses)),
             operands=list(dict.fromkeys(self._judge.bounds.operands)),

@@ -9,12 +9,9 @@ from handaxe.shell.flow import State
 from handaxe.shell.operands import Setting, path_uses
 from handaxe.shell.options import Arguments, Refused, read_arguments
 from handaxe.shell.places import PathUse, resolve
-from handaxe.shell.tables import git_forms, names
+from handaxe.shell.subcommands import PLAIN_GIT_GLOBALS
+from handaxe.shell.tables import git_forms
 
-_PLAIN_GLOBALS = names(
-    "--no-pager -P --no-optional-locks --no-replace-objects --literal-pathspecs "
-    "--glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-lazy-fetch --no-advice"
-)
 _CONFIG_KEYS = (
     r"(?i)(user\.(name|email|signingkey)|core\.\w+|init\.\w+|pull\.\w+|push\.\w+|merge\.\w+|diff\.\w+"
     r"|branch\..+\.(remote|merge|rebase)|remote\..+\.(fetch|push))"
@@ -47,7 +44,7 @@ def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUs
 def _skip_globals(fields: list[Field], setting: Setting) -> list[Field]:
     while fields:
         value = fields[0].known
-        if value in _PLAIN_GLOBALS:
+        if value in PLAIN_GIT_GLOBALS:
             fields = fields[1:]
         elif value == "-C" and len(fields) > 1:
             target = fields[1].known

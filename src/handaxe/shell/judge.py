@@ -9,6 +9,7 @@ import fnmatch
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from handaxe.shell.bounds import Bounds, PathJudge
 from handaxe.shell.danger import Danger
@@ -46,6 +47,8 @@ class PathVerdict(Struct, frozen=True):
     reason: str = ""
     rule: str | None = None
     source: str | None = None
+    is_binding: bool = False
+    """Whether an ask holds whatever Bash rules allow: what is written there may run code."""
 
 
 class Rule(Struct, frozen=True):
@@ -80,6 +83,8 @@ class PartDecision(Struct, frozen=True):
     by: By = "builtin"
     cause: Cause = ""
     """What an ask is about; only "program" could be settled by an allow rule."""
+    beside: str = ""
+    """What would still ask if a rule allowed the program."""
 
 
 class Judge(Struct):
@@ -146,7 +151,9 @@ class Judge(Struct):
         if loss is None:
             return granted
         for rule in self.rules.allow:
-            if _spells_out(rule.specifier) and allows(rule.specifier, part):
+            if _spells_out(rule.specifier) and allows(
+                rule.specifier, part, self.setting.working_dirs
+            ):
                 return self._by_rule(text, rule)
         reason = f"it {loss.reason}, and the allow rule {granted.rule} does not name that form"
         return PartDecision(text, "ask", reason, granted.rule, granted.source, "builtin", "program")
@@ -194,7 +201,8 @@ class Judge(Struct):
         bound = self.bounds.of(part, danger)
         if bound is None:
             return None
-        return PartDecision(text, bound.verdict, bound.reason, bound.rule, bound.source, "rule")
+        by: By = "rule" if bound.rule else "builtin"
+        return PartDecision(text, bound.verdict, bound.reason, bound.rule, bound.source, by)
 
     def _redirected(self, part: Part, text: str) -> PartDecision | None:
         """What redirections alone demand; None when all are free."""
@@ -250,6 +258,8 @@ class Judge(Struct):
         granted = self._granted(part, danger, text)
         if granted.verdict == "allow" and redirected is not None:
             return redirected
+        if redirected is not None:
+            return replace(granted, beside=redirected.reason)
         return granted
 
     def _granted(self, part: Part, danger: Danger, text: str) -> PartDecision:
@@ -265,9 +275,10 @@ class Judge(Struct):
         return self._proven(part, danger, text)
 
     def _allowed_by_rule(self, part: Part, text: str) -> PartDecision | None:
-        if not may_allow(tuple(rule.specifier for rule in self.rules.allow), part):
+        dirs = self.setting.working_dirs
+        if not may_allow(tuple(rule.specifier for rule in self.rules.allow), part, dirs):
             return None
-        rule = next((rule for rule in self.rules.allow if allows(rule.specifier, part)), None)
+        rule = next((rule for rule in self.rules.allow if allows(rule.specifier, part, dirs)), None)
         return self._by_rule(text, rule) if rule is not None else None
 
     def _by_rule(self, text: str, rule: Rule) -> PartDecision:
@@ -312,9 +323,13 @@ class Judge(Struct):
         if self.mode != "acceptEdits":
             return None
         try:
-            self._check_reads(edit_uses(part))
+            uses = edit_uses(part)
         except Refused:
             return None
+        try:
+            self._check_reads(uses)
+        except Refused as refused:
+            return PartDecision(text, "ask", str(refused), cause="program")
         reason = "the mode acceptEdits allows edits inside the working directories"
         return PartDecision(text, "allow", reason, by="mode")
 

@@ -33,6 +33,7 @@ class Setting(Struct, frozen=True):
     project_programs: frozenset[str] = frozenset()
     """Names under which PATH finds a program of the project: what is known of the name is not
     known of it."""
+    working_dirs: tuple[str, ...] = ()
 
 
 def path_uses(arguments: Arguments, program: str, state: State, _setting: Setting) -> list[PathUse]:

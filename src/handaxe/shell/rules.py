@@ -15,10 +15,11 @@ from msgspec import Struct
 
 from handaxe.shell.danger import Candidate, Danger
 from handaxe.shell.fields import Field, fields_of
-from handaxe.shell.flow import Part
+from handaxe.shell.flow import Part, State
+from handaxe.shell.places import is_inside, resolve
 from handaxe.shell.prove import unwrap_proven
 from handaxe.shell.secrets import is_harmless_prefix
-from handaxe.shell.subcommands import takes_no_value
+from handaxe.shell.subcommands import PLAIN_GIT_GLOBALS, takes_no_value
 from handaxe.shell.syntax import Simple, Word
 
 UNKNOWN = "\ue000"
@@ -61,7 +62,7 @@ def squeeze(words: Iterable[Word]) -> str:
     )
 
 
-def may_allow(specifiers: tuple[str, ...], part: Part) -> bool:
+def may_allow(specifiers: tuple[str, ...], part: Part, dirs: tuple[str, ...] = ()) -> bool:
     """Whether looking at allow rules one by one can find anything."""
     node = part.node
     joined = rule_set(specifiers).any_text
@@ -69,7 +70,7 @@ def may_allow(specifiers: tuple[str, ...], part: Part) -> bool:
         return False
     lead = [item.text for item in node.assignments]
     tail = [item.text for item in node.redirects]
-    for words in _transparent(node.words, part.states[0].variables):
+    for words in _transparent(node.words, part.states[0], dirs):
         text = squeeze(words)
         texts = (text, " ".join([text, *tail]), " ".join([*lead, text]))
         if any(joined.fullmatch(item) for item in texts):
@@ -77,19 +78,21 @@ def may_allow(specifiers: tuple[str, ...], part: Part) -> bool:
     return False
 
 
-def allows(specifier: str, part: Part) -> bool:
-    """Whether an allow rule covers `part` in every state; redirections are judged elsewhere."""
+def allows(specifier: str, part: Part, dirs: tuple[str, ...] = ()) -> bool:
+    """Whether an allow rule covers `part` in every state; redirections are judged elsewhere.
+
+    A global option of git is seen through; `-C` only to a place inside `dirs`.
+    """
     pattern = compile_specifier(specifier)
     if pattern.everything:
         return True
     node = part.node
     if not isinstance(node, Simple) or not node.words:
         return False
-    return all(_allows_in(pattern, part, node, at) for at in range(len(part.states)))
+    return all(_allows_in(pattern, node, state, dirs) for state in part.states)
 
 
-def _allows_in(pattern: Pattern, part: Part, node: Simple, at: int) -> bool:
-    variables = part.states[at].variables
+def _allows_in(pattern: Pattern, node: Simple, state: State, dirs: tuple[str, ...]) -> bool:
     harmless = all(
         item.value is not None and is_harmless_prefix(item.name, item.value.literal)
         for item in node.assignments
@@ -99,7 +102,7 @@ def _allows_in(pattern: Pattern, part: Part, node: Simple, at: int) -> bool:
         text = " ".join([*(item.text for item in node.assignments), squeeze(node.words)])
         lead = " ".join(item.text for item in node.assignments) + " "
         return pattern.head.startswith(lead) and bool(pattern.regex.fullmatch(text))
-    return any(_covers(pattern, words, node) for words in _transparent(node.words, variables))
+    return any(_covers(pattern, words, node) for words in _transparent(node.words, state, dirs))
 
 
 def _covers(pattern: Pattern, words: list[Word], node: Simple) -> bool:
@@ -126,8 +129,39 @@ def _may_act(word: Word) -> bool:
     return word.has_brace or word.pieces[0].kind != "text" or word.pieces[0].text.startswith("-")
 
 
-def _transparent(words: list[Word], variables: dict[str, Field | None]) -> list[list[Word]]:
-    """The command as written, and inside each transparent wrapper in turn."""
+def _transparent(words: list[Word], state: State, dirs: tuple[str, ...]) -> list[list[Word]]:
+    """The command as written, inside each transparent wrapper, and without global options."""
+    found = _unwrapped(words, state.variables)
+    bare = _without_git_globals(found[-1], state, dirs)
+    return [*found, bare] if bare is not None else found
+
+
+def _without_git_globals(
+    words: list[Word], state: State, dirs: tuple[str, ...]
+) -> list[Word] | None:
+    """`git -C DIR log` as `git log`, if DIR lies inside the working directories."""
+    if words[0].literal != "git":
+        return None
+    at = 1
+    while at < len(words):
+        option = words[at].literal
+        target = words[at + 1].literal if at + 1 < len(words) else None
+        if option == "-C" and target and _stays_inside(target, state.cwds, dirs):
+            at += 2
+        elif option in PLAIN_GIT_GLOBALS:
+            at += 1
+        else:
+            break
+    return [words[0], *words[at:]] if 1 < at < len(words) else None
+
+
+def _stays_inside(target: str, cwds: frozenset[str], dirs: tuple[str, ...]) -> bool:
+    bases = cwds or (frozenset({"/"}) if target.startswith("/") else frozenset[str]())
+    places = [resolve(target, base) for base in bases]
+    return bool(places) and all(any(is_inside(p, root) for root in dirs) for p in places)
+
+
+def _unwrapped(words: list[Word], variables: dict[str, Field | None]) -> list[list[Word]]:
     found = [words]
     for _ in range(4):
         program = words[0].literal

@@ -46,6 +46,12 @@ def runs_what_it_is_fed(fields: list[Field]) -> bool:
     return program in _table().interpreters and not scripts
 
 
+def may_run_others(program: str) -> bool:
+    """Whether some option, or the input, of `program` names programs to run."""
+    table = _table()
+    return program in table.fed | table.interpreters | table.options.keys()
+
+
 def commands_in_options(fields: list[Field]) -> list[Field]:
     """The values of options that name a command to run."""
     program = program_name(fields[0]) or ""

@@ -9,10 +9,13 @@ from handaxe.shell.tables import names
 _GIT_VALUED = names(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --list-cmds"
 )
-_GIT_FLAGS = names(
-    "--no-pager -P --paginate -p --bare --no-optional-locks --no-replace-objects --no-lazy-fetch "
-    "--literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-advice "
-    "--html-path --man-path --info-path --version -v --help -h --exec-path"
+PLAIN_GIT_GLOBALS = names(
+    "--no-pager -P --no-optional-locks --no-replace-objects --no-lazy-fetch --no-advice "
+    "--literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs"
+)
+"""Options before the sub-command that change neither what runs nor where."""
+_GIT_FLAGS = PLAIN_GIT_GLOBALS | names(
+    "--paginate -p --bare --html-path --man-path --info-path --version -v --help -h --exec-path"
 )
 _GIT_COMMANDS = names(
     "add am annotate apply archimport archive bisect blame branch bugreport bundle cat-file "

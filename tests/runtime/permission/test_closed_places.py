@@ -287,3 +287,15 @@ def test_an_edit_rule_holds_for_globs_that_are_written():
 def test_an_ask_rule_holds_for_globs_too():
     assert word("cat s*/x", deny=(), ask=("Read(secret/**)",), allow=("Bash",)).verdict == "ask"
     assert word("cat *.md", deny=(), ask=("Read(secret/**)",), allow=("Bash",)).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["touch .git/x", "cp a .git/hooks/pre-commit", "mkdir -p .vscode", "rm .bashrc", "mv a .GIT/x"],
+)
+@pytest.mark.parametrize("allow", [(), ("Bash",), ("Bash(touch:*)",)], ids=str)
+def test_a_protected_path_asks_and_says_so_whatever_is_allowed(command, allow):
+    found = word(command, deny=(), allow=allow, mode="acceptEdits")
+    assert found.verdict == "ask"
+    assert "protected" in found.reason
+    assert not found.proposals

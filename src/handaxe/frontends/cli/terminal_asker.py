@@ -44,6 +44,8 @@ def shown_question(request: PermissionRequest, painter: Painter) -> str:
     lines.append(f"{visible(request.reason)}\n")
     for proposal in request.proposals:
         lines.append(f"  rule {visible(proposal.rule)}\n")
+        if proposal.meaning:
+            lines.append(f"    in words         {visible(proposal.meaning)}\n")
         lines.append(f"    would allow      {visible(', '.join(proposal.would_match))}\n")
         lines.append(f"    would not allow  {visible(', '.join(proposal.would_not_match))}\n")
     return "".join(lines)

@@ -50,6 +50,8 @@ def question(request: PermissionRequest) -> str:
     lines.append(visible(request.reason))
     for proposal in request.proposals:
         lines.append(f"A lasting yes adds the rule {visible(proposal.rule)}")
+        if proposal.meaning:
+            lines.append(f"  in words            {visible(proposal.meaning)}")
         lines.append(f"  it would allow      {visible(', '.join(proposal.would_match))}")
         lines.append(f"  it would not allow  {visible(', '.join(proposal.would_not_match))}")
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from handaxe.runtime.permission.closed import fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.reasons import PROTECTED, planning
-from handaxe.runtime.permission.rules import Rule
+from handaxe.runtime.permission.rules import Rule, format_rule
 from handaxe.session.permission_state import Mode
 from handaxe.shell import PartDecision, PathVerdict, SecondOpinion, ShellDecision, ShellRules
 from handaxe.shell import Rule as ShellRule
@@ -147,7 +147,9 @@ def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
     tool = "Read" if judged.access == "read" else "Edit"
     request = Request(tool=tool, read_only=judged.access == "read", paths=(judged,))
     word = decide(request, policy)
-    return PathVerdict(word.verdict, word.reason, word.rule, word.source)
+    return PathVerdict(
+        word.verdict, word.reason, word.rule, word.source, is_binding=word.source == PROTECTED
+    )
 
 
 def with_word(decision: Decision, text: str, word: PathVerdict) -> Decision:
@@ -198,14 +200,22 @@ def _as_decision(shell: ShellDecision) -> Decision:
         ),
         proposals=tuple(
             RuleProposal(
-                proposal.rule,
+                _written(proposal.rule),
                 tuple(proposal.would_match),
                 tuple(proposal.would_not_match),
                 proposal.for_part,
+                proposal.meaning,
             )
             for proposal in shell.proposals
         ),
+        proposals_leave_questions=shell.proposals_leave_questions,
     )
+
+
+def _written(rule: str) -> str:
+    """A proposed rule as it reads back: what has a meaning in rules is escaped."""
+    tool, _, rest = rule.partition("(")
+    return format_rule(Rule(tool, rest[:-1], ""))
 
 
 def _as_part(part: PartDecision) -> DecidedPart:

@@ -34,11 +34,20 @@ def _for_path(judged: JudgedPath, policy: Policy) -> RuleProposal:
             f"{directory}-other/{name}",
             *(() if scope.endswith("/**") else (f"{directory}/other",)),
         ),
+        meaning=_meaning(judged, directory, is_tree=scope.endswith("/**")),
     )
+
+
+def _meaning(judged: JudgedPath, directory: str, *, is_tree: bool) -> str:
+    verb = "change" if judged.access == "write" else "read"
+    return f"{verb} anything below {directory}" if is_tree else f"{verb} {judged.real} alone"
 
 
 def _for_tool(tool: str) -> RuleProposal:
     others = f"other tools of {tool.split('__')[1]}" if is_foreign(tool) else "any other tool"
     return RuleProposal(
-        rule=tool, would_match=(f"every call of {tool}",), would_not_match=(others,)
+        rule=tool,
+        would_match=(f"every call of {tool}",),
+        would_not_match=(others,),
+        meaning=f"use {tool} for anything",
     )

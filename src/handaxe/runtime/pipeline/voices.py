@@ -59,5 +59,9 @@ def sentence_of(decision: Decision) -> str:
     is_one_of_many = part is not None and len(decision.parts) > 1
     about = f" (in `{shown(part.text)}`)" if part is not None and is_one_of_many else ""
     rules = " and ".join(shown(proposal.rule) for proposal in decision.proposals)
-    remedy = f" What would let it run without one: the allow rule {rules}." if rules else ""
+    remedy = ""
+    if rules and decision.proposals_leave_questions:
+        remedy = f" The allow rule {rules} would cover a part of it; the rest would still ask."
+    elif rules:
+        remedy = f" What would let it run without one: the allow rule {rules}."
     return f"The command {verb}: {decision.reason}{about}.{remedy}"

@@ -108,7 +108,11 @@ def _shown(answer: dict[str, Any]) -> str:
         lines.append(f"        {visible(part['reason'])}{rule}")
     lines += [f"  destructive: {visible(loss['reason'])}" for loss in answer.get("destructive", [])]
     for proposal in answer.get("proposals", []):
-        lines.append(f"  would be allowed by the rule {proposal['rule']}")
-        lines.append(f"        matches      {', '.join(proposal['would_match'])}")
-        lines.append(f"        not          {', '.join(proposal['would_not_match'])}")
+        lines.append(f"  would be allowed by the rule {visible(proposal['rule'])}")
+        lines.append(f"        in words     {visible(proposal['meaning'])}")
+        lines.append(f"        matches      {visible(', '.join(proposal['would_match']))}")
+        lines.append(f"        not          {visible(', '.join(proposal['would_not_match']))}")
+    if answer.get("proposals"):
+        leaves = answer.get("proposals_leave_questions")
+        lines.append(f"  with these rules it would {'still ask' if leaves else 'run'}")
     return "".join(f"{line}\n" for line in lines)
