@@ -38,14 +38,23 @@ def test_circles_are_found_and_progress_is_left_alone(
 
 def test_it_stops_after_it_was_not_heard():
     story = [("a", "x", True)] * 12
-    assert [a for a in watched(story) if a != "-"] == ["nudge", "nudge", "nudge", "stop"]
-    assert "stop" not in watched(story, stop_after_nudges=None)
+    heard = [a for a in watched(story, stop_after_nudges=3) if a != "-"]
+    assert heard == ["nudge", "nudge", "nudge", "stop"]
+    assert "stop" not in watched(story)
+
+
+async def test_a_circle_is_told_and_stops_nothing_unless_the_host_says_so(session: Session):
+    turns = [calls((f"c{i}", "Glob", {"pattern": "*.nothing"})) for i in range(20)]
+    model = Player(*turns, says("Done."))
+    final = await Agent(model, session).ask("Go.")
+    assert (final.is_error, final.result) == (False, "Done.")
+    assert str(model.requests[-1].messages).count("You go in circles") > 3
 
 
 async def test_the_model_hears_the_nudge_and_the_run_ends_in_the_end(session: Session):
     model = Player(
         *[calls((f"c{i}", "Glob", {"pattern": "*.nothing"})) for i in range(20)], says("x")
     )
-    final = await Agent(model, session).ask("Go.")
+    final = await Agent(model, session, stop_after_nudges=3).ask("Go.")
     assert (final.is_error, final.terminal_reason) == (True, "loop")
     assert "You go in circles" in str(model.requests[3].messages)

@@ -43,6 +43,61 @@ def file(project: Path) -> Path:
     return project / ".claude" / "settings.json"
 
 
+MISTAKEN = [
+    '{"permisions": {"deny": ["Read(/README)"]}}',
+    '{"permissions": {"dney": ["Read(/README)"]}}',
+    '{"permissions": {"denied_files": ["Read(/README)"]}}',
+    '{"permissions": {"deny": ["Read(/README"]}}',
+    '{"permissions": {"deny": [["Read(/README)"]]}}',
+    '{"permissions": {"deny": {"Read": "/README"}}}',
+    '{"permissions": {"deny": [7]}}',
+    '{"permissions": ["Read(/README)"]}',
+    '{"permissions": "deny"}',
+    '{"deny": ["Read(/README)"]}',
+    '{"PERMISSIONS": {"deny": ["Read(/README)"]}}',
+    '{"forbidden": ["Read(/README)"]}',
+    '{"rules": {"deny": ["Read(/README)"]}}',
+    '{"permissions.dney": ["Read(/README)"]}',
+]
+
+
+@pytest.mark.parametrize("text", MISTAKEN)
+async def test_a_mistake_that_may_have_been_a_rule_takes_no_rule_away(
+    project, file, tmp_path, text
+):
+    write(file, rules(deny=["Read(/README)"], ask=["Read(/OTHER)"]))
+    home = tmp_path / "data"
+    async with Session(project, home=home, trusted=True) as session:
+        assert (await session.call("Read", file_path="README")).code == "permission.denied"
+        write(file, text)
+        for _ in range(2):
+            assert (await session.call("Read", file_path="README")).code == "permission.denied"
+            assert not (await session.call("Read", file_path="OTHER")).ok
+        assert any("still holds" in warning for warning in session.warnings)
+    # Neither does it between two runs, nor while it waits there.
+    for _ in range(2):
+        assert await code_of(project, home) == "permission.denied"
+        assert await code_of(project, home, "OTHER") == "permission.asked"
+    async with Session(project, home=home, trusted=True) as session:
+        write(file, rules(deny=["Read(/OTHER)"]))
+        assert (await session.call("Read", file_path="README")).ok
+        assert (await session.call("Read", file_path="OTHER")).code == "permission.denied"
+        assert session.warnings == ()
+    assert await code_of(project, home) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", '{"permissions": {}}', '{"permissions": {"alow": []}}', '{"modle": "x"}']
+)
+async def test_a_rule_that_was_taken_out_is_gone(project, file, tmp_path, text):
+    write(file, rules(deny=["Read(/README)"]))
+    async with Session(project, home=tmp_path / "data", trusted=True) as session:
+        assert (await session.call("Read", file_path="README")).code == "permission.denied"
+        write(file, text)
+        assert (await session.call("Read", file_path="README")).ok
+    assert await code_of(project, tmp_path / "data") is None
+
+
 @pytest.mark.parametrize("text", BROKEN)
 async def test_a_file_that_broke_between_two_runs_still_denies(project, file, tmp_path, text):
     write(file, rules(deny=["Read(/README)"], ask=["Read(/OTHER)"], allow=["Write", "Bash"]))

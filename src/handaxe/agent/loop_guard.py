@@ -1,4 +1,4 @@
-"""Notice a model that goes in circles: tell it, and only later stop it.
+"""Notice a model that goes in circles: tell it, and stop it only if the host wants that.
 
 Work that repeats itself but gets somewhere is left alone: a call counts only while its result
 stays the same, and tools that are made for waiting never count.
@@ -30,7 +30,7 @@ class Circle(msgspec.Struct, frozen=True):
 class LoopGuard:
     """Watches the calls of one run."""
 
-    def __init__(self, *, stop_after_nudges: int | None = 3) -> None:
+    def __init__(self, *, stop_after_nudges: int | None = None) -> None:
         self._stop_after = stop_after_nudges
         self._past: list[tuple[bytes, bytes]] = []
         self._failures = 0

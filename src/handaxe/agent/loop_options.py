@@ -9,8 +9,8 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int = 16_000
     thinking_tokens: int | None = None
     effort: str | None = None
-    stop_after_nudges: int | None = 3
-    """How many times a model that goes in circles is told so before it is stopped."""
+    stop_after_nudges: int | None = None
+    """How many times a model that goes in circles is told so before it is stopped; None: never."""
     wait_for_agents_s: float = 0.0
     """How long a run that could end waits for agents it started in the background."""
     is_sub_agent: bool = False

@@ -65,7 +65,7 @@ class Agent:
         output_schema: dict[str, Any] | None = None,
         max_output_tokens: int = 16_000,
         thinking_tokens: int | None = None,
-        stop_after_nudges: int | None = 3,
+        stop_after_nudges: int | None = None,
         agents: Mapping[str, Any] | None = None,
         agent_limits: SpawnLimits | None = None,
         wait_for_agents_s: float = 600.0,

@@ -1,7 +1,8 @@
 """Join the parts of one session: settings and arguments in, collaborators out."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,10 +10,13 @@ from handaxe.app.configuration import FILE_SOURCES, Configuration
 from handaxe.app.live_settings import refuse_mode
 from handaxe.contract.faults import SetupError
 from handaxe.contract.tool import Tool
+from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.modes import mode_names, parse_mode
 from handaxe.runtime.permission.rules import split_rules
 from handaxe.session.permission_state import PermissionState, RuleBehaviour, RuleText
 from handaxe.settings.narrowing import MODE
+from handaxe.tools import BUILTIN, loaders
 
 SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
 """Set to 1, they choose the preset `simple` where no tools are named."""
@@ -65,6 +69,30 @@ def permission_state(
     for source in FILE_SOURCES:
         texts += configuration.rules(source)
     return PermissionState(mode=chosen, rules=texts)
+
+
+def catalog_of(
+    tools: object, ports: Collection[type[Any]], hides: Callable[[], Callable[[str], bool]]
+) -> Catalog:
+    """The tools of a session; an own tool stands in for a built-in one of its name."""
+    names, own = sort_tools(tools)
+    stand_ins = {tool.name: tool for tool in own if tool.name in BUILTIN}
+    builtin: dict[str, Callable[[], Tool[Any]]] = dict(loaders())
+    for name, tool in stand_ins.items():
+        builtin[name] = partial(_itself, tool)
+    catalog = Catalog(
+        builtin,
+        [tool for tool in own if tool.name not in stand_ins],
+        selected=select(names, BUILTIN) | stand_ins.keys(),
+        ports=ports,
+        hides=hides,
+    )
+    catalog.stand_ins = frozenset(stand_ins)
+    return catalog
+
+
+def _itself(tool: Tool[Any]) -> Tool[Any]:
+    return tool
 
 
 def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:

@@ -21,6 +21,10 @@ def setting_doubts(
         *_rule_doubts(book, lambda: [tool.name for tool in catalog.offered()]),
         *_event_doubts(configuration),
         *_sandbox_doubts(configuration),
+        *(
+            f"The program's own tool {name!r} stands in for the built-in one."
+            for name in sorted(catalog.stand_ins)
+        ),
     )
 
 

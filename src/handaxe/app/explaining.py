@@ -136,6 +136,7 @@ def _request(name: str, call_input: dict[str, Any], workdir: Workdir) -> Request
         paths=tuple(paths),
         texts=tuple(s.text for s in subjects if isinstance(s, TextSubject)),
         input=call_input,
+        asks_person=tool.asks_person,
         confined=not effects.writes_everything,
     )
 

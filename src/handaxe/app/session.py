@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from handaxe import __version__
-from handaxe.app.assembly import Tools, permission_state, sort_tools, working_directories
+from handaxe.app.asked_calls import asked, asked_together, sound
+from handaxe.app.assembly import Tools, catalog_of, permission_state, working_directories
 from handaxe.app.background_work import command_facts
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
@@ -33,9 +34,7 @@ from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
-from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.edit_formats import edit_tool
-from handaxe.runtime.catalog.presets import select
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -49,7 +48,6 @@ from handaxe.settings.model import Settings
 from handaxe.storage.home import checked_session_id, data_home, new_session_id, session_directory
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
-from handaxe.tools import BUILTIN, loaders
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk
@@ -165,14 +163,7 @@ class Session:
             emit=emit,
         )
         self.hooks = SessionHooks(hooks, self.configuration, emit=emit, keep=results.keep)
-        names, own = sort_tools(tools)
-        self.catalog = Catalog(
-            loaders(),
-            own,
-            selected=select(names, BUILTIN),
-            ports=offers,
-            hides=lambda: hidden_by(policy()),
-        )
+        self.catalog = catalog_of(tools, offers, lambda: hidden_by(policy()))
         self.catalog.edit_tool = edit_tool(self.settings.edit.format)
         self.deferral = offers[ToolIndex] = deferral_of(
             self.catalog, self._companions.memory.loaded, self.settings
@@ -262,17 +253,18 @@ class Session:
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
         """One call; its input as keyword arguments or as one dict. Never raises."""
-        return await self.run(ToolCall(self.new_call_id(), tool, {**(input or {}), **arguments}))
+        return await self.run(asked(self.new_call_id(), tool, input, arguments))
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
         """The calls of one message, side by side where they do not collide; results in order."""
-        batch = [ToolCall(self.new_call_id(), tool, call_input) for tool, call_input in calls]
+        batch = asked_together(calls, self.new_call_id)
         return await self.run_many(batch, stop_on_error=stop_on_error)
 
     async def run(self, call: ToolCall) -> ToolResult:
         """One call under an id of the caller's; the same id again gives the same result."""
+        call = sound(call)
         if self._is_closed:
             return closed_answer(call)
         self.follow()
@@ -286,6 +278,7 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         from handaxe.runtime.pipeline.batch import run_batch
 
+        calls = [sound(call) for call in calls]
         if self._is_closed:
             return [closed_answer(call) for call in calls]
         self.follow()

@@ -1,6 +1,7 @@
 """The settings files of a project: read once, then read again only when something was touched.
 
-A file that breaks keeps what it forbade and loses what it allowed, until it is mended; what it
+A file that breaks keeps what it forbade and loses what it allowed, until it is mended; one with a
+mistake that may have been a rule goes on forbidding what it did, beside what it says now. What it
 forbade before this run is remembered elsewhere. A missing file says nothing and is no mistake.
 """
 
@@ -8,11 +9,22 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 
+import msgspec
+
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import read_regular
 from handaxe.settings.bad_json import BadJson
-from handaxe.settings.fragment import RULES, Entry, Fragment, Origin, Problem, Source, read_text
+from handaxe.settings.fragment import (
+    PROTECTING,
+    RULES,
+    Entry,
+    Fragment,
+    Origin,
+    Problem,
+    Source,
+    read_text,
+)
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.places import Place
 from handaxe.settings.watch import Watch
@@ -44,6 +56,8 @@ class SettingsFile:
         self.exists = False
         self.is_broken = False
         self._settled: tuple[Fragment, bool] | None = None
+        self._forbade: tuple[Entry, ...] = ()
+        """What it forbade when it was last read without such a mistake."""
         self._is_new = True
         self._data: bytes | None = None
         self._reason: str | None = None
@@ -74,7 +88,10 @@ class SettingsFile:
         if refused and self._settled is not None:
             self.fragment, self.is_broken = self._settled
         self._settled = None
-        if self._memory is not None and self.exists and not self.is_broken:
+        if self.is_broken or self.fragment.is_doubtful:
+            return
+        self._forbade = tuple(e for e in self.fragment.entries if e.path in PROTECTING)
+        if self._memory is not None and self.exists:
             self._memory.keep(self.fragment)
 
     def _take(self, data: bytes | None) -> None:
@@ -87,12 +104,31 @@ class SettingsFile:
             return
         try:
             text = data.decode("utf-8")
-            self.fragment = read_text(text, source=self.source, file=self.path)
+            self.fragment = self._on_guard(read_text(text, source=self.source, file=self.path))
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             self._break(line, "it is not UTF-8 text")
         except BadJson as bad:
             self._break(bad.line, f"it is not JSON: {bad.reason}")
+
+    def _on_guard(self, fragment: Fragment) -> Fragment:
+        """What it says now and, if a rule may be lost in it, what it forbade before."""
+        if not fragment.is_doubtful:
+            return fragment
+        before = self._forbade
+        if self._is_new and self._memory is not None:
+            before = self._memory.entries(self.path, self.source)
+        said = {(entry.path, entry.value) for entry in fragment.entries if entry.kind == "item"}
+        kept = tuple(e for e in before if e.kind == "item" and (e.path, e.value) not in said)
+        if not kept:
+            return fragment
+        told = "a rule may be lost in a mistake; what it denied or asked for before still holds"
+        problem = Problem(Origin(self.source, self.path), f"{told}, until it is mended")
+        return msgspec.structs.replace(
+            fragment,
+            entries=(*fragment.entries, *kept),
+            problems=(*fragment.problems, problem),
+        )
 
     def _break(self, line: int | None, reason: str) -> None:
         if self._is_new and self._memory is not None:

@@ -19,6 +19,7 @@ from handaxe.settings.keys import (
     nearest_key,
     split_key,
 )
+from handaxe.settings.meant import MEANT_TO_FORBID, is_rule, looks_forbidding
 from handaxe.text.near_names import nearest
 
 Source = Literal["user", "project", "local", "flags", "policy"]
@@ -86,6 +87,8 @@ class Fragment(msgspec.Struct, frozen=True):
     file: str | None = None
     entries: tuple[Entry, ...] = ()
     problems: tuple[Problem, ...] = ()
+    is_doubtful: bool = False
+    """Whether it may have been meant to forbid more than it does: a mistake looks like that."""
 
 
 def read_text(text: str, *, source: Source, file: str | None = None) -> Fragment:
@@ -117,11 +120,18 @@ class _Reader:
         self._lines = lines
         self._entries: list[Entry] = []
         self._problems: list[Problem] = []
+        self._is_doubtful = False
 
     def read(self, data: Mapping[str, Json]) -> Fragment:
         """All of it."""
         self._group((), (), data)
-        return Fragment(self._source, self._file, tuple(self._entries), tuple(self._problems))
+        return Fragment(
+            self._source,
+            self._file,
+            tuple(self._entries),
+            tuple(self._problems),
+            self._is_doubtful,
+        )
 
     def complain(self, place: JsonPath, text: str, *, is_value: bool = False) -> None:
         """Note a mistake."""
@@ -152,6 +162,8 @@ class _Reader:
             return
         near = nearest_key(path)
         hint = f"; did you mean `{near}`?" if near else ""
+        self._is_doubtful |= near in MEANT_TO_FORBID or looks_forbidding(value)
+        self._is_doubtful |= near is None and path[0] == RULES[0][0]
         self.complain(place, f"there is no setting {_dotted(path)}{hint}")
 
     def _option(self, key: Key, path: KeyPath, place: JsonPath, value: Json) -> None:
@@ -189,6 +201,8 @@ class _Reader:
         for at, item in enumerate(items):
             if self._fits(path, (*place, at), item, kind, item_number=at + 1):
                 self._entries.append(Entry(path, item, self._origin((*place, at)), "item"))
+                # What is wrong with a rule is told by whoever reads rules.
+                self._is_doubtful |= path in PROTECTING and not is_rule(item)
         if not items:
             self._entries.append(Entry(path, [], self._origin(place), "empty"))
 
@@ -204,6 +218,7 @@ class _Reader:
         return True
 
     def _wrong(self, path: KeyPath, place: JsonPath, text: str) -> None:
+        self._is_doubtful |= path in PROTECTING or path == RULES[0][:1]
         self.complain(place, f"{_dotted(path)} {text}", is_value=True)
 
     def _origin(self, place: JsonPath) -> Origin:

@@ -70,8 +70,6 @@ class AgentOpener:
         self._append = _text(arguments.append_system_prompt, arguments.append_system_prompt_file)
         if arguments.dangerously_skip_permissions:
             arguments.permission_mode = "bypassPermissions"
-        if arguments.tools == "default":
-            arguments.tools = None
         self._kept: tuple[Message, ...] | None = None
         self._name = None if arguments.name is None else checked_name(arguments.name)
         self._checkout = _checkout(arguments)

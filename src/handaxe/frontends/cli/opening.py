@@ -84,7 +84,8 @@ def open_session(
         deny=[rule for text in arguments.deny for rule in split_rules(text)],
         settings=read_settings_option(arguments.settings),
         setting_sources=arguments.setting_sources,
-        tools=arguments.tools,
+        # As the ecosystem spells it: what there is without this option.
+        tools=None if arguments.tools == "default" else arguments.tools,
         session_id=arguments.session_id,
         mcp_servers=arguments.mcp_config,
         strict_mcp=arguments.strict_mcp_config,

@@ -47,6 +47,8 @@ class Catalog:
         """Which of the tools that change text is shown."""
         self._sources: dict[str, tuple[AnyTool, ...]] = {"": tuple(external)}
         self._own = self._joined()
+        self.stand_ins: frozenset[str] = frozenset()
+        """Names of built-ins in whose place the host's program put tools of its own."""
         self._external = ChainMap(self._own)
 
     def narrowed(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":

@@ -13,20 +13,19 @@ PRESETS: dict[str, tuple[str, ...] | None] = {
     "full": None,
 }
 """A preset's tools by name; None stands for all of them."""
+_OTHER_NAMES = {"readonly": "read-only"}
 
 
 def select(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozenset[str]:
-    """The names a preset or a list of names stands for; an unknown name is a start error."""
+    """The names that presets and names stand for, together; an unknown name is a start error."""
     if wanted is None:
         return frozenset(known)
-    if isinstance(wanted, str) and wanted in PRESETS:
-        preset = PRESETS[wanted]
-        names: Iterable[str] = known if preset is None else preset
-    elif isinstance(wanted, str):
-        names = [name for name in wanted.replace(",", " ").split() if name]
-    else:
-        names = wanted
-    chosen = with_formats(names)
+    names = wanted.replace(",", " ").split() if isinstance(wanted, str) else wanted
+    listed: set[str] = set()
+    for name in names:
+        preset = PRESETS.get(_OTHER_NAMES.get(name, name), (name,))
+        listed.update(known if preset is None else preset)
+    chosen = with_formats(listed)
     for name in sorted(chosen - set(known)):
         near = nearest(name, [*known, *PRESETS])
         hint = f" Did you mean {near!r}?" if near else ""
@@ -34,4 +33,4 @@ def select(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozen
             f"There is no tool or preset named {name!r}.{hint} "
             f"Tools: {', '.join(sorted(known))}. Presets: {', '.join(PRESETS)}."
         )
-    return chosen
+    return frozenset(chosen)

@@ -138,6 +138,8 @@ def _undenied(
         return reasons.asked_by(request, *hit)
     if policy.mode == "bypassPermissions":
         return reasons.BYPASSED
+    if policy.mode == "dontAsk" and request.asks_person:
+        return reasons.asks_itself(request.tool)
     return (
         _always_asked(ends)
         or _allowed(request, ends, allow, policy)

@@ -134,6 +134,11 @@ def open_question(
     )
 
 
+def asks_itself(tool: str) -> Ask:
+    """A call that is a question to a person."""
+    return Ask(f"{shown(tool)} puts a question to a person.", "builtin")
+
+
 def not_free(tool: str) -> Ask:
     """A call without paths that nothing allows."""
     name = shown(tool)

@@ -31,5 +31,7 @@ class Request(msgspec.Struct, frozen=True):
     input: dict[str, Any] = {}
     command: str | None = None
     """The shell command the call would run; read by `commands`."""
+    asks_person: bool = False
+    """Whether running the call is itself a question to a person."""
     confined: bool = True
     """Whether the call changes nothing but the paths it names; False for unknown effects."""

@@ -278,6 +278,7 @@ def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
         texts=tuple(texts),
         input=plain(parsed.call.input),
         command=command,
+        asks_person=tool.asks_person,
         confined=not parsed.effects.writes_everything,
     )
 

@@ -167,7 +167,8 @@ def _token(file: str | None) -> tuple[str, bool]:
 
 
 def _blueprint(arguments: argparse.Namespace) -> Blueprint:
-    tools = arguments.tools if arguments.tools is not None else ",".join(default_tools(BUILTIN))
+    is_named = arguments.tools not in {None, "default"}
+    tools = arguments.tools if is_named else ",".join(default_tools(BUILTIN))
 
     def open_one(root: str, add_dirs: Sequence[str], on_ask: OnAsk) -> Session:
         chosen = {**vars(arguments), "root": root, "add_dir": list(add_dirs), "tools": tools}

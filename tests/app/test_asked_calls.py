@@ -1,0 +1,131 @@
+"""Whatever a program passes as a call, a result comes back; and tools of its own count."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from handaxe import Effects, Session, ToolCall, tool
+from handaxe.contract.faults import SetupError
+
+
+class Odd:
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+@pytest.mark.proves("PL-2")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("Read", "x"),
+        ("Read", ["x"]),
+        ("Read", 7),
+        ("Read", b"x"),
+        ("Read", {1: 2}),
+        ("Read", {"file_path": object()}),
+        (None,),
+        (None, {"file_path": "a"}),
+        (7, "x"),
+        (b"Read",),
+        ({},),
+        ("",),
+        ("\udc80",),
+    ],
+)
+async def test_a_call_that_is_none_is_answered(words: Any, session: Session):
+    result = await session.call(*words)
+    assert result.code in {"call.bad_input", "call.unknown_tool"}
+    result = await session.call(*words, file_path="a")
+    assert not result.ok
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("Read",)],
+        [()],
+        [("Read", {}, 3)],
+        [None],
+        ["Read"],
+        [7],
+        [("Read", None)],
+        [["Glob", "x"]],
+        [{"tool": "Read"}],
+        None,
+        7,
+        "Read",
+    ],
+)
+async def test_calls_that_are_none_are_answered_one_by_one(calls: Any, session: Session):
+    results = await session.call_many(calls)
+    assert len(results) == 1
+    assert results[0].code in {"call.bad_input", "call.unknown_tool"}
+
+
+async def test_a_bad_call_leaves_the_others_alone(session: Session):
+    bad: Any = ("Read",)
+    results = await session.call_many([("Glob", {"pattern": "*"}), bad, None])  # type: ignore[list-item]
+    assert [result.ok for result in results] == [True, False, False]
+
+
+@pytest.mark.parametrize("call", [None, "Read", ToolCall(None, None, None), ToolCall(1, Odd(), 2)])  # type: ignore[arg-type]
+async def test_what_is_no_call_is_answered_too(call: Any, session: Session):
+    assert not (await session.run(call)).ok
+    assert [r.ok for r in await session.run_many([call])] == [False]
+
+
+@tool(name="Read", effects=Effects.none())
+async def own_read(file_path: str) -> str:
+    """Read it my way."""
+    return f"mine: {file_path}"
+
+
+@pytest.mark.parametrize("tools", [["full", own_read], [own_read], ["Bash", own_read]])
+async def test_an_own_tool_stands_in_for_a_built_in_one(tools: Any, project):
+    (project / "a").write_text("theirs\n")
+    async with Session(project, tools=tools) as session:
+        assert (await session.call("Read", file_path="a")).text == "mine: a"
+        names = [found.name for found in session.catalog.offered()]
+        assert names.count("Read") == 1
+        assert ("Glob" in names) == ("Bash" not in tools)
+        assert any("'Read' stands in" in warning for warning in session.warnings)
+
+
+@pytest.mark.parametrize(
+    ("tools", "names"),
+    [
+        (["read-only", "Bash"], {"Glob", "Grep", "Read", "Bash"}),
+        ("readonly", {"Glob", "Grep", "Read"}),
+        ("readonly,Write", {"Glob", "Grep", "Read", "Write"}),
+        (["readonly", "simple"], {"Glob", "Grep", "Read", "Bash", "Edit"}),
+        ("", set()),
+    ],
+)
+async def test_presets_and_names_add_up(tools: Any, names: set[str], project):
+    async with Session(project, tools=tools) as session:
+        assert {found.name for found in session.catalog.offered()} == names
+
+
+def test_an_unknown_name_beside_a_preset_is_a_start_error(project):
+    with pytest.raises(SetupError, match=r"no tool or preset named 'Raed'. Did you mean 'Read'"):
+        Session(project, tools=["read-only", "Raed"])
+
+
+@pytest.mark.parametrize("allow", [(), ("AskUserQuestion",)])
+async def test_nobody_is_questioned_where_nobody_may_be_asked(allow: tuple[str, ...], project):
+    heard: list[Mapping[str, Any]] = []
+
+    async def on_question(questions: Any):
+        heard.append(questions)
+
+    asked = {"question": "Which?", "header": "Which", "multiSelect": False}
+    asked |= {"options": [{"label": n, "description": n} for n in "ab"]}
+    async with Session(
+        project, permission_mode="dontAsk", on_question=on_question, allow=allow
+    ) as session:
+        result = await session.call("AskUserQuestion", questions=[asked])
+    assert result.code == "permission.denied"
+    assert heard == []
