@@ -39,10 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
 async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], Any]:
     async with open_session(arguments) as session:
         if arguments.name is None:
+            schemas = session.tools(provider=arguments.provider)
             if not arguments.json:
                 for tool in session.catalog.offered():
                     sys.stdout.write(f"{tool.name:18} {tool.prompt().partition(chr(10))[0]}\n")
-            return session.tools(provider=arguments.provider), None
+            return schemas, None
         try:
             tool, _ = session.catalog.find(arguments.name)
         except UnknownTool as unknown:
