@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from handaxe.app.agent_api import Agent
     from handaxe.app.api import Connection, connect
+    from handaxe.app.open_tasks import open_tasks
     from handaxe.app.own_tools import tool
     from handaxe.app.session import Session
     from handaxe.contract import (
@@ -49,6 +50,7 @@ _HOMES = {
     "ToolFault": "handaxe.contract",
     "ToolResult": "handaxe.contract",
     "connect": "handaxe.app.api",
+    "open_tasks": "handaxe.app.open_tasks",
     "tool": "handaxe.app.own_tools",
 }
 
@@ -70,6 +72,7 @@ __all__ = [
     "ToolFault",
     "ToolResult",
     "connect",
+    "open_tasks",
     "tool",
 ]
 
