@@ -292,6 +292,19 @@ def test_tools_lists_what_is_on_offer(project):
     assert {"Read", "Write", "Edit"} <= set(names)
     shown = run("tools", "Edit", cwd=project).stdout.decode()
     assert "old_string" in shown
+    for name, where in (
+        ("Agent", "a model is at work"),
+        ("Task", "a model is at work"),
+        ("AskUserQuestion", "somebody can answer"),
+        ("ListMcpResources", "a session has MCP servers"),
+        ("StructuredOutput", "a final answer has to fit a schema"),
+    ):
+        elsewhere = run("tools", name, cwd=project)
+        assert elsewhere.returncode == 0, elsewhere.stderr
+        assert f"It is on offer where {where}" in elsewhere.stdout.decode()
+        assert b"Input schema:" in elsewhere.stdout
+    assert json.loads(run("tools", "Agent", "--json", cwd=project).stdout)["name"] == "Agent"
+    assert run("tools", "Bash", "--tools", "Read", cwd=project).returncode == 2
     wrong = run("tools", "--provider", "nope", cwd=project)
     assert (wrong.returncode, wrong.stdout) == (2, b"")
     assert b"nope" in wrong.stderr
