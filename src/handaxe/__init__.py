@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from handaxe.app.agent_api import Agent
     from handaxe.app.api import Connection, connect
+    from handaxe.app.open_tasks import open_tasks
     from handaxe.app.own_tools import tool
     from handaxe.app.session import Session
     from handaxe.contract import (
@@ -51,6 +52,7 @@ _HOMES = {
     "ToolResult": "handaxe.contract",
     "connect": "handaxe.app.api",
     "image_message": "handaxe.text.dialects",
+    "open_tasks": "handaxe.app.open_tasks",
     "tool": "handaxe.app.own_tools",
 }
 
@@ -73,6 +75,7 @@ __all__ = [
     "ToolResult",
     "connect",
     "image_message",
+    "open_tasks",
     "tool",
 ]
 

@@ -48,7 +48,33 @@ def test_call_takes_json_and_prints_the_result_object(project):
     result = json.loads(out.stdout)
     assert result["ok"] is True
     assert result["text"] == "     1→x = 1"
-    assert result["notes"]
+    # A pair can only be text; a JSON value that is text was meant as one.
+    assert result["notes"] == []
+    out = run("call", "Read", '{"file_path": "a.py", "limit": "1"}', "--json", cwd=project)
+    assert json.loads(out.stdout)["notes"] == ['limit: read "1" as 1']
+
+
+@pytest.mark.parametrize("option", ["--root", "--add-dir"])
+def test_a_directory_that_is_not_there_is_refused(project, option):
+    missing = str(project / "missing")
+    out = run("call", "Bash", "command=pwd", option, missing, cwd=project)
+    assert (out.returncode, out.stdout) == (2, b"")
+    assert f"{option}: {missing} is not a directory." in out.stderr.decode()
+
+
+def test_a_mode_that_asks_nobody_is_named_as_who_decided(project):
+    out = run(
+        "call", "Bash", "command=curl x", "--permission-mode", "dontAsk", "--json", cwd=project
+    )
+    decision = json.loads(out.stdout)["decision"]
+    assert (decision["verdict"], decision["by"], decision["rule"]) == ("deny", "mode", None)
+    assert decision["parts"][0]["by"] == "mode"
+
+
+def test_a_line_is_one_call_or_a_batch(project):
+    both = b'{"id": 5, "tool": "Read", "input": {}, "batch": []}\n'
+    (result,) = lines_of(run("run", stdin=both, cwd=project).stdout)
+    assert (result["id"], result["code"]) == ("5", "call.bad_line")
 
 
 @pytest.mark.parametrize(
@@ -255,6 +281,8 @@ def test_control_characters_of_a_file_cannot_steer_the_terminal(project):
     out = run("call", "Read", "file_path=a.txt", cwd=project)
     assert b"\x1b" not in out.stdout
     assert b"\\x1b[31m" in out.stdout
+    (project / "a.txt").write_text("a\u202eb\n")
+    assert "a<U+202E>b" in run("call", "Read", "file_path=a.txt", cwd=project).stdout.decode()
 
 
 def test_tools_lists_what_is_on_offer(project):
@@ -264,6 +292,22 @@ def test_tools_lists_what_is_on_offer(project):
     assert {"Read", "Write", "Edit"} <= set(names)
     shown = run("tools", "Edit", cwd=project).stdout.decode()
     assert "old_string" in shown
+    for name, where in (
+        ("Agent", "a model is at work"),
+        ("Task", "a model is at work"),
+        ("AskUserQuestion", "somebody can answer"),
+        ("ListMcpResources", "a session has MCP servers"),
+        ("StructuredOutput", "a final answer has to fit a schema"),
+    ):
+        elsewhere = run("tools", name, cwd=project)
+        assert elsewhere.returncode == 0, elsewhere.stderr
+        assert f"It is on offer where {where}" in elsewhere.stdout.decode()
+        assert b"Input schema:" in elsewhere.stdout
+    assert json.loads(run("tools", "Agent", "--json", cwd=project).stdout)["name"] == "Agent"
+    assert run("tools", "Bash", "--tools", "Read", cwd=project).returncode == 2
+    wrong = run("tools", "--provider", "nope", cwd=project)
+    assert (wrong.returncode, wrong.stdout) == (2, b"")
+    assert b"nope" in wrong.stderr
 
 
 @pytest.mark.proves("SS-3")

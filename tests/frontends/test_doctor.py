@@ -32,6 +32,18 @@ def test_the_keys_are_stable(project, monkeypatch, capsys):
         assert facts["value"]
 
 
+def test_a_shell_that_nothing_runs_in_is_not_missed(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("PATH", "/nowhere")
+    run(["doctor", "--json"])
+    zsh = json.loads(capsys.readouterr().out)["shell.zsh"]
+    assert zsh == {
+        "standing": "ok",
+        "value": "not found",
+        "advice": "Not needed: commands run in bash.",
+    }
+
+
 def test_people_get_an_aligned_list(project, monkeypatch, capsys):
     monkeypatch.chdir(project)
     assert run(["doctor"]) == 0

@@ -34,6 +34,20 @@ def bash(command, mode="default", **rules):
     return {"tool": "Bash", "input": {"command": command}, "mode": mode, "rules": rules}
 
 
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"rules": {"alow": ["Bash"]}}, "alow"),
+        ({"cwd": "repo"}, "absolute"),
+        ({"working_dirs": []}, "working_dirs is empty"),
+    ],
+)
+def test_a_request_with_a_mistake_is_not_judged(wrong, word):
+    (answer,) = ask_lines({**bash("ls"), **wrong})
+    assert (answer["verdict"], answer["code"]) == ("ask", "call.bad_line")
+    assert word in answer["reason"]
+
+
 @pytest.mark.proves("PM-3")
 def test_every_line_gets_one_answer_with_parts_and_reasons():
     answers = ask_lines(

@@ -69,7 +69,7 @@ def _itself() -> Iterator[Finding]:
 
 def _programs() -> Iterator[Finding]:
     yield _program("shell.bash", "bash", "no", "Commands need bash: install it.")
-    yield _program("shell.zsh", "zsh", "weak", "Only needed if you want commands in zsh.")
+    yield _program("shell.zsh", "zsh", "ok", "Not needed: commands run in bash.")
     reads = count_commands("true; true") == 2
     yield Finding(
         key="shell.shfmt",

@@ -22,7 +22,7 @@ from handaxe.text.coercion import InputProblems, read_input
 from handaxe.tools import loaders
 
 
-class Rules(msgspec.Struct, frozen=True):
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of a question, as people write them."""
 
     allow: list[str] = []
@@ -39,7 +39,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     rules: Rules = Rules()
     cwd: str | None = None
     home: str = "/home/dev"
-    working_dirs: list[str] = []
+    working_dirs: list[str] | None = None
     git_clean: bool = True
     id: Any = None
 
@@ -49,8 +49,10 @@ def explain_question(question: Question, second_opinion: SecondOpinion | None) -
     mode = parse_mode(question.mode)
     if mode is None:
         return _unreadable(f"{question.mode!r} is not a permission mode")
+    if question.working_dirs is not None and not question.working_dirs:
+        return _unreadable("working_dirs is empty; name a directory, or leave it out")
     roots = question.working_dirs or [question.cwd or "/repo"]
-    if not all(place.startswith("/") for place in (*roots, question.home)):
+    if not all(place.startswith("/") for place in (*roots, question.cwd or "/", question.home)):
         return _unreadable("cwd, home and working_dirs have to be absolute paths")
     policy = make_policy(
         _parsed(question.rules),

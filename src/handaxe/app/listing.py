@@ -10,6 +10,14 @@ from handaxe.contract.faults import Cancelled, UnknownTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.tools import loaders
+
+_OFFERED_WHERE = {
+    "Agents": "a model is at work: `handaxe`, `handaxe -p`, `handaxe.Agent`",
+    "McpServers": "a session has MCP servers",
+    "Questions": "somebody can answer: `handaxe` at a terminal, `on_question` of a host",
+}
+"""Ports that not every session has, by name, and who has them."""
 
 
 def schema_of(tool: Tool[Any], provider: str) -> dict[str, Any]:
@@ -25,6 +33,22 @@ def schema_of(tool: Tool[Any], provider: str) -> dict[str, Any]:
         strict=tool.strict,
         examples=tool.input_examples,
     )
+
+
+def not_offered_here(name: str) -> tuple[Tool[Any], str] | None:
+    """A built-in tool that only some sessions can offer, and a sentence on which those are."""
+    if name in {"StructuredOutput", "SyntheticOutput"}:
+        from handaxe.agent.structured import FinalOutput
+
+        where = "a final answer has to fit a schema (`--json-schema`), which is its input"
+        return FinalOutput({"type": "object"}).tool(), f"It is on offer where {where}."
+    for load in loaders().values():
+        tool = load()
+        if name in {tool.name, *tool.aliases}:
+            where = (_OFFERED_WHERE.get(port.__name__) for port in tool.uses)
+            sentence = next(filter(None, where), None)
+            return None if sentence is None else (tool, f"It is on offer where {sentence}.")
+    return None
 
 
 def shown(catalog: Catalog, result: ToolResult, call_input: dict[str, Any]) -> Display | None:

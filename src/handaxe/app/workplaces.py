@@ -7,16 +7,15 @@ from typing import Any
 from handaxe.agent.nearby_memory import NearbyMemory, tell_loaded
 from handaxe.agent.workplace import Workplace
 from handaxe.app.loading import Announcer
+from handaxe.app.open_tasks import open_items
 from handaxe.app.session import Session
 from handaxe.app.skill_listing import SkillNews
 from handaxe.app.tool_specs import ToolSpecs
 from handaxe.contract.faults import UnknownTool
-from handaxe.contract.ports.task_list import TaskList
 from handaxe.session.brevity import Brevity
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.session.todos import Todos
 
 MAX_FILES = 50
 SKILL_CHARS = 20_000
@@ -78,8 +77,6 @@ async def reminders(
     state: PermissionState | None = offers.get(PermissionState)
     brevity: Brevity | None = offers.get(Brevity)
     ledger: ReadLedger | None = offers.get(ReadLedger)
-    todos: Todos | None = offers.get(Todos)
-    tasks: TaskList | None = offers.get(TaskList)
     skills: InvokedSkills | None = offers.get(InvokedSkills)
     told: list[str] = []
     if state is not None and state.mode == "plan":
@@ -88,12 +85,7 @@ async def reminders(
         told.append("The user wants short answers.")
     if ledger is not None:
         told.append(_files(ledger))
-    if todos is not None and todos.items:
-        lines = [f"- [{todo.status}] {todo.content}" for todo in todos.items]
-        told.append("\n".join(("Your todo list:", *lines)))
-    if tasks is not None and (listed := await tasks.all()):
-        lines = [f"- {t.id} [{t.status}] {t.subject} ({t.owner or 'nobody'})" for t in listed]
-        told.append("\n".join(("The shared task list:", *lines)))
+    told += await open_items(offers)
     if skills is not None:
         told += _skills(skills)
     told += nearby.reminders()

@@ -21,6 +21,11 @@ class Todos:
         self._announce(event)
         return before
 
+    def summary(self) -> str:
+        """A line for each item that is not done, to be told to a model again."""
+        still_open = (todo for todo in self.items if todo.status != "completed")
+        return "\n".join(f"- [{todo.status}] {todo.content}" for todo in still_open)
+
     def replay(self, event: TodosChanged) -> None:
         """Take over what an earlier run of the session had announced."""
         self.items = event.todos

@@ -221,7 +221,7 @@ def _refused(decision: PartDecision) -> PartDecision:
     if decision.verdict != "ask":
         return decision
     reason = f"nobody may be asked in this mode: {decision.reason}"
-    return msgspec.structs.replace(decision, verdict="deny", reason=reason)
+    return msgspec.structs.replace(decision, verdict="deny", reason=reason, by="mode")
 
 
 def _assigned(parts: list[Part]) -> dict[str, set[str]]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.waiting import until
 
-from handaxe import Allow, Deny, Session
+from handaxe import Allow, Deny, Session, open_tasks
 from handaxe.contract.ports.questions import Answers
 
 TODO = {"content": "Run", "status": "pending", "activeForm": "Running"}
@@ -191,3 +191,23 @@ async def test_a_plan_may_be_what_was_said_before(tmp_path):
         assert done.ok, done.text
         assert done.data == {"plan": None, "isAgent": False, "filePath": None}
         assert session.permissions.mode == "default"
+
+
+@pytest.mark.proves("BT-13")
+async def test_a_host_gets_what_is_open_and_nothing_that_is_done(project):
+    async with Session(project) as session:
+        assert await open_tasks(session) == ""
+        for subject in ("First", "Second", "Third"):
+            await session.call("TaskCreate", subject=subject, description="d")
+        await session.call("TaskUpdate", taskId="1", status="completed")
+        await session.call("TaskUpdate", taskId="3", addBlockedBy=["1", "2"], owner="bob")
+        todos = [
+            {"content": "Write", "status": "completed", "activeForm": "Writing"},
+            {"content": "Test", "status": "in_progress", "activeForm": "Testing"},
+        ]
+        await session.call("TodoWrite", todos=todos)
+    async with Session(project, session_id=session.id) as again:
+        assert await open_tasks(again) == (
+            "Your todo list:\n- [in_progress] Test\n\n"
+            "The shared task list:\n- #2 [pending] Second\n- #3 [pending] Third (bob) [waits for #2]"
+        )

@@ -35,6 +35,12 @@ async def test_a_long_output_is_previewed_from_both_ends_and_kept_where_read_fin
     assert result.data["persistedOutputSize"] == result.data["totalBytes"] > 100_000
     assert path in result.text
     assert result.data["totalLines"] == 20_001
+    (first, head_end), (tail_begin, last) = result.data["shownRanges"]
+    assert (first, last) == (1, 20_001)
+    assert f"\n{head_end}\n" in result.text
+    assert f"\n{head_end + 1}\n" not in result.text
+    assert f"\n{tail_begin}\n" in result.text
+    assert f"\n{tail_begin - 1}\n" not in result.text
     read = await free.call("Read", file_path=path, offset=20_001)
     assert "the end" in read.text
 
@@ -53,7 +59,23 @@ async def test_a_long_failure_is_cut_in_the_middle(free):
     assert "characters truncated] ..." in result.text
     assert "summary: 3 failed" in result.text
     assert len(result.text) < 11_000
-    assert result.data["rawOutputPath"] in result.text
+    assert f"Full output (5,001 lines) is in: {result.data['rawOutputPath']}" in result.text
+    (first, head_end), (tail_begin, last) = result.data["shownRanges"]
+    assert (first, last) == (1, 5001)
+    assert f"\n{head_end}\n\n... [" in result.text
+    assert f"] ...\n\n{tail_begin}\n" in result.text
+
+
+async def test_a_failure_over_the_cap_says_what_is_really_kept(project):
+    settings = {"shell": {"max_output_bytes": 1 << 20}}
+    async with Session(project, allow=["Bash"], settings=settings) as session:
+        result = await bash(session, "seq 1 500000; exit 3")
+        path = Path(result.data["rawOutputPath"])
+        assert "Full output" not in result.text
+        assert "Of 500,000 lines (3,388,895 bytes) the beginning and the end (" in result.text
+        kept = int(result.text.partition("the end (")[2].partition(" ")[0].replace(",", ""))
+        assert kept < path.stat().st_size < kept + 100  # one line says what was left out
+        assert result.data["shownRanges"][1][1] == 500_000
 
 
 async def test_binary_output_does_not_reach_the_model(free):

@@ -1,6 +1,7 @@
 """The shared task list: several agents write in it at once and none loses what another wrote."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -39,6 +40,20 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     """Merged by key; a null takes the key out."""
 
 
+def line_of(task: Task, among: Sequence[Task]) -> str:
+    """A task in one line, with what it still waits for: what is done holds nobody up."""
+    owner = f" ({task.owner})" if task.owner else ""
+    waits = ", ".join(f"#{other}" for other in open_blockers(task, among))
+    blocked = f" [waits for {waits}]" if waits else ""
+    return f"#{task.id} [{task.status}] {task.subject}{owner}{blocked}"
+
+
+def open_blockers(task: Task, among: Sequence[Task]) -> list[str]:
+    """The tasks that one waits for and that are not done."""
+    still_open = {other.id for other in among if other.status != "completed"}
+    return [other for other in task.blocked_by if other in still_open]
+
+
 class TaskList(ABC):
     """The tasks of a session and its agents, or of a named list that sessions share."""
 
@@ -55,6 +70,11 @@ class TaskList(ABC):
     @abstractmethod
     async def all(self) -> tuple[Task, ...]:
         """Every task, the oldest first."""
+
+    async def summary(self) -> str:
+        """A line for each task that is not done, to be told to a model again."""
+        tasks = await self.all()
+        return "\n".join(f"- {line_of(t, tasks)}" for t in tasks if t.status != "completed")
 
     @abstractmethod
     async def change(self, task_id: str, change: TaskChange) -> tuple[Task, Task]:

@@ -76,6 +76,12 @@ def open_session(
     """The session that the options describe; not yet entered."""
     from handaxe.runtime.permission.rules import split_rules
 
+    for option, name in (
+        ("--root", arguments.root),
+        *(("--add-dir", d) for d in arguments.add_dir),
+    ):
+        if not Path(name).expanduser().is_dir():
+            raise SetupError(f"{option}: {name} is not a directory.")
     session = Session(
         arguments.root,
         add_dirs=arguments.add_dir,

@@ -73,8 +73,12 @@ def printable(text: str) -> str:
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(
-        sign if sign in "\n\t" or sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text
+        sign if sign in "\n\t" or sign.isprintable() else _spelled(sign) for sign in text
     )
+
+
+def _spelled(sign: str) -> str:
+    return f"\\x{ord(sign):02x}" if ord(sign) <= 0xFF else f"<U+{ord(sign):04X}>"
 
 
 def _table(table: Table) -> str:

@@ -262,22 +262,17 @@ def _judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...
 
 def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
     tool = parsed.tool
-    texts: list[str] = []
-    command: str | None = None
-    for subject in parsed.subjects:
-        if isinstance(subject, TextSubject):
-            texts.append(subject.text)
-        elif isinstance(subject, CommandSubject) and command is None:
-            command = subject.command
+    texts = tuple(s.text for s in parsed.subjects if isinstance(s, TextSubject))
+    commands = (s.command for s in parsed.subjects if isinstance(s, CommandSubject))
     return Request(
         tool=tool.name,
         aliases=tool.aliases,
         # Permission is about the world outside; what a session keeps for itself is free.
         read_only=parsed.effects.is_internal,
         paths=paths,
-        texts=tuple(texts),
+        texts=texts,
         input=plain(parsed.call.input),
-        command=command,
+        command=next(commands, None),
         asks_person=tool.asks_person,
         confined=not parsed.effects.writes_everything,
     )

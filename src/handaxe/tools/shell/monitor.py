@@ -5,10 +5,9 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import msgspec
-
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
+from handaxe.contract.input_shape import UNSAID
 from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import CommandSubject, Subject
@@ -28,17 +27,10 @@ _ESCAPES = re.compile(
 )
 
 
-class WebSocket(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A socket to watch."""
-
-    url: Annotated[str, "Its address."]
-    protocols: Annotated[tuple[str, ...], "Sub-protocols to offer."] = ()
-
-
 class MonitorArgs(ToolArgs, kw_only=True):
     description: Annotated[str, "What is watched, in a few words."]
     command: Annotated[str | None, "The command whose lines are watched."] = None
-    ws: Annotated[WebSocket | None, "A web socket to watch instead; not on offer here."] = None
+    ws: Annotated[Any, UNSAID] = None
     pattern: Annotated[str | None, "A regular expression; only lines with a match are told."] = None
     timeout_ms: Annotated[
         float, "When the watch ends, in milliseconds; 300000 if left out, 3600000 at most."

@@ -32,26 +32,18 @@ class TaskList(Tool[TaskListArgs]):
 
     async def call(self, args: TaskListArgs, ctx: ToolContext) -> ToolResult:
         tasks = await ctx[port.TaskList].all()
-        still_open = {task.id for task in tasks if task.status != "completed"}
         rows = [
             Row(
                 id=task.id,
                 subject=task.subject,
                 status=task.status,
                 owner=task.owner,
-                blocked_by=[other for other in task.blocked_by if other in still_open],
+                blocked_by=port.open_blockers(task, tasks),
             )
             for task in tasks
         ]
-        text = "\n".join(_line(row) for row in rows) or "There are no tasks."
+        text = "\n".join(port.line_of(task, tasks) for task in tasks) or "There are no tasks."
         return ToolResult(text, data={"tasks": rows}, display=_shown(rows))
-
-
-def _line(row: Row) -> str:
-    owner = f" ({row.owner})" if row.owner else ""
-    waits = ", ".join(f"#{other}" for other in row.blocked_by)
-    blocked = f" [waits for {waits}]" if waits else ""
-    return f"#{row.id} [{row.status}] {row.subject}{owner}{blocked}"
 
 
 def _shown(rows: list[Row]) -> Display | None:

@@ -5,6 +5,8 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
@@ -40,9 +42,16 @@ async def _call(
     arguments: argparse.Namespace, call_input: dict[str, Any]
 ) -> tuple[ToolResult, str]:
     async with open_session(arguments, on_ask=_asker()) as session:
-        result = await session.call(arguments.tool, call_input)
+        result = _without_pairs(await session.call(arguments.tool, call_input), arguments.input)
         shown = "" if arguments.json else Painter.for_stdout().result(session, result, call_input)
     return result, shown
+
+
+def _without_pairs(result: ToolResult, words: list[str]) -> ToolResult:
+    """A pair can only be text, so reading it as what the tool wants is nothing to be told of."""
+    pairs = tuple(f"{word.partition('=')[0]}: read " for word in words if not _is_json(word))
+    notes = tuple(note for note in result.notes if not note.startswith(pairs))
+    return msgspec.structs.replace(result, notes=notes)
 
 
 def _asker() -> "OnAsk | None":
@@ -58,7 +67,7 @@ def read_call_input(words: list[str]) -> dict[str, Any]:
     """One JSON object, or `key=value` words whose values the tool's own types will read."""
     call_input: dict[str, Any] = {}
     for word in words:
-        if word.lstrip().startswith("{"):
+        if _is_json(word):
             import json
 
             try:
@@ -72,3 +81,7 @@ def read_call_input(words: list[str]) -> dict[str, Any]:
             raise SetupError(f"{word!r} is neither a JSON object nor key=value.")
         call_input[key] = text
     return call_input
+
+
+def _is_json(word: str) -> bool:
+    return word.lstrip().startswith("{")

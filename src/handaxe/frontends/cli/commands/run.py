@@ -58,6 +58,8 @@ async def _answer(line: bytes, session: Session) -> list[ToolResult]:
     if "batch" not in value:
         call = _as_call(value, session)
         return [call if isinstance(call, ToolResult) else await session.run(call)]
+    if "tool" in value:
+        return [_bad_line("A line has either `tool` or `batch`.", _text_id(value))]
     items = value["batch"]
     if not isinstance(items, list):
         return [_bad_line("`batch` is not a list.")]
@@ -75,16 +77,21 @@ def _as_call(value: object, session: Session) -> ToolCall | ToolResult:
     if not isinstance(value, dict):
         return _bad_line("A call must be an object.")
     value = cast("dict[str, Any]", value)
-    call_id, tool = value.get("id"), value.get("tool")
-    if isinstance(call_id, int) and not isinstance(call_id, bool):
-        call_id = str(call_id)
-    if call_id is not None and not isinstance(call_id, str):
+    call_id, tool = _text_id(value), value.get("tool")
+    if call_id is None and value.get("id") is not None:
         return _bad_line("`id` is not a text.")
     if not isinstance(tool, str):
         return _bad_line("`tool` is not the name of a tool.", call_id)
     return ToolCall(
         well_formed(call_id) if call_id else session.new_call_id(), tool, value.get("input", {})
     )
+
+
+def _text_id(value: dict[str, Any]) -> str | None:
+    call_id = value.get("id")
+    if isinstance(call_id, int) and not isinstance(call_id, bool):
+        return str(call_id)
+    return call_id if isinstance(call_id, str) else None
 
 
 def _bad_line(problem: str, call_id: str | None = None) -> ToolResult:

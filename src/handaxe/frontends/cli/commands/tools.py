@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+from handaxe.app.listing import not_offered_here
 from handaxe.contract.faults import SetupError, UnknownTool
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
@@ -26,25 +27,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is on offer."""
-    schemas, tool = asyncio.run(_read(arguments))
+    schemas, tool, remark = asyncio.run(_read(arguments))
     if arguments.json:
         shown = schemas if arguments.name is None else schemas[0]
         sys.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
     elif tool is not None:
-        sys.stdout.write(f"{tool.name}\n\n{tool.prompt()}\n\nInput schema:\n")
+        head = "\n\n".join(filter(None, (tool.name, remark, tool.prompt())))
+        sys.stdout.write(f"{head}\n\nInput schema:\n")
         sys.stdout.write(json.dumps(schemas[0], indent=2, ensure_ascii=False) + "\n")
     return DONE
 
 
-async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], Any]:
+async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], Any, str]:
     async with open_session(arguments) as session:
         if arguments.name is None:
+            schemas = session.tools(provider=arguments.provider)
             if not arguments.json:
                 for tool in session.catalog.offered():
                     sys.stdout.write(f"{tool.name:18} {tool.prompt().partition(chr(10))[0]}\n")
-            return session.tools(provider=arguments.provider), None
+            return schemas, None, ""
+        remark = ""
         try:
             tool, _ = session.catalog.find(arguments.name)
         except UnknownTool as unknown:
-            raise SetupError(unknown.sentence) from None
-        return [session.schema_of(tool, provider=arguments.provider)], tool
+            found = not_offered_here(arguments.name)
+            if found is None:
+                raise SetupError(unknown.sentence) from None
+            tool, remark = found
+        return [session.schema_of(tool, provider=arguments.provider)], tool, remark

@@ -111,7 +111,7 @@ def _successful(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, 
     path = running.state.output_path
     if output.is_binary:
         text = f"[binary output, {output.total_bytes:,} bytes. It is kept in: {path}]"
-        return text, output, {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
+        return text, output, _persisted(path, output)
     if not output.tail:
         return output.head.rstrip("\n"), output, {}
     short = running.output(2 * PREVIEW_CHARS)
@@ -124,7 +124,11 @@ def _successful(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, 
         f"Preview (last {len(short.tail):,} characters):\n{short.tail}\n"
         "</persisted-output>"
     )
-    return text, output, {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
+    return text, short, _persisted(path, output)
+
+
+def _persisted(path: str, output: CommandOutput) -> dict[str, Any]:
+    return {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
 
 
 def _kept_where(path: str, output: CommandOutput) -> str:
@@ -157,8 +161,24 @@ def _left_out(output: CommandOutput) -> int:
 def _where_all_is(running: RunningCommand, output: CommandOutput) -> str:
     if not running.state.output_path or not (output.tail or output.is_binary):
         return ""
-    lines = counted(output.total_lines, "line")
-    return f"Full output ({lines}) is in: {running.state.output_path}"
+    lines, path = counted(output.total_lines, "line"), running.state.output_path
+    if output.kept_bytes >= output.total_bytes:
+        return f"Full output ({lines}) is in: {path}"
+    return (
+        f"Of {lines} ({output.total_bytes:,} bytes) the beginning and the end "
+        f"({output.kept_bytes:,} bytes) are in: {path}"
+    )
+
+
+def _shown_ranges(output: CommandOutput) -> list[list[int]]:
+    """First and last line of each piece that is shown; a cut inside a line leaves it in both."""
+    total = output.total_lines
+    if output.is_binary or not total:
+        return []
+    if not output.tail:
+        return [[1, total]]
+    first_of_tail = total - len(output.tail.removesuffix("\n").split("\n")) + 1
+    return [[1, len(output.head.removesuffix("\n").split("\n"))], [first_of_tail, total]]
 
 
 def _data(
@@ -173,6 +193,7 @@ def _data(
         "nextCwd": where.next,
         "totalBytes": output.total_bytes,
         "totalLines": output.total_lines,
+        "shownRanges": _shown_ranges(output) if stdout else [],
         **({"rawOutputPath": path} if path else {}),
     }
 
