@@ -166,7 +166,9 @@ class Conversation:
                 on_question=asker.ask_question if serving.asks else None,
                 hooks=hooks_from(request.get("hooks"), self.channel),
                 agents=cast("dict[str, Any]", agents) if isinstance(agents, dict) else {},
-                skills=None if not isinstance(skills, list) else frozenset(map(str, skills)),
+                skills=frozenset(map(str, cast("list[Any]", skills)))
+                if isinstance(skills, list)
+                else None,
                 servers=openers_of(serving.servers.inside, self.channel),
             )
         )

@@ -41,10 +41,12 @@ def _plain(data: object) -> object:
     """Data as a host finds it in JSON too; an own tool may give whatever its host understands."""
     if data is None:
         return {}
-    try:
-        return msgspec.to_builtins(data) if isinstance(data, dict) else data
-    except (TypeError, ValueError):
+    if not isinstance(data, dict):
         return data
+    try:
+        return msgspec.to_builtins(cast("dict[str, Any]", data))
+    except (TypeError, ValueError):
+        return cast("dict[str, Any]", data)
 
 
 def _fitted(
