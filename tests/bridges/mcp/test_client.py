@@ -348,7 +348,7 @@ async def test_words_of_a_server_are_cleaned_and_cut(bench):
 async def test_resources_are_listed_and_read_by_tools(bench):
     async with bench.session({"a": thin()}) as session:
         listed = await session.call("ListMcpResources")
-        assert listed.data["resources"][0].uri == "note://one"
+        assert listed.data["resources"][0]["uri"] == "note://one"
         assert listed.text.splitlines() == [
             "a note://one (one) [text/plain]: first",
             "a note://two (two)",
