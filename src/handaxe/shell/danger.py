@@ -20,7 +20,7 @@ from handaxe.shell.running_options import (
     runs_what_it_is_fed,
 )
 from handaxe.shell.subcommands import unknown_subcommand, without_global_options
-from handaxe.shell.syntax import Script, Sequence, Simple
+from handaxe.shell.syntax import Assignment, Script, Sequence, Simple
 from handaxe.shell.tables import names
 
 _EVALUATING = names(
@@ -117,7 +117,14 @@ class _Finder:
             if part.kind in ("test", "arithmetic", "for-arithmetic"):
                 self._evaluated([w.literal or w.text for w in node.words], depth)
             return
-        for item in node.assignments:
+        self._assignments(node.assignments, state, depth)
+        fields = [field for word in node.words for field in fields_of(word, state.variables)]
+        if fields:
+            self._stdin_script(part, fields, depth)
+            self.command(fields, depth, certain=certain)
+
+    def _assignments(self, assignments: list[Assignment], state: State, depth: int) -> None:
+        for item in assignments:
             if item.subscript is not None:
                 self._evaluated([item.subscript], depth)
             if item.value is not None and re.fullmatch(_COMMAND_VARIABLE, item.name):
@@ -128,10 +135,6 @@ class _Finder:
             literal = item.value.literal if item.value is not None else None
             if literal is not None and "[" in literal:
                 self._evaluated([literal], depth)
-        fields = [field for word in node.words for field in fields_of(word, state.variables)]
-        if fields:
-            self._stdin_script(part, fields, depth)
-            self.command(fields, depth, certain=certain)
 
     def command(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         """Record `fields` as a command and look at what it runs."""

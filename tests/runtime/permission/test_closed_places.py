@@ -1,5 +1,7 @@
 """Read and Edit rules bind what a command names by a glob, by a tree, or by another directory."""
 
+import subprocess
+
 import pytest
 
 from handaxe.runtime.permission.commands import decide_command
@@ -207,50 +209,64 @@ def test_reading_a_tree_that_a_rule_reaches_into_never_passes(command, allow):
     assert word(command, allow=allow).verdict != "allow"
 
 
-@pytest.mark.parametrize(
-    ("deny", "command"),
-    [
-        (("Read(/secret/**)",), "grep -rn S3 src"),
-        (("Read(/secret/**)",), "grep -rn S3 src lib"),
-        (("Read(/secret/**)",), "rg S3 src"),
-        (("Read(/secret/**)",), "rg -n S3 src tests"),
-        (("Read(/secret/**)",), "git grep S3 -- src"),
-        (("Read(/secret/**)",), "git grep S3 src/"),
-        (("Read(/secret/**)",), "grep -rn --exclude-dir=secret S3 ."),
-        (("Read(/secret/**)",), "rg -g '!secret/**' S3"),
-        (("Read(/secret/**)",), "rg --hidden -g '!secret' S3 ."),
-        (("Read(/secret/**)",), "cat src/*.py"),
-        (("Read(/secret/**)",), "cat *.md"),
-        (("Read(.env)",), "rg S3"),
-        (("Read(.env)", "Read(.env.*)"), "rg -n S3 src"),
-        (("Read(.env)",), "rg --hidden -g '!.env' S3"),
-        (("Read(.env)",), "grep -rn --exclude=.env --exclude-dir=.env S3 ."),
-        (("Read(.env)",), "cat *"),
-        (("Read(.env)",), "head -3 */*.py"),
-        (("Read(.env)",), "cat a.txt | rg S3"),
-        (("Read(*.pem)",), "cat a.txt | rg S3"),
-        (("Read(*.pem)",), "cat *.py"),
-        (("Read(*.pem)",), "wc -l src/*.py tests/*.py"),
-        (("Read(*.pem)",), 'for f in *.py; do wc -l "$f"; done'),
-        (("Read(~/.ssh/**)",), "grep -rn S3 ."),
-        (("Read(~/.ssh/**)",), "rg --hidden S3"),
-        (("Read(//etc/**)",), "cat *"),
-        (("Edit(src/gen/**)",), "grep -rn S3 ."),
-        (("Edit(src/gen/**)",), "cat src/*/*"),
-        (CLOSED, "find . -name '*.py'"),
-        (CLOSED, "ls -la"),
-        (CLOSED, "tree -L 2"),
-        (CLOSED, "cat README.md"),
-        (CLOSED, "git log --oneline -5"),
-        (CLOSED, "git status"),
-        (CLOSED, "git show HEAD:README.md"),
-        (CLOSED, "grep -n foo README.md"),
-        (CLOSED, "head -n 5 a.txt"),
-        (CLOSED, "n=5; head -n $n a.txt"),
-    ],
-)
+OPEN = [
+    (("Read(/secret/**)",), "grep -rn S3 src"),
+    (("Read(/secret/**)",), "grep -rn S3 src lib"),
+    (("Read(/secret/**)",), "rg S3 src"),
+    (("Read(/secret/**)",), "rg -n S3 src tests"),
+    (("Read(/secret/**)",), "git grep S3 -- src"),
+    (("Read(/secret/**)",), "git grep S3 src/"),
+    (("Read(/secret/**)",), "grep -rn --exclude-dir=secret S3 ."),
+    (("Read(/secret/**)",), "rg -g '!secret/**' S3"),
+    (("Read(/secret/**)",), "rg --hidden -g '!secret' S3 ."),
+    (("Read(/secret/**)",), "cat src/*.py"),
+    (("Read(/secret/**)",), "cat *.md"),
+    (("Read(.env)",), "rg S3"),
+    (("Read(.env)", "Read(.env.*)"), "rg -n S3 src"),
+    (("Read(.env)",), "rg --hidden -g '!.env' S3"),
+    (("Read(.env)",), "grep -rn --exclude=.env --exclude-dir=.env S3 ."),
+    (("Read(.env)",), "cat *"),
+    (("Read(.env)",), "head -3 */*.py"),
+    (("Read(.env)",), "cat a.txt | rg S3"),
+    (("Read(*.pem)",), "cat a.txt | rg S3"),
+    (("Read(*.pem)",), "cat *.py"),
+    (("Read(*.pem)",), "wc -l src/*.py tests/*.py"),
+    (("Read(*.pem)",), 'for f in *.py; do wc -l "$f"; done'),
+    (("Read(~/.ssh/**)",), "grep -rn S3 ."),
+    (("Read(~/.ssh/**)",), "rg --hidden S3"),
+    (("Read(//etc/**)",), "cat *"),
+    (("Edit(src/gen/**)",), "grep -rn S3 ."),
+    (("Edit(src/gen/**)",), "cat src/*/*"),
+    (CLOSED, "find . -name '*.py'"),
+    (CLOSED, "ls -la"),
+    (CLOSED, "tree -L 2"),
+    (CLOSED, "cat README.md"),
+    (CLOSED, "git log --oneline -5"),
+    (CLOSED, "git status"),
+    (CLOSED, "git show HEAD:README.md"),
+    (CLOSED, "grep -n foo README.md"),
+    (CLOSED, "head -n 5 a.txt"),
+    (CLOSED, "n=5; head -n $n a.txt"),
+]
+
+
+@pytest.mark.parametrize(("deny", "command"), OPEN)
 def test_what_cannot_reach_a_closed_place_still_passes(deny, command):
     assert word(command, deny=deny).verdict == "allow"
+
+
+@pytest.mark.parametrize(("deny", "command"), OPEN)
+def test_what_passes_prints_nothing_of_a_closed_file(deny, command, tmp_path):
+    """The real programs in a real tree: exclusions and hidden files are what we take them for."""
+    for name in ("secret/x", ".env", "sub/.env", "k.pem", "src/k.pem", "src/a.py", "a.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"S3 {name}\n")
+    closed = {"secret": ["secret/x"], ".env": [".env", "sub/.env"], ".pem": ["k.pem", "src/k.pem"]}
+    names = [n for part, paths in closed.items() if part in " ".join(deny) for n in paths]
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "-f", "."], cwd=tmp_path, check=True)
+    ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=False)
+    assert [name for name in names if f"S3 {name}\n" in ran.stdout.decode()] == []
 
 
 @pytest.mark.parametrize(
