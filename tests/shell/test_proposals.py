@@ -103,6 +103,7 @@ def test_a_prefix_has_three_different_examples_and_a_meaning_in_words(command):
         assert proposal.meaning.startswith("any command that begins with ")
 
 
+@pytest.mark.proves("PM-3")
 @pytest.mark.parametrize(
     ("command", "leaves"),
     [

@@ -97,9 +97,10 @@ class Bounds(Struct):
         if is_wrapper(candidate.program):
             yield from self._wrapper(candidate.program or "", fields, state)
             return
-        found = file_uses(fields, state, is_fed=is_fed)
-        for use in dict.fromkeys(found.uses):
-            if use.path is None and not (found.holds_files and candidate.certain):
+        found = file_uses(fields, state, is_fed=is_fed, sweeps=bool(self.fences))
+        for use in dict.fromkeys([*found.uses, *found.opaque]):
+            is_file = found.holds_files or use in found.opaque
+            if use.path is None and not (is_file and candidate.certain):
                 continue
             if (bound := self._on(use)) is not None:
                 yield bound
@@ -154,7 +155,8 @@ class Bounds(Struct):
         answers = [self.path_verdict(sample, use.access) for sample in _samples(path)]
         if answers and all(answer.verdict == "deny" and answer.rule for answer in answers):
             reason = f"{use.access} of {path}: {answers[0].reason}"
-            return Bound("deny", reason, answers[0].rule, answers[0].source)
+            verdict = "deny" if use.is_sure else "ask"
+            return Bound(verdict, reason, answers[0].rule, answers[0].source)
         for fence in self.fences:
             if fence.binds(use.access) and may_name(use, fence):
                 return _asking(fence, f"{use.text} may name it")

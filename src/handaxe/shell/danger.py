@@ -14,9 +14,13 @@ from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.places import PathUse
 from handaxe.shell.rebinding import rebinding_command, rebinding_part
 from handaxe.shell.runners import SHELLS, inner_of, loose_words, program_name, runners
-from handaxe.shell.running_options import commands_in_options, runs_what_it_is_fed
+from handaxe.shell.running_options import (
+    commands_in_options,
+    runs_a_process,
+    runs_what_it_is_fed,
+)
 from handaxe.shell.subcommands import unknown_subcommand, without_global_options
-from handaxe.shell.syntax import Script, Sequence, Simple
+from handaxe.shell.syntax import Assignment, Script, Sequence, Simple
 from handaxe.shell.tables import names
 
 _EVALUATING = names(
@@ -61,7 +65,7 @@ class Danger(Struct):
     evaluates: str = ""
     """Which builtin would run code hidden in data, if one does."""
     rebinds: str = ""
-    """What changes the meaning of names or words from here on, if something does."""
+    """What leaves the meaning of words open: it changes later ones, or is code nobody knows yet."""
     redirects: list[PathUse] = []
     """Files that redirections inside inner shell texts open."""
     unread: list[str] = []
@@ -113,15 +117,24 @@ class _Finder:
             if part.kind in ("test", "arithmetic", "for-arithmetic"):
                 self._evaluated([w.literal or w.text for w in node.words], depth)
             return
-        for item in node.assignments:
-            if item.subscript is not None:
-                self._evaluated([item.subscript], depth)
-            if item.value is not None and re.fullmatch(_COMMAND_VARIABLE, item.name):
-                self._text(value_field(item.value, state.variables), depth, certain=False)
+        self._assignments(node.assignments, state, depth)
         fields = [field for word in node.words for field in fields_of(word, state.variables)]
         if fields:
             self._stdin_script(part, fields, depth)
             self.command(fields, depth, certain=certain)
+
+    def _assignments(self, assignments: list[Assignment], state: State, depth: int) -> None:
+        for item in assignments:
+            if item.subscript is not None:
+                self._evaluated([item.subscript], depth)
+            if item.value is not None and re.fullmatch(_COMMAND_VARIABLE, item.name):
+                named = value_field(item.value, state.variables)
+                self._text(named, depth, certain=False)
+                self._tokens(named.value)
+            # Arithmetic evaluates a variable's text again, subscripts and all.
+            literal = item.value.literal if item.value is not None else None
+            if literal is not None and "[" in literal:
+                self._evaluated([literal], depth)
 
     def command(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         """Record `fields` as a command and look at what it runs."""
@@ -169,6 +182,8 @@ class _Finder:
         self.cwds = before
 
     def _named_by_options(self, fields: list[Field], *, certain: bool) -> None:
+        if certain and runs_a_process(fields):
+            self.danger.unknown = f"another command feeds {fields[0].text}"
         for value in commands_in_options(fields):
             if value.known is None and certain:
                 reason = f"the program {value.text} that {fields[0].text} runs is not known"
@@ -200,6 +215,7 @@ class _Finder:
             return
         if text.known is None:
             self.danger.unknown = f"{text.text} becomes shell code that is not known before it runs"
+            self.danger.rebinds = self.danger.rebinds or self.danger.unknown
             return
         self._script(text.known, depth, certain=certain)
 

@@ -35,25 +35,30 @@ class _Table(Struct, frozen=True):
     copies: frozenset[str]
     moves: frozenset[str]
     unsure: frozenset[str]
+    known: frozenset[str]
     skip: dict[str, int]
     skip_unless: dict[str, frozenset[str]]
     skip_access: dict[str, str]
     written: dict[str, frozenset[str]]
+    lists: dict[str, frozenset[str]]
 
 
 @cache
 def _table() -> _Table:
     raw = load_toml("effects.toml")
+    lists = " ".join(raw[key] for key in ("reads", "writes", "copies", "moves"))
     return _Table(
         reads=frozenset(raw["reads"].split()),
         writes=frozenset(raw["writes"].split()),
         copies=frozenset(raw["copies"].split()),
         moves=frozenset(raw["moves"].split()),
         unsure=frozenset(raw["unsure"].split()),
+        known=frozenset(lists.split()) | raw["skip"].keys(),
         skip=raw["skip"],
         skip_unless={name: frozenset(text.split()) for name, text in raw["skip_unless"].items()},
         skip_access=raw["skip_access"],
         written={name: frozenset(text.split()) for name, text in raw["written_options"].items()},
+        lists={name: frozenset(text.split()) for name, text in raw["lists"].items()},
     )
 
 
@@ -97,20 +102,23 @@ class FileUses(Struct):
     sweeps: list[Sweep] = []
     holds_files: bool = False
     """Whether an operand that is not known before it runs is certainly a file."""
+    opaque: list[PathUse] = []
+    """Files that certainly are read and that the text does not name."""
     moved: list[PathUse] = []
     """Places that are moved with everything below them."""
 
 
-def file_uses(fields: list[Field], state: State, *, is_fed: bool = False) -> FileUses:
-    """The paths a command's words name, and the trees it reads."""
+def file_uses(
+    fields: list[Field], state: State, *, is_fed: bool = False, sweeps: bool = True
+) -> FileUses:
+    """The paths a command's words name, and the trees it reads if `sweeps` are asked for."""
     program = program_name(fields[0]) or ""
     table = _table()
     if program in _PRINTS:
         return FileUses()
     if program == "dd":
         return FileUses(_dd_uses(fields[1:], state), holds_files=True)
-    known = program in table.reads | table.writes | table.copies | table.moves
-    known = known or program in table.skip
+    known = program in table.known
     found = FileUses(holds_files=known and program not in table.unsure)
     for place in _states(fields[1:], state):
         uses = _option_uses(fields[1:], program, place)
@@ -122,7 +130,9 @@ def file_uses(fields: list[Field], state: State, *, is_fed: bool = False) -> Fil
         if program == "git":
             uses.extend(_revision_uses(fields[1:], place))
         found.uses.extend(use if known else replace(use, is_sure=False) for use in uses)
-        found.sweeps.extend(sweeps_of(program, fields[1:], operands, place, is_fed=is_fed))
+        if sweeps:
+            found.sweeps.extend(sweeps_of(program, fields[1:], operands, place, is_fed=is_fed))
+    found.opaque = _opaque_uses(fields[1:], program)
     if program in table.moves:
         found.moved = [use for use in found.uses if use.access == "read"]
     return found
@@ -149,6 +159,21 @@ def _states(fields: list[Field], state: State) -> list[State]:
         elif value.startswith("-C") and len(value) > 2:
             found.append(moved_state(Field("known", value[2:], field.text), state))
     return found
+
+
+def _opaque_uses(fields: list[Field], program: str) -> list[PathUse]:
+    """Files that a list names when the command runs, and `REV:$path` of git."""
+    if program == "git":
+        shown = [field for field in fields if field.kind == "unknown" and ":" in field.value]
+        return [PathUse(None, "read", field.text) for field in shown]
+    options = _table().lists.get(program)
+    if options is None:
+        return []
+    for field in fields:
+        letters = field.value[1:] if re.match(r"-[^-]", field.value) else ""
+        if _is_one(field.value, options) or any(f"-{letter}" in options for letter in letters):
+            return [PathUse(None, "read", field.text)]
+    return []
 
 
 def _revision_uses(fields: list[Field], state: State) -> list[PathUse]:
@@ -231,6 +256,9 @@ def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUs
     for index, field in enumerate(fields):
         value = field.known or ""
         if not value.startswith("-"):
+            if value.startswith("file:"):
+                path = "/" + value.removeprefix("file:").lstrip("/")
+                uses.extend(uses_of(Field("known", path, field.text), "read", state.cwds))
             if value.startswith("@") or "=@" in value or "=" in value:
                 inner = value.rpartition("@")[2] if "@" in value else value.partition("=")[2]
                 uses.extend(uses_of(Field("known", inner, field.text), "read", state.cwds))

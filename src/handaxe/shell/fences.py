@@ -126,6 +126,8 @@ def _is_left_out(sweep: Sweep, fence: Fence, path: str) -> bool:
 
 def _meet(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
     """Whether some path fits `left` and lies at or below a place that fits `fence`."""
+    if _parts_early(left, fence):
+        return False
     right: tuple[Step, ...] = (*fence, "deep")
     seen: set[tuple[int, int]] = set()
     todo = [(0, 0)]
@@ -149,6 +151,18 @@ def _meet(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
                 todo.append((i + 1, j))
         if isinstance(one, Name) and isinstance(other, Name) and _names_meet(one, other):
             todo.append((i + 1, j + 1))
+    return False
+
+
+def _parts_early(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
+    """Whether the literal beginnings differ: the quick no among many rules."""
+    for one, other in zip(left, fence, strict=False):
+        if isinstance(one, str) or isinstance(other, str):
+            return False
+        if one.literal is None or other.literal is None:
+            return False
+        if one.literal != other.literal:
+            return True
     return False
 
 

@@ -17,7 +17,8 @@ from handaxe.shell.tables import names
 
 _MEANING = names(
     "IFS PATH BASH_ENV ENV BASH_ALIASES BASH_CMDS SHELLOPTS BASHOPTS EXECIGNORE GLOBIGNORE "
-    "POSIXLY_CORRECT BASH_COMPAT BASH_LOADABLES_PATH LD_PRELOAD LD_AUDIT CDPATH"
+    "POSIXLY_CORRECT BASH_COMPAT BASH_LOADABLES_PATH LD_PRELOAD LD_AUDIT CDPATH "
+    "RIPGREP_CONFIG_PATH GREP_OPTIONS"
 )
 """Variables that decide what a name means, how a word splits, what a glob finds."""
 _ANY = "|".join(sorted(_MEANING))
@@ -47,7 +48,7 @@ def rebinding_part(part: Part) -> str:
     for name in found:
         if name in _MEANING:
             return f"setting {name} changes what later words mean"
-    if _DEFAULTED.search(part.text):
+    if "=" in part.text and _DEFAULTED.search(part.text):
         return "an expansion sets a variable that changes what later words mean"
     pieces = [piece for word in part.words for piece in word.pieces]
     arithmetic = [piece.text for piece in pieces if piece.kind == "arithmetic"]
@@ -113,7 +114,8 @@ def _sets(field: Field) -> bool:
 
 
 def _named(*values: str) -> bool:
-    return any(re.split(r"[\[+=]", value, maxsplit=1)[0] in _MEANING for value in values)
+    heads = [re.split(r"[\[+=]", value, maxsplit=1)[0] for value in values]
+    return any(head in _MEANING or head.startswith("BASH_FUNC_") for head in heads)
 
 
 def _options(args: list[Field]) -> bool:

@@ -9,7 +9,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from handaxe.shell.fields import Field
+from handaxe.shell.fields import PROCESS, Field
 from handaxe.shell.options import abbreviates
 from handaxe.shell.runners import program_name
 from handaxe.shell.tables import load_toml
@@ -44,6 +44,14 @@ def runs_what_it_is_fed(fields: list[Field]) -> bool:
         return any(field.value.endswith(_STDIN) for field in fields[1:])
     scripts = [field for field in fields[1:] if field.value != "-"]
     return program in _table().interpreters and not scripts
+
+
+def runs_a_process(fields: list[Field]) -> bool:
+    """Whether the output of another command is a script for this program."""
+    table, program = _table(), program_name(fields[0])
+    if program not in table.fed | table.by_file | table.interpreters:
+        return False
+    return any(PROCESS in field.value for field in fields[1:])
 
 
 def may_run_others(program: str) -> bool:

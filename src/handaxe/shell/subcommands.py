@@ -47,6 +47,12 @@ WITH_SUBCOMMANDS = names(
 )
 
 
+def git_arguments(args: list[Field]) -> list[Field]:
+    """The sub-command of git and what follows it."""
+    at = _past_git_globals(args)
+    return args[at:]
+
+
 def takes_no_value(program: str | None, option: str) -> bool:
     """Whether the word after an option is certainly not its value."""
     return "=" in option or (program == "git" and option in _GIT_FLAGS)
@@ -87,7 +93,12 @@ def without_global_options(fields: list[Field]) -> list[list[Field]]:
 
 
 def _exact_git(fields: list[Field]) -> list[list[Field]]:
-    at = 1
-    while at < len(fields) and (fields[at].value.startswith("-") or fields[at].known is None):
-        at += 2 if fields[at].value in _GIT_VALUED else 1
-    return [[fields[0], *fields[at:]]] if at < len(fields) else []
+    rest = git_arguments(fields[1:])
+    return [[fields[0], *rest]] if rest else []
+
+
+def _past_git_globals(args: list[Field]) -> int:
+    at = 0
+    while at < len(args) and (args[at].value.startswith("-") or args[at].known is None):
+        at += 2 if args[at].value in _GIT_VALUED else 1
+    return at

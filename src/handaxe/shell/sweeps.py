@@ -15,6 +15,7 @@ from handaxe.shell.fields import Field
 from handaxe.shell.flow import State
 from handaxe.shell.options import Arguments, Refused, read_arguments
 from handaxe.shell.places import PathUse, uses_of
+from handaxe.shell.subcommands import git_arguments
 from handaxe.shell.tables import ProgramTable, load_toml, names, read_only_programs
 
 _HERE = Field("known", ".", ".")
@@ -131,14 +132,14 @@ def _by_find(args: list[Field], state: State) -> list[Sweep]:
 
 
 def _by_git(args: list[Field], state: State) -> list[Sweep]:
-    """`git grep` searches the whole working tree unless paths follow a double dash."""
-    values = [field.value for field in args]
-    if "grep" not in values:
+    """`git grep` and `git archive` read the whole tree unless paths follow a double dash."""
+    rest = git_arguments(args)
+    if not rest or rest[0].known not in ("grep", "archive"):
         return []
-    after = args[values.index("grep") + 1 :]
-    roots = [field for field in after if field.value.endswith("/") and field.kind == "known"]
+    values = [field.value for field in rest]
+    roots = [field for field in rest[1:] if field.value.endswith("/") and field.kind == "known"]
     if "--" in values:
-        roots = args[values.index("--") + 1 :]
+        roots = rest[values.index("--") + 1 :]
     if any(field.value.startswith(":") for field in roots):
         roots = []
     return [Sweep(use) for use in _uses(roots or [_HERE], state)]

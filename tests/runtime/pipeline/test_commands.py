@@ -88,6 +88,28 @@ async def test_a_link_out_of_the_roots_is_judged_where_it_leads(command, project
             assert (await verdict(session, "cat out.txt")).verdict == "deny"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat src/*/*",
+        "cat */*/*",
+        "head -1 src/*/key",
+        'for f in src/*; do cat "$f"/*; done',
+        'for f in src/*; do for h in "$f"/*; do cat "$h"; done; done',
+        "grep -r x src/*",
+        "wc -l s*/d*/k*",
+    ],
+)
+async def test_a_glob_that_goes_through_a_link_out_of_the_roots_asks(command, project, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/key").write_text("x")
+    (project / "src").mkdir(exist_ok=True)
+    async with Session(project) as session:
+        assert (await verdict(session, command)).verdict == "allow"
+        (project / "src/dir").symlink_to(tmp_path / "elsewhere")
+        assert (await verdict(session, command)).verdict != "allow"
+
+
 @pytest.mark.proves("SH-6")
 async def test_a_link_to_a_denied_file_inside_is_denied_whatever_is_allowed(project):
     (project / "secret").mkdir()

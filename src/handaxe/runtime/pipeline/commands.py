@@ -180,20 +180,26 @@ def _goes_back_through_link(use: "PathUse", among: Collaborators) -> bool:
 
 
 async def _matches(pattern: str, among: Collaborators) -> list[str] | None:
-    """The files that a glob names now; None if there are too many."""
-    found = [""]
+    """The files that a glob names now; None if there are too many.
+
+    A directory that leads elsewhere is not looked into; it stands for what the glob finds there.
+    """
+    found, elsewhere = [""], list[str]()
     for part in pattern.split("/")[1:]:
         if not any(sign in part for sign in "*?["):
             found = [f"{path}/{part}" for path in found]
             continue
         inside: list[str] = []
         for directory in found:
-            names = await among.files.names(directory or "/") if _is_ours(directory, among) else []
+            if not _is_ours(directory, among):
+                elsewhere.append(directory or "/")
+                continue
+            names = await among.files.names(directory or "/")
             inside += [f"{directory}/{name}" for name in names if _fits(name, part)]
             if len(inside) > MAX_MATCHES:
                 return None
         found = inside
-    return found
+    return [*found, *elsewhere]
 
 
 def _is_ours(directory: str, among: Collaborators) -> bool:
