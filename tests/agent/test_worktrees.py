@@ -123,6 +123,71 @@ async def test_the_main_checkout_cannot_be_changed_from_a_worktree(repository: P
         assert "main checkout" in block.content[0].text
 
 
+WAYS_OUT = [
+    "env -C PARENT touch fresh.txt",
+    "env -C ../../.. touch fresh.txt",
+    "find PARENT -maxdepth 0 -exec touch {}/fresh.txt \\;",
+    "cd $(git rev-parse --git-common-dir)/.. && touch fresh.txt",
+    'cd "$(git worktree list | head -1 | cut -d" " -f1)" && touch fresh.txt',
+    "ln -s PARENT up; touch up/fresh.txt",
+    "ln -s ../../.. up && touch up/fresh.txt",
+    "touch ../../../fresh.txt",
+    "python3 -c \"open('../../../fresh.txt', 'w')\"",
+    "bash -c 'cd PARENT; touch fresh.txt'",
+    "git -C PARENT commit --allow-empty -m x",
+    "git -C ../../.. commit --allow-empty -m x",
+    "git --git-dir=PARENT/.git commit --allow-empty -m x",
+    "g'i't --git-dir ../../../.git commit --allow-empty -m x",
+    "GIT_DIR=PARENT/.git git commit --allow-empty -m x",
+    "export GIT_DIR=../../../.git; git commit --allow-empty -m x",
+    "git commit --allow-empty -m x && git update-ref refs/heads/main HEAD",
+    "git commit --allow-empty -m x; git push . HEAD:main",
+    "git push PARENT HEAD:main",
+    "git symbolic-ref HEAD refs/heads/main",
+]
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
+async def test_no_command_leads_out_of_the_worktree(repository: Path, mode: str):
+    head = git(repository, "rev-parse", "main")
+    tried = [
+        (f"b{at}", "Bash", {"command": command.replace("PARENT", str(repository))})
+        for at, command in enumerate(WAYS_OUT)
+    ]
+    tried += [
+        ("r", "Read", {"file_path": str(repository / "a.txt")}),
+        ("g", "Grep", {"pattern": "one", "path": str(repository)}),
+        ("l", "Glob", {"pattern": "*", "path": str(repository)}),
+    ]
+    async with Session(repository, permission_mode=mode, allow=["Bash", "Read"]) as session:
+        model = Player(calls(task()), *[calls(one) for one in tried], says("No."), says("Done."))
+        await Agent(model, session).ask("Go.")
+    assert not (repository / "fresh.txt").exists()
+    assert git(repository, "rev-parse", "main") == head
+    blocks = [request.messages[-1].content[0] for request in model.requests[2:-1]]
+    for (_, _, given), block in zip(tried, blocks, strict=True):
+        assert "main checkout" in block.content[0].text, given
+
+
+async def test_ordinary_work_goes_on_in_the_worktree(repository: Path):
+    commands = [
+        "touch fresh.txt && git add . && git -c user.name=a -c user.email=a@b commit -qm x",
+        "cd src && cat ../a.txt",
+        "cat ../a.txt && cd ..",
+        "git status; git log --oneline -3; git branch",
+        "for f in *.txt; do cat $f; done",
+        "git diff HEAD~1..HEAD",
+        "echo a..b",
+    ]
+    tried = [(f"b{at}", "Bash", {"command": command}) for at, command in enumerate(commands)]
+    async with Session(repository, permission_mode="acceptEdits", allow=["Bash"]) as session:
+        model = Player(calls(task()), *[calls(one) for one in tried], says("Ok."), says("Done."))
+        await Agent(model, session).ask("Go.")
+    for (_, _, given), request in zip(tried, model.requests[2:], strict=False):
+        block = request.messages[-1].content[0]
+        assert not block.is_error, (given, block.content[0].text)
+
+
 @pytest.mark.parametrize(
     "rule", ["Read(./src/**)", "Read(/src/**)", "Read(src/**)", "Read(b.txt)", "Read(//{0}/src/**)"]
 )

@@ -86,15 +86,19 @@ async def test_own_tools_come_after_the_built_ins_and_leave_the_prefix_unchanged
 
 
 @pytest.mark.proves("RG-3")
-async def test_an_own_tool_cannot_take_the_name_of_a_built_in(project):
+async def test_a_stand_in_has_the_built_ins_place_and_nobody_later_takes_it(project):
     @handaxe.tool(name="Read", effects=Effects.none())
     async def read(file_path: Annotated[str, "Where."]) -> str:
-        """Not the real one."""
-        return "hijacked"
+        """Read it in another way."""
+        return "mine"
 
-    (project / "a.txt").write_text("real\n")
-    async with Session(project, tools=[read]) as session:
-        assert "real" in (await session.call("Read", file_path="a.txt")).text
+    async with Session(project) as plain, Session(project, tools=[read]) as session:
+        before = [tool["name"] for tool in plain.tools()]
+        assert [tool["name"] for tool in session.tools()] == before
+        session.catalog.replace_external("a server", [read])
+        plain.catalog.replace_external("a server", [read])
+        assert (await session.call("Read", file_path="a.txt")).text == "mine"
+        assert (await plain.call("Read", file_path="a.txt")).text != "mine"
 
 
 @pytest.mark.proves("RG-4")

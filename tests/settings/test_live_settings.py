@@ -7,6 +7,7 @@ import pytest
 
 import handaxe
 from handaxe import Session
+from handaxe.app.sandboxing import sandbox_policy
 from handaxe.contract.events import ModeChanged, SettingsChanged
 from handaxe.settings import places
 
@@ -154,6 +155,50 @@ async def test_a_session_can_be_opened_without_any_settings_file(project, own, r
     write(project / ".claude/settings.json", permissions(deny=["Read"]))
     async with Session(project, setting_sources=()) as session:
         assert (await session.call("Read", file_path=readme)).ok
+
+
+@pytest.fixture
+def managed(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(places, "MANAGED_DIRECTORIES", (str(tmp_path / "managed"),))
+    return tmp_path / "managed" / "managed-settings.json"
+
+
+@pytest.mark.parametrize("is_only", [True, False])
+async def test_managed_settings_can_be_the_only_ones_to_allow_servers(
+    project, managed, own, is_only
+):
+    listed = [{"serverName": "theirs"}]
+    write(managed, {"allowManagedMcpServersOnly": is_only, "allowedMcpServers": listed})
+    write(own, {"allowedMcpServers": [{"serverName": "mine"}]})
+    servers = {name: {"command": "true"} for name in ("theirs", "mine", "other")}
+    async with Session(project, mcp_servers=servers) as session:
+        blocked = {s.name for s in session.mcp.status() if s.status == "disabled"}
+    assert blocked == ({"mine", "other"} if is_only else {"other"})
+
+
+def test_managed_settings_can_be_the_only_ones_to_open_places(project, managed, own):
+    files = {"allowRead": ["/a"], "allowManagedReadPathsOnly": True}
+    write(managed, {"sandbox": {"filesystem": files}})
+    write(own, {"sandbox": {"enabled": True, "filesystem": {"allowRead": ["/b"]}}})
+    session = Session(project)
+    policy = sandbox_policy(
+        session.configuration,
+        session.workdir,
+        session.policy(),
+        temp_directory="/tmp/x",
+        aside_directory="/tmp/y",
+    )
+    assert policy.allow_read == ("/a",)
+    assert session.warnings == ()
+
+
+async def test_a_restriction_without_effect_is_told(project, own):
+    write(own, {"enforceAvailableModels": True, "theme": "dark", "sshHostAllowlist": ["a"]})
+    async with Session(project) as session:
+        assert session.warnings == (
+            f"{own}:1: `enforceAvailableModels` has no effect: handaxe does not enforce it.",
+            f"{own}:1: `sshHostAllowlist` has no effect: handaxe does not enforce it.",
+        )
 
 
 async def test_a_rule_that_names_no_tool_is_told_with_the_nearest_name(project, own):

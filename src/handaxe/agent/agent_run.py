@@ -16,7 +16,7 @@ from handaxe.agent.events import (
     ToolCalled,
 )
 from handaxe.agent.loop import AgentLoop
-from handaxe.agent.wording import shortened_report
+from handaxe.agent.wording import refusals, shortened_report
 from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus, as_job
@@ -153,6 +153,8 @@ class AgentRun(Job):
             said = event.result
             if event.is_error and self.agent.result:
                 said = f"{self.agent.result}\n\n({event.result})"
+            if self.in_background:
+                said += refusals(event.denials)
             self.agent = msgspec.structs.replace(self.agent, result=said)
             self._say(f"\n{event.result}\n" if event.is_error else "")
         elif isinstance(event, MessageAdded) and isinstance(event.message, AssistantMessage):

@@ -1,8 +1,12 @@
 """Sentences the runtime puts into a conversation."""
 
+from collections.abc import Sequence
+
 from handaxe.contract.ports.agents import AgentState, worktree_sentence
+from handaxe.contract.result import ToolResult
 
 MAX_AGENT_CHARS = 32_000
+MAX_REFUSALS = 5
 INTERRUPTED = "[Request interrupted by user]"
 INTERRUPTED_TOOLS = "[Request interrupted by user for tool use]"
 SUSPENDED = "The program ended before the work did; it can be resumed."
@@ -27,6 +31,16 @@ def agent_notice(state: AgentState) -> str:
         f'<summary>Agent "{state.description}" {state.status}</summary>\n'
         f"<result>{text}</result>\n</task-notification>"
     )
+
+
+def refusals(denied: Sequence[ToolResult]) -> str:
+    """What an agent in the background was refused, for whoever reads its report."""
+    if not denied:
+        return ""
+    shown = "".join(f"\n- {result.tool}: {result.text[:300]}" for result in denied[:MAX_REFUSALS])
+    more = len(denied) - MAX_REFUSALS
+    rest = f"\n- ... and {more} more" if more > 0 else ""
+    return f"\n\nRefused for want of permission:{shown}{rest}"
 
 
 def shortened_report(state: AgentState) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -65,6 +66,8 @@ def join_agents(
         options=wanted.options,
         book=book,
     )
+    if among.asker is not None:
+        among.asker.is_background = partial(_is_background, family)
     agents = SpawnedAgents(family, among, meter=loop.meter)
     prompts.kinds = kinds()
     prompts.problems += (*kinds.problems, *_missing(kinds(), among.offers.get(Skills), session))
@@ -73,6 +76,16 @@ def join_agents(
     workplace.await_work = agents.await_work
     workplace.notices = agents.take_notices if book is None else book.take_notices
     return agents
+
+
+def _is_background(family: Family, agent_id: str) -> bool:
+    """Whether nobody waits for an agent: it, or one of those above it, is in the background."""
+    run = family.runs.get(agent_id)
+    while run is not None:
+        if run.in_background:
+            return True
+        run = family.runs.get(run.agent.parent_id or "")
+    return False
 
 
 def _missing(

@@ -1,4 +1,7 @@
-"""One broker for permission questions: asked one at a time, answers kept with their calls."""
+"""One broker for permission questions: asked one at a time, answers kept with their calls.
+
+A question of work in the background has a deadline, so that it holds nobody up for ever.
+"""
 
 import asyncio
 import logging
@@ -8,6 +11,7 @@ import msgspec
 
 from handaxe.app.configuration import Configuration
 from handaxe.app.kept_rules import KeptRules
+from handaxe.app.question_turns import Turns
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import SettingsStore
@@ -21,7 +25,8 @@ _log = logging.getLogger("handaxe.asking")
 class Broker(Asker):
     """Puts questions to an async function; what it does not clearly allow is refused.
 
-    Whoever asks, the main agent or background work, waits in the same queue.
+    Whoever asks, the main agent or background work, waits in the same queue; what somebody waits
+    for in the foreground comes first.
     """
 
     def __init__(
@@ -29,12 +34,15 @@ class Broker(Asker):
         on_ask: OnAsk,
         state: PermissionState,
         keeper: KeptRules,
+        background_deadline_s: Callable[[], float | None] = lambda: None,
     ) -> None:
         # What a host's function really gives back is anybody's guess.
         self._on_ask: Callable[[PermissionRequest], Awaitable[object]] = on_ask
         self._state = state
         self._keeper = keeper
-        self._one_at_a_time = asyncio.Lock()
+        self._turns = Turns()
+        self._deadline_s = background_deadline_s
+        self.is_background = lambda _: False
 
     @property
     def is_there(self) -> bool:
@@ -43,8 +51,10 @@ class Broker(Asker):
 
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
         """Wait for the answer, keep it, and remember it for as long as it says."""
-        async with self._one_at_a_time:
-            answer = await self._answer(request)
+        if request.agent_id is None:
+            answer = await self._in_turn(request)
+        else:
+            answer = await self._by_deadline(request, request.agent_id)
         if answer.by != "user":
             answer = msgspec.structs.replace(answer, by="callback")
         if isinstance(answer, Allow):
@@ -59,6 +69,29 @@ class Broker(Asker):
             )
         )
         return answer
+
+    async def _in_turn(self, request: PermissionRequest) -> Allow | Deny:
+        agent = request.agent_id
+        in_background = agent is not None and self.is_background(agent)
+        async with self._turns.turn(in_background=in_background):
+            return await self._answer(request)
+
+    async def _by_deadline(self, request: PermissionRequest, agent: str) -> Allow | Deny:
+        """The answer to an agent; none in time is a no, while nobody waits for the agent."""
+        limit = self._deadline_s()
+        asking = asyncio.ensure_future(self._in_turn(request))
+        try:
+            # An agent may go to the background while its question stands.
+            while not (await asyncio.wait((asking,), timeout=limit))[0]:
+                if self.is_background(agent):
+                    return Deny(
+                        f"Nobody answered within {limit:g} seconds, and the agent works in the "
+                        "background: it is refused. Go on without it, and report what is missing.",
+                        by="callback",
+                    )
+            return asking.result()
+        finally:
+            asking.cancel()
 
     async def _answer(self, request: PermissionRequest) -> Allow | Deny:
         try:
@@ -117,6 +150,9 @@ def join_voices(
 ) -> None:
     """Let a session ask whoever its host named."""
     if on_ask is not None:
-        among.asker = Broker(on_ask, state, KeptRules(configuration, among.offers[SettingsStore]))
+        keeper = KeptRules(configuration, among.offers[SettingsStore])
+        among.asker = Broker(
+            on_ask, state, keeper, lambda: configuration.settings.agents.question_deadline_s
+        )
     if classifier is not None:
         among.classifier = AutoAnswers(classifier)

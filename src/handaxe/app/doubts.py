@@ -6,7 +6,7 @@ from handaxe.app.configuration import Configuration
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.permission.book import RuleBook
 from handaxe.runtime.permission.rules import Rule
-from handaxe.settings.ecosystem import TOOL_NAMES
+from handaxe.settings.ecosystem import RESTRICTING, TOOL_NAMES
 from handaxe.text.near_names import nearest
 
 
@@ -21,6 +21,7 @@ def setting_doubts(
         *_rule_doubts(book, lambda: [tool.name for tool in catalog.offered()]),
         *_event_doubts(configuration),
         *_sandbox_doubts(configuration),
+        *_unheeded(configuration),
         *(
             f"The program's own tool {name!r} stands in for the built-in one."
             for name in sorted(catalog.stand_ins)
@@ -70,6 +71,17 @@ def _event_doubts(configuration: Configuration) -> list[str]:
         f"{origin}: {problem}"
         for event, origin in empty
         for problem in read_hooks({event: []}, source=str(origin)).problems
+    ]
+
+
+def _unheeded(configuration: Configuration) -> list[str]:
+    """Restrictions that handaxe knows by name and does not enforce."""
+    found = configuration.merged.entries
+    return [
+        f"{entry.origin}: `{entry.name}` has no effect: handaxe does not enforce it."
+        for name in sorted(RESTRICTING.intersection(path[0] for path in found if len(path) == 1))
+        for entry in found[(name,)]
+        if entry.kind == "unused"
     ]
 
 

@@ -1,6 +1,10 @@
-"""Tools and results in the form a provider or a front end wants them."""
+"""Tools, calls and results in the form a provider, a front end or a program has them.
 
-from typing import Any
+A program's mistake in a call is answered like a model's, with a result, never with an exception.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 import msgspec
 
@@ -67,3 +71,44 @@ def closed_answer(call: ToolCall) -> ToolResult:
     refused = ToolResult.from_fault(Cancelled(started=False))
     text = "The session is closed. Open a new one."
     return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
+
+
+def sound(call: object) -> ToolCall:
+    """The call itself; or, if its parts are of other types, one that says so."""
+    if not isinstance(call, ToolCall):
+        return ToolCall("", _named(call), call)
+    # What the types promise a program may not keep.
+    given_id, tool = cast("tuple[object, object]", (call.id, call.tool))
+    if isinstance(given_id, str) and isinstance(tool, str):
+        return call
+    return ToolCall(str(given_id or ""), _named(tool), call.input)
+
+
+def asked(call_id: str, tool: object, given: object, arguments: Mapping[str, Any]) -> ToolCall:
+    """One call with an input, keyword arguments, or both."""
+    if given is None:
+        given = arguments
+    elif isinstance(given, Mapping):
+        given = {**cast("Mapping[str, Any]", given), **arguments}
+    return ToolCall(call_id, _named(tool), given)
+
+
+def asked_together(calls: object, new_id: Callable[[], str]) -> list[ToolCall]:
+    """Several calls, each a pair of name and input."""
+    is_many = isinstance(calls, Iterable) and not isinstance(calls, str | bytes | Mapping)
+    listed = cast("Iterable[object]", calls if is_many else (calls,))
+    return [_pair(item, new_id()) for item in listed]
+
+
+def _pair(item: object, call_id: str) -> ToolCall:
+    is_pair = isinstance(item, tuple | list)
+    parts = tuple(cast("Iterable[object]", item if is_pair else (item,)))
+    if len(parts) == 2:
+        return ToolCall(call_id, _named(parts[0]), parts[1])
+    is_name = len(parts) == 1 and isinstance(parts[0], str)
+    return ToolCall(call_id, _named(parts[0]), {}) if is_name else ToolCall(call_id, "", item)
+
+
+def _named(tool: object) -> str:
+    """A name that can be looked for; of what is no text, one that no tool has."""
+    return tool if isinstance(tool, str) else f"<{type(tool).__name__}>"

@@ -34,7 +34,7 @@ class Sorted(msgspec.Struct, frozen=True):
 
 def sort_servers(definitions: Definitions, configuration: Configuration) -> Sorted:
     """Of every name the highest definition that may start; else the one that waits for a yes."""
-    settings = configuration.settings
+    settings = _as_managed(configuration)
     starting: dict[str, ServerDefinition] = {}
     waiting: dict[str, ServerDefinition] = {}
     blocked: dict[str, tuple[ServerDefinition, str]] = {}
@@ -69,6 +69,20 @@ def is_approved(server: ServerDefinition, configuration: Configuration) -> bool:
     except SetupError:
         return False
     return known.get(server.name) == server.digest
+
+
+def _as_managed(configuration: Configuration) -> Settings:
+    """The settings, with the list of allowed servers that the organisation lets count."""
+    settings = configuration.settings
+    if not settings.allow_managed_mcp_servers_only:
+        return settings
+    listed = [
+        entry
+        for entry in configuration.merged.entries.get(("allowedMcpServers",), ())
+        if entry.origin.source == "policy"
+    ]
+    allowed = tuple(entry.value for entry in listed if entry.kind == "item")
+    return msgspec.structs.replace(settings, allowed_mcp_servers=allowed if listed else None)
 
 
 def blocking_reason(server: ServerDefinition, settings: Settings) -> str | None:

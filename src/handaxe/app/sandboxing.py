@@ -40,7 +40,6 @@ _UNUSED = {
     ("sandbox", "credentials"): "credentials are not replaced on their way out",
     ("sandbox", "enableWeakerNestedSandbox"): "the sandbox is never weakened",
     ("sandbox", "enableWeakerNetworkIsolation"): "the sandbox is never weakened",
-    ("sandbox", "filesystem", "allowManagedReadPathsOnly"): "every layer's allowRead counts",
     ("sandbox", "network", "httpProxyPort"): "handaxe uses its own proxy",
     ("sandbox", "network", "socksProxyPort"): "handaxe uses its own proxy",
     ("sandbox", "network", "tlsTerminate"): "encrypted connections are not opened",
@@ -215,7 +214,11 @@ def _ruled(policy: Policy, tool: str) -> Iterable[str]:
 def _places(configuration: Configuration, key: str, home: str) -> list[str]:
     """The paths of one list: absolute, from home, or relative to where they were written."""
     found: list[str] = []
+    options = configuration.settings.sandbox.filesystem
+    only_managed = key == "allowRead" and options.allow_managed_read_paths_only
     for entry in _entries(configuration, ("sandbox", "filesystem", key)):
+        if only_managed and entry.origin.source != "policy":
+            continue
         if not _can_be_found(entry.value):
             continue
         path = _absolute(entry, configuration.root, home)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from handaxe import __version__
-from handaxe.app.asked_calls import asked, asked_together, sound
 from handaxe.app.assembly import Tools, catalog_of, permission_state, working_directories
 from handaxe.app.background_work import command_facts
 from handaxe.app.calling import PipelineCaller
@@ -17,7 +16,7 @@ from handaxe.app.configuration import Configuration, Given
 from handaxe.app.discovery import EVERYTHING, Discovery
 from handaxe.app.doubts import setting_doubts
 from handaxe.app.hooking import HookArguments, SessionHooks
-from handaxe.app.listing import closed_answer, schema_of, shown
+from handaxe.app.listing import asked, asked_together, closed_answer, schema_of, shown, sound
 from handaxe.app.live_settings import LiveSettings, checked_mode
 from handaxe.app.loading import deferral_of
 from handaxe.app.offering import first_offers

@@ -25,6 +25,8 @@ TIMEOUT_S = 300.0
 PATIENCE_S = 5.0
 """How long git may take to tidy up once it is told to end."""
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_FOUND_BY_DOT_GIT = ("-c", "safe.bareRepository=explicit")
+"""A directory that a command made look like a repository is none."""
 _IGNORE_ALL = "# Checkouts of agents; git need not see them.\n*\n"
 
 
@@ -47,7 +49,7 @@ async def open_worktree(directory: str, name: str, *, base: str = "") -> Worktre
     Raises:
         NoWorktree: no repository, no commit, or git refuses.
     """
-    top = Path(await _git(directory, "rev-parse", "--show-toplevel"))
+    top = Path(await _git(directory, *_FOUND_BY_DOT_GIT, "rev-parse", "--show-toplevel"))
     path, branch = top / WORKTREES / name, f"worktree-{name}"
     if path.is_dir():
         base = base or await _git(str(path), "rev-parse", "HEAD")

@@ -4,7 +4,7 @@ Such a key is accepted without a word and not used here. This is data, kept as l
 """
 
 _TOP = """
-    $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps allowManagedMcpServersOnly
+    $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps
     allowedChannelPlugins alwaysThinkingEnabled apiKeyHelper askUserQuestionTimeout attribution
     autoCompactEnabled autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
     autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
@@ -39,7 +39,6 @@ _SANDBOX = """
     allowAppleEvents credentials enableWeakerNestedSandbox enableWeakerNetworkIsolation
     socatPath ripgrep
 """
-_SANDBOX_FILES = "allowManagedReadPathsOnly"
 _SANDBOX_NETWORK = """
     allowMachLookup httpProxyPort socksProxyPort tlsTerminate
 """
@@ -47,10 +46,19 @@ _SANDBOX_NETWORK = """
 UNUSED: dict[tuple[str, ...], frozenset[str]] = {
     (): frozenset(_TOP.split()),
     ("sandbox",): frozenset(_SANDBOX.split()),
-    ("sandbox", "filesystem"): frozenset(_SANDBOX_FILES.split()),
     ("sandbox", "network"): frozenset(_SANDBOX_NETWORK.split()),
 }
 """Names that are known and not used, by the group they stand in."""
+
+_RESTRICTING = """
+    availableModels blockedMarketplaces disableArtifact disableAutoMode disableBundledSkills
+    disableCommandPluginSources disableRemoteControl disableSideloadFlags disableWorkflows
+    enforceAvailableModels forceLoginGatewayUrl forceLoginMethod forceLoginOrgUUID
+    isolatePeerMachines processWrapper requiredMaximumVersion requiredMinimumVersion
+    sshHostAllowlist strictKnownMarketplaces strictPluginOnlyCustomization
+"""
+RESTRICTING = frozenset(_RESTRICTING.split())
+"""Those of the unused names that forbid or require something: silence would look like obedience."""
 
 _TOOLS = """
     Agent Artifact AskUserQuestion Bash BashOutput Brief Cd Config CronCreate CronDelete CronList

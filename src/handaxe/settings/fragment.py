@@ -19,7 +19,6 @@ from handaxe.settings.keys import (
     nearest_key,
     split_key,
 )
-from handaxe.settings.meant import MEANT_TO_FORBID, is_rule, looks_forbidding
 from handaxe.text.near_names import nearest
 
 Source = Literal["user", "project", "local", "flags", "policy"]
@@ -160,6 +159,8 @@ class _Reader:
         if is_unused(path):
             self._entries.append(Entry(path, value, self._origin(place), "unused"))
             return
+        from handaxe.settings.meant import MEANT_TO_FORBID, looks_forbidding
+
         near = nearest_key(path)
         hint = f"; did you mean `{near}`?" if near else ""
         self._is_doubtful |= near in MEANT_TO_FORBID or looks_forbidding(value)
@@ -201,8 +202,11 @@ class _Reader:
         for at, item in enumerate(items):
             if self._fits(path, (*place, at), item, kind, item_number=at + 1):
                 self._entries.append(Entry(path, item, self._origin((*place, at)), "item"))
-                # What is wrong with a rule is told by whoever reads rules.
-                self._is_doubtful |= path in PROTECTING and not is_rule(item)
+        if path in PROTECTING and items:
+            # What is wrong with a rule is told by whoever reads rules.
+            from handaxe.settings.meant import is_rule
+
+            self._is_doubtful |= not all(map(is_rule, items))
         if not items:
             self._entries.append(Entry(path, [], self._origin(place), "empty"))
 

@@ -172,6 +172,9 @@ class SandboxFileOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     deny_write: Annotated[tuple[str, ...], "Places a command may not write to."] = ()
     allow_read: Annotated[tuple[str, ...], "Places that may be read inside denied ones."] = ()
     deny_read: Annotated[tuple[str, ...], "Places a command may not read."] = ()
+    allow_managed_read_paths_only: Annotated[
+        bool, "Only `allowRead` of managed settings counts; counts in managed settings only."
+    ] = False
     hide_secrets: Annotated[
         bool, "Hide keys and tokens in the home directory, such as `~/.ssh` and `~/.aws`."
     ] = True
@@ -234,6 +237,11 @@ class AgentOptions(_Options, frozen=True, kw_only=True):
         Annotated[float, msgspec.Meta(gt=0)] | None,
         "An agent that is waited for longer goes on in the background; unset: never.",
     ] = None
+    question_deadline_s: Annotated[
+        float,
+        msgspec.Meta(gt=0),
+        "So long a permission question of an agent in the background waits before it is refused.",
+    ] = 600
 
 
 class Settings(_Options, frozen=True, kw_only=True):
@@ -325,6 +333,9 @@ class Settings(_Options, frozen=True, kw_only=True):
     allowed_mcp_servers: Annotated[
         tuple[dict[str, Any], ...] | None, "The only servers that may be used; unset: any."
     ] = msgspec.field(default=None, name="allowedMcpServers")
+    allow_managed_mcp_servers_only: Annotated[
+        bool, "Only managed settings' `allowedMcpServers` counts; counts in managed settings only."
+    ] = msgspec.field(default=False, name="allowManagedMcpServersOnly")
     denied_mcp_servers: Annotated[tuple[dict[str, Any], ...], "Servers that may not be used."] = (
         msgspec.field(default=(), name="deniedMcpServers")
     )

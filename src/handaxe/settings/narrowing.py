@@ -83,6 +83,8 @@ _POLICY_ONLY: frozenset[KeyPath] = frozenset(
     {
         ("allowManagedHooksOnly",),
         ("allowManagedPermissionRulesOnly",),
+        ("allowManagedMcpServersOnly",),
+        ("sandbox", "filesystem", "allowManagedReadPathsOnly"),
         ("sandbox", "network", "allowManagedDomainsOnly"),
     }
 )

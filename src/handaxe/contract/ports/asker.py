@@ -12,6 +12,9 @@ Classifier = Callable[[PermissionRequest], Awaitable[Allow | Deny | None]]
 class Asker(ABC):
     """Somebody who can say yes or no."""
 
+    is_background: Callable[[str], bool]
+    """Says of an agent whether nobody waits for it; whoever starts agents sets it."""
+
     @property
     def is_there(self) -> bool:
         """Whether anybody may be asked now."""

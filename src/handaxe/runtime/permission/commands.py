@@ -14,12 +14,13 @@ from handaxe.contract.subjects import Access
 from handaxe.runtime.permission.closed import fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.reasons import PROTECTED, planning
+from handaxe.runtime.permission.reasons import PROTECTED, planning, walled_off
 from handaxe.runtime.permission.rules import Rule, format_rule
 from handaxe.session.permission_state import Mode
 from handaxe.shell import PartDecision, PathVerdict, SecondOpinion, ShellDecision, ShellRules
 from handaxe.shell import Rule as ShellRule
 from handaxe.shell import decide as decide_shell
+from handaxe.shell.walls import way_out
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 CONFINED = "it runs inside the sandbox, and the settings let such commands run without a question"
@@ -48,7 +49,7 @@ _NO_FACTS = Facts()
 
 def judge_command(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> Decision:
     """The decision on a call that runs a command, part by part; pure, and never raises."""
-    decision = decision_on(analysis_of(request, policy, facts), request, policy)
+    decision = decision_on(analysis_of(request, policy, facts), request, policy, facts.cwd)
     if policy.mode == "plan" and isinstance(decision, Ask):
         return while_planning(decision, request, reading_of(request, policy, facts))
     return decision
@@ -83,9 +84,21 @@ def while_planning(decision: Decision, request: Request, reading: ShellDecision)
     return msgspec.structs.replace(planning(f"`{request.command}`"), parts=decision.parts)
 
 
-def decision_on(shell: ShellDecision, request: Request, policy: Policy) -> Decision:
-    """An analysis as a decision; rules about the call itself may be stricter."""
+def decision_on(
+    shell: ShellDecision, request: Request, policy: Policy, cwd: str | None = None
+) -> Decision:
+    """An analysis as a decision; a wall and rules about the call itself may be stricter."""
     decision = _as_decision(shell)
+    if policy.walled_off is not None and not isinstance(decision, Deny):
+        out = way_out(
+            request.command or "",
+            wall=policy.walled_off,
+            is_ours=lambda path: not policy.is_walled_off(path),
+            cwd=cwd or policy.cwd,
+            home=policy.home,
+        )
+        if out is not None:
+            return msgspec.structs.replace(walled_off(out), parts=decision.parts)
     whole = decide(msgspec.structs.replace(request, command=None, paths=(), texts=()), policy)
     # A rule about a parameter (`Bash(run_in_background:true)`) speaks of the call, not its text;
     # rules for the whole tool are the analysis's own.

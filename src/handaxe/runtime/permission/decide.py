@@ -173,10 +173,11 @@ def _forbidding(
 
 
 def _behind_the_wall(ends: list[_End], policy: Policy) -> str | None:
-    """A place that the call would change and that belongs to another checkout."""
+    """A place of the call that belongs to another checkout, and is not kept for this agent."""
     for end in ends:
-        for place in end.places if end.is_write else ():
-            if policy.is_walled_off(place.path):
+        for place in end.places:
+            is_kept = not end.is_write and policy.is_free_to_read(place.path)
+            if policy.is_walled_off(place.path) and not is_kept:
                 return place.path
     return None
 

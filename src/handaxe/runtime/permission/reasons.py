@@ -86,10 +86,10 @@ def hard_link(path: str) -> Ask:
 
 
 def walled_off(path: str) -> Deny:
-    """A change outside the checkout that an agent was given."""
+    """What reaches beyond the checkout that an agent was given."""
     return Deny(
-        f"{shown(path)} belongs to the main checkout, and this agent works in a worktree of its "
-        "own. Change the file of the same name below the working directory instead.",
+        f"{shown(path)} belongs to the main checkout, or may lead there, and this agent works in a "
+        "worktree of its own. Use the file of the same name below the working directory instead.",
         "builtin",
     )
 

@@ -54,7 +54,7 @@ async def command_word(
         is_confined=not subject.unconfined and known.is_confined(subject),
     )
     shell = await _with_opinion(lambda facts: analysis_of(request, policy, facts), facts, known)
-    decision = await _after_links(decision_on(shell, request, policy), shell, among)
+    decision = await _after_links(decision_on(shell, request, policy, ctx.cwd), shell, among)
     if policy.mode == "plan" and isinstance(decision, Ask):
         shell = await _with_opinion(lambda facts: reading_of(request, policy, facts), facts, known)
         decision = while_planning(decision, request, shell)
