@@ -273,6 +273,8 @@ def summary_of(state: JobState) -> str:
         return f"{_named(state)} {state.status} (exit code {state.exit_code})"
     if state.ended_by == "output_limit":
         return f"{_named(state)} was ended because it printed more than may be kept"
+    if state.ended_by == "own_output":
+        return f"{_named(state)} was ended because it printed its own output again and again"
     if state.status == "killed":
         return f"{_named(state)} was stopped"
     return f"{_named(state)} {state.status}"
