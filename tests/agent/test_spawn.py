@@ -52,6 +52,7 @@ async def test_an_agent_works_with_tools_of_its_own_and_reports(session: Session
     data = next(e.result.data for e in seen if isinstance(e, ToolAnswered))
     assert data["status"] == "completed"
     assert data["totalToolUseCount"] == 1
+    assert "used: 1 tool call, " in text
     assert any(isinstance(event, FromAgent) for event in seen)
     assert complaints(agent.messages) == []
 
@@ -517,7 +518,7 @@ async def test_settings_say_how_many_agents_there_may_be(project: Path):
     async with Session(project, settings={"agents": {"max_running": 1}}) as session:
         model = Player(calls(task("t1"), task("t2", "Other.")), says("a"), says("b"), says("c"))
         await Agent(model, session).ask("Go.")
-    assert "limit reached" in str(model.requests[-1].messages[-1])
+    assert "limit reached: 1 agent is at work" in str(model.requests[-1].messages[-1])
 
 
 async def test_agents_in_the_background_are_jobs(session: Session):

@@ -60,7 +60,9 @@ class AgentLoop:
         self._workplace = workplace
         self._system = system
         self.options = options
-        self._compactor = compactor or Compactor(workplace, conversation)
+        self._compactor = compactor or Compactor(
+            workplace, conversation, is_on=options.auto_compact
+        )
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         self._hooks = RunHooks(workplace, self.tell)
         self._speaker = Speaker(workplace, conversation, self.tell)
@@ -302,7 +304,7 @@ class AgentLoop:
                     self.tell(Told(f"{failed.sentence} Asking the model to go on."))
                     rest.was_broken = True
                     return turn
-                if failed.failure != "too_long" or compacted:
+                if failed.failure != "too_long" or compacted or not self.options.auto_compact:
                     raise
                 compacted = True
                 self._turn = None

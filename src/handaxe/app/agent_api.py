@@ -28,8 +28,10 @@ from handaxe.contract.events import Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
+from handaxe.host.key_helper import EnvironmentWithKey
 from handaxe.runtime.catalog.edit_formats import edit_tool
 from handaxe.session.turn_wishes import TurnWishes
+from handaxe.settings.model import Settings
 from handaxe.settings.places import is_users_own
 
 OpenModel = Callable[[str | None], Model]
@@ -81,9 +83,9 @@ class Agent:
         kinds = kinds_of(self.session, agents)
         self.kind = kind = main_kind(agent or settings.agent, kinds)
         """The type of agent that leads the session, if one was chosen."""
+        self._open_model = open_model = open_model or opener_for(settings)
         self.model = _opened(model or (kind and kind.model) or settings.model, open_model)
         self._owns_model = not isinstance(model, Model)
-        self._open_model = open_model
         self._left: list[Model] = []
         self._wished: dict[str, Model] = {}
         if max_turns is not None and max_turns < 1:
@@ -120,7 +122,8 @@ class Agent:
         self._options = options = LoopOptions(
             max_output_tokens=max_output_tokens,
             thinking_tokens=thinking_tokens,
-            effort=effort or (kind and kind.effort),
+            effort=effort or (kind and kind.effort) or settings.effort_level,
+            auto_compact=settings.auto_compact_enabled,
             stop_after_nudges=stop_after_nudges,
             wait_for_agents_s=wait_for_agents_s,
             may_put_off=defer_calls,
@@ -296,9 +299,17 @@ class Agent:
         return self._prompts.system(self.workplace.specs())
 
 
-def _opened(model: Model | str | None, open_model: OpenModel | None) -> Model:
-    if isinstance(model, Model):
-        return model
-    if open_model is None:
+def opener_for(settings: Settings) -> OpenModel:
+    """How a model is opened by its name, with the key that the settings' helper prints."""
+
+    def open_one(name: str | None) -> Model:
         from handaxe.models.choose import open_model
-    return open_model(model)
+
+        return open_model(name, env=env)
+
+    env = None if settings.api_key_helper is None else EnvironmentWithKey(settings.api_key_helper)
+    return open_one
+
+
+def _opened(model: Model | str | None, open_model: OpenModel) -> Model:
+    return model if isinstance(model, Model) else open_model(model)

@@ -94,7 +94,9 @@ class AgentPrompts:
         """What the place has to say, asked when the model is first: a hook may have added to it."""
         if self._notes is None and self._workplace is not None:
             self._notes = self._workplace.notes()
-        return self._notes or ()
+        language = self._session.settings.language
+        wish = f"# Language\n\nTalk to the person in {language}." if language else ""
+        return (*(self._notes or ()), *filter(None, (wish,)))
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
@@ -124,7 +126,9 @@ def environment_of(session: Session, model: str) -> Environment:
         more_directories=session.workdir.roots[1:],
         platform=f"{platform.system()} {platform.release()}",
         date=time.strftime("%Y-%m-%d"),
-        git=branch_of(Path(session.workdir.current)),
+        git=branch_of(Path(session.workdir.current))
+        if session.settings.include_git_instructions
+        else "",
         model=model,
     )
 

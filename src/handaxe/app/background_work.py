@@ -15,11 +15,11 @@ from handaxe.session.jobs import Jobs
 from handaxe.session.wakeups import Wakeups
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.storage.agent_files import AgentFiles
 from handaxe.storage.running_tasks import RunningTasks
 
 if TYPE_CHECKING:
     from handaxe.app.session_shell import SessionConfiner, SessionShell
+    from handaxe.contract.ports.agents import AgentState
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -41,7 +41,7 @@ class BackgroundWork(Companion):
             max_of_user=options.max_background_of_user,
             elsewhere=self._running.elsewhere,
             at_end=self._see_to_changes,
-            kept_agents=AgentFiles(around.session_directory / AGENTS).states,
+            kept_agents=self._kept_agents,
         )
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
 
@@ -58,6 +58,11 @@ class BackgroundWork(Companion):
         if isinstance(event, JobStarted | JobEnded):
             self._running.note(len(self.jobs.running()))
         self._around.emit(event)
+
+    def _kept_agents(self) -> "list[AgentState]":
+        from handaxe.storage.agent_files import AgentFiles
+
+        return AgentFiles(self._around.session_directory / AGENTS).states()
 
     async def _see_to_changes(self, state: JobState) -> None:
         """What work changed after its call had ended belongs to that call as well."""

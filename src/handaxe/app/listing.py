@@ -14,7 +14,6 @@ from handaxe.contract.faults import Cancelled, UnknownTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.tools import loaders
 
 _OFFERED_WHERE = {
     "Agents": "a model is at work: `handaxe`, `handaxe -p`, `handaxe.Agent`",
@@ -46,6 +45,8 @@ def not_offered_here(name: str) -> tuple[Tool[Any], str] | None:
 
         where = "a final answer has to fit a schema (`--json-schema`), which is its input"
         return FinalOutput({"type": "object"}).tool(), f"It is on offer where {where}."
+    from handaxe.tools import loaders
+
     for load in loaders().values():
         tool = load()
         if name in {tool.name, *tool.aliases}:

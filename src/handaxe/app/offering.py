@@ -49,7 +49,7 @@ def first_offers(
         }
     )
     if on_question is not None:
-        offers.add({f"{ports}.questions.Questions": lambda: _questions(on_question)})
+        offers.add({f"{ports}.questions.Questions": lambda: _questions(around, on_question)})
     return offers
 
 
@@ -73,7 +73,10 @@ def _previews(around: Surroundings) -> "CommandPreviews":
     return Previewing(around)
 
 
-def _questions(on_question: "OnQuestion") -> "Questions":
-    from handaxe.app.questioning import HostQuestions
+def _questions(around: Surroundings, on_question: "OnQuestion") -> "Questions":
+    from handaxe.app.questioning import HostQuestions, seconds_of
 
-    return HostQuestions(on_question)
+    return HostQuestions(
+        on_question,
+        lambda: seconds_of(around.configuration.settings.ask_user_question_timeout),
+    )

@@ -35,8 +35,9 @@ class TooManyAgents(ToolFault):
     code = "agent.too_many"
 
     def __init__(self, limit: int) -> None:
+        agents = "1 agent is" if limit == 1 else f"{limit} agents are"
         super().__init__(
-            f"Concurrent subagent limit reached: {limit} agents are at work. "
+            f"Concurrent subagent limit reached: {agents} at work. "
             "Wait until one has ended, or do the work yourself."
         )
 

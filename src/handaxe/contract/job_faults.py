@@ -35,9 +35,10 @@ class TooManyTasks(ToolFault):
 
     def __init__(self, count: int, running: Sequence[JobState]) -> None:
         others = count - len(running)
+        tasks = "1 task is" if count == 1 else f"{count} tasks are"
         where = f" ({others} of them in other sessions of this user)" if others else ""
         super().__init__(
-            f"{count} tasks are running in the background{where}, which is the most there may be. "
+            f"{tasks} running in the background{where}, which is the most there may be. "
             f"Stop one with TaskStop, or wait for one to end. {_listed(running)}"
         )
 

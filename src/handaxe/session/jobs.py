@@ -7,14 +7,15 @@ after a restart.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
-from handaxe.contract.job_faults import NoTaskNamed, TooManyTasks, UnknownJob
-from handaxe.contract.ports.agents import Agents, AgentState, as_job, worktree_sentence
 from handaxe.contract.ports.jobs import Job, JobState
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.agents import Agents, AgentState
 
 MAX_RUNNING = 40
 MAX_OF_USER = 200
@@ -38,7 +39,7 @@ class Jobs:
         max_of_user: int = MAX_OF_USER,
         elsewhere: Callable[[], int] = lambda: 0,
         at_end: AtEnd | None = None,
-        kept_agents: Callable[[], Iterable[AgentState]] = tuple,
+        kept_agents: "Callable[[], Iterable[AgentState]]" = tuple,
     ) -> None:
         """`elsewhere` says how much goes on in other sessions of the user.
 
@@ -65,6 +66,8 @@ class Jobs:
 
     def refuse_if_full(self) -> None:
         """Raise a fault if so much runs that nothing may be added."""
+        from handaxe.contract.job_faults import TooManyTasks
+
         running = self.running()
         if len(running) >= self._max_running:
             raise TooManyTasks(len(running), running)
@@ -74,6 +77,8 @@ class Jobs:
 
     def named(self, job_id: str | None) -> tuple[JobState, Job | None]:
         """The work a call speaks of, with its state; a fault if there is none."""
+        from handaxe.contract.job_faults import NoTaskNamed, UnknownJob
+
         if not job_id:
             raise NoTaskNamed(self.running())
         job = self._jobs.get(job_id)
@@ -114,11 +119,14 @@ class Jobs:
 
     def known(self) -> list[JobState]:
         """All work and all agents, also those of earlier runs and those somebody waits for."""
+        from handaxe.contract.ports.agents import as_job, worktree_sentence
+
         states = {state.job_id: state for state in self.listed()}
         for agent in self._all_agents():
             if agent.agent_id not in self._jobs:
                 # What an agent had come to is only in what was kept of it.
-                states[agent.agent_id] = as_job(agent, f"{agent.result}{_where(agent)}")
+                said = (agent.result, worktree_sentence(agent).strip())
+                states[agent.agent_id] = as_job(agent, "\n\n".join(filter(None, said)))
         return list(states.values())
 
     def running(self) -> list[JobState]:
@@ -235,7 +243,7 @@ class Jobs:
         )
         self._news.set()
 
-    def _all_agents(self) -> Iterable[AgentState]:
+    def _all_agents(self) -> "Iterable[AgentState]":
         if self.agents is not None:
             return self.agents.listed()
         return (
@@ -273,14 +281,11 @@ def summary_of(state: JobState) -> str:
         return f"{_named(state)} {state.status} (exit code {state.exit_code})"
     if state.ended_by == "output_limit":
         return f"{_named(state)} was ended because it printed more than may be kept"
+    if state.ended_by == "own_output":
+        return f"{_named(state)} was ended because it printed its own output again and again"
     if state.status == "killed":
         return f"{_named(state)} was stopped"
     return f"{_named(state)} {state.status}"
-
-
-def _where(agent: AgentState) -> str:
-    sentence = worktree_sentence(agent).strip()
-    return f"\n\n{sentence}" if sentence else ""
 
 
 def _named(state: JobState) -> str:

@@ -5,8 +5,8 @@ Such a key is accepted without a word and not used here. This is data, kept as l
 
 _TOP = """
     $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps
-    allowedChannelPlugins alwaysThinkingEnabled apiKeyHelper askUserQuestionTimeout attribution
-    autoCompactEnabled autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
+    allowedChannelPlugins alwaysThinkingEnabled attribution
+    autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
     autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
     awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces
     browserExternalPageTools channelsEnabled claudeMd companyAnnouncements
@@ -14,17 +14,17 @@ _TOP = """
     disableAutoMode disableBrowserExternalNavigation disableBundledSkills
     disableClaudeAiConnectors disableCommandPluginSources disableDeepLinkRegistration
     disableMobileSimulatorTools disableRemoteControl disableSideloadFlags
-    disableWorkflows editorMode effortLevel emojiCompletionEnabled
+    disableWorkflows editorMode emojiCompletionEnabled
     enableArtifact enableWorkflows enabledPlugins enforceAvailableModels externalEditorContext
     extraKnownMarketplaces fallbackModel fastMode fastModePerSessionOptIn feedbackSurveyRate
     fileCheckpointingEnabled fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh includeCoAuthoredBy
-    includeGitInstructions inputNeededNotifEnabled isolatePeerMachines keybindingFlavor language
+    inputNeededNotifEnabled isolatePeerMachines keybindingFlavor
     minimumVersion modelOverrides otelHeadersHelper parentSettingsBehavior
     permissionExplainerEnabled plansDirectory pluginConfigs pluginSuggestionMarketplaces
     pluginTrustMessage policyHelper prUrlTemplate preferredNotifChannel prefersReducedMotion
     processWrapper promptSuggestionEnabled remote remoteControlAtStartup requiredMaximumVersion
-    requiredMinimumVersion respectGitignore respondToBashCommands showClearContextOnPlanAccept
+    requiredMinimumVersion respondToBashCommands showClearContextOnPlanAccept
     showThinkingSummaries showTurnDuration skipAutoPermissionPrompt
     skipDangerousModePermissionPrompt
     skipWebFetchPreflight spellcheck spinnerTipsEnabled spinnerTipsOverride spinnerVerbs sshConfigs

@@ -101,6 +101,8 @@ def _settings(values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]]) -
         _put(plain, path, list(distinct.values()))
     if "cleanupPeriodDays" in plain:
         plain.setdefault("retention_days", plain["cleanupPeriodDays"])
+    if "respectGitignore" in plain:
+        plain.setdefault("search", {}).setdefault("respect_ignore", plain["respectGitignore"])
     # Reading even nothing takes msgspec a look at every type there is.
     return msgspec.convert(plain, Settings) if plain else Settings()
 

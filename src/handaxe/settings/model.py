@@ -285,6 +285,27 @@ class Settings(_Options, frozen=True, kw_only=True):
         "Folders whose own settings files may also allow, as after `handaxe trust`.",
     ] = ()
     model: Annotated[str | None, "The model an agent uses, as `--model` takes it."] = None
+    effort_level: Annotated[
+        Literal["low", "medium", "high", "xhigh", "max"] | None,
+        "How hard an agent's model tries, as `--effort` takes it.",
+    ] = msgspec.field(default=None, name="effortLevel")
+    api_key_helper: Annotated[
+        str | None,
+        "A shell command that prints the key for Anthropic's API; asked where the environment has "
+        "none.",
+    ] = msgspec.field(default=None, name="apiKeyHelper")
+    language: Annotated[str | None, "The language an agent answers in, such as `german`."] = None
+    include_git_instructions: Annotated[
+        bool, "Tell an agent the state of the repository when it starts."
+    ] = msgspec.field(default=True, name="includeGitInstructions")
+    auto_compact_enabled: Annotated[
+        bool, "Sum up a conversation by itself when the model's context is nearly full."
+    ] = msgspec.field(default=True, name="autoCompactEnabled")
+    ask_user_question_timeout: Annotated[
+        Annotated[str, msgspec.Meta(pattern="^(never|[1-9][0-9]{0,4}[sm])$")],
+        "How long a question of the model waits for an answer, such as `60s` or `5m`; after "
+        "that the model goes on without one.",
+    ] = msgspec.field(default="never", name="askUserQuestionTimeout")
     output_style: Annotated[
         str | None, "How the agent talks: the name of an output style; unset: the default one."
     ] = msgspec.field(default=None, name="outputStyle")
@@ -314,6 +335,9 @@ class Settings(_Options, frozen=True, kw_only=True):
     http_hook_allowed_env_vars: Annotated[
         tuple[str, ...] | None, "Variables that headers of hooks may hold; unset: any they name."
     ] = msgspec.field(default=None, name="httpHookAllowedEnvVars")
+    respect_gitignore: Annotated[
+        bool | None, "Stands for `search.respect_ignore` where that is not set."
+    ] = msgspec.field(default=None, name="respectGitignore")
     cleanup_period_days: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         "Stands for `retention_days` where that is not set.",

@@ -61,6 +61,7 @@ _NEVER_IF: dict[KeyPath, bool] = {
 _NEVER: frozenset[KeyPath] = frozenset(
     {
         ("trusted_folders",),
+        ("apiKeyHelper",),
         ("retention_days",),
         ("cleanupPeriodDays",),
         ("undo", "max_bytes"),

@@ -94,3 +94,34 @@ async def test_work_that_a_limit_ended_says_so(project):
         await session.call("TaskStop", task_id=other)
         shown = await session.call("TaskOutput", task_id=other, block=False)
         assert shown.data["task"]["ended_by"] == "stopped"
+
+
+async def test_a_task_that_prints_its_own_output_is_ended_with_that_reason(free, project):
+    wait = "while [ ! -e path ]; do sleep 0.02; done"
+    started = await free.call(
+        "Bash",
+        command=f'seq 1 20000; {wait}; tail -n +1 -f "$(cat path)"',
+        run_in_background=True,
+    )
+    task_id = started.data["backgroundTaskId"]
+    (project / "new").write_text(started.data["rawOutputPath"])
+    (project / "new").rename(project / "path")
+    done = await free.call("TaskOutput", task_id=task_id, timeout=60_000)
+    assert done.data["task"]["status"] == "killed"
+    assert done.data["task"]["ended_by"] == "own_output"
+    assert done.data["task"]["total_bytes"] < 32 << 20
+
+
+async def test_a_task_that_reads_its_own_output_and_prints_it_elsewhere_goes_on(free, project):
+    (project / "both.sh").write_text(
+        "while [ ! -e path ]; do sleep 0.02; done\n"
+        'echo begin\ntail -n +1 -f "$(cat path)" > copy &\n'
+        "until [ -s copy ]; do sleep 0.02; done\nseq 1 600000\nkill $!\n"
+    )
+    started = await free.call("Bash", command="bash both.sh", run_in_background=True)
+    task_id = started.data["backgroundTaskId"]
+    (project / "new").write_text(started.data["rawOutputPath"])
+    (project / "new").rename(project / "path")
+    done = await free.call("TaskOutput", task_id=task_id, timeout=60_000)
+    assert done.data["task"]["ended_by"] == "exit"
+    assert done.data["task"]["total_bytes"] > 2 << 20

@@ -8,7 +8,7 @@ import msgspec
 
 from handaxe.contract.ports.jobs import Job
 
-Ended = Literal["exit", "signal", "stopped", "output_cap"]
+Ended = Literal["exit", "signal", "stopped", "output_cap", "own_output"]
 
 
 class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):

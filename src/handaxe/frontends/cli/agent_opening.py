@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from handaxe.agent.kinds import EFFORTS
-from handaxe.app.agent_api import Agent
+from handaxe.app.agent_api import Agent, OpenModel, opener_for
 from handaxe.app.beginning import Setup, Start
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
@@ -80,6 +80,7 @@ class AgentOpener:
             self.clean_up()
             raise
         self._default_model: str | None = arguments.model
+        self._open_model: OpenModel = open_model
         self.wait_for_agents_s = _seconds(os.environ.get(WAIT_VARIABLE, ""))
         """How long the end of a run waits for agents in the background."""
         self.defers_calls = True
@@ -89,6 +90,7 @@ class AgentOpener:
         """The agent with its session."""
         arguments, session = self._arguments, self.open_session(brought)
         self._default_model = arguments.model or session.settings.model
+        self._open_model = opener_for(session.settings)
         agent = Agent(
             arguments.model and self.model(arguments.model),
             session,
@@ -146,13 +148,13 @@ class AgentOpener:
 
     def model(self, name: str | None) -> Model:
         """The model of this name, or the one that was chosen at the start."""
-        first = open_model(name or self._default_model)
+        first = self._open_model(name or self._default_model)
         others = (self._arguments.fallback_model or "").replace(",", " ").split()
         if not others:
             return first
         from handaxe.models.fallback import FallbackModel
 
-        return FallbackModel(first, [partial(open_model, other) for other in others])
+        return FallbackModel(first, [partial(self._open_model, other) for other in others])
 
     def found(self, wanted: str) -> str:
         """The id of the conversation that has this id or name."""

@@ -19,6 +19,7 @@ from handaxe.frontends.mcp_server.clients import rewrite
 from handaxe.frontends.mcp_server.splices import BadText, drop_json, put_json
 from handaxe.settings.mcp_servers import read_definitions
 from handaxe.settings.places import PROJECT_SERVERS, shared_servers_file
+from handaxe.text.counting import counted
 from handaxe.text.near_names import nearest
 
 SCOPES = ("local", "project", "user")
@@ -124,7 +125,7 @@ def _state(row: McpServer, arguments: argparse.Namespace) -> str:
     if not arguments.check:
         return "may start"
     why = f": {row.error}" if row.error else ""
-    tools = f", {len(row.tools)} tools" if row.status == "connected" else ""
+    tools = f", {counted(len(row.tools), 'tool')}" if row.status == "connected" else ""
     return f"{row.status}{tools}{why}"
 
 

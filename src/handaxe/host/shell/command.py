@@ -24,6 +24,7 @@ from handaxe.contract.ports.shell import (
 from handaxe.contract.shell_faults import CannotStart, NoDirectory
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.entering import why_not_entered
+from handaxe.host.shell.own_output import LoopWatch
 from handaxe.host.shell.waiting import PromptWatch
 from handaxe.host.shell.wardens import WARDENS, Line
 
@@ -79,6 +80,7 @@ class LocalCommand(RunningCommand):
         self._began = time.monotonic()
         self._ended_at: float | None = None
         self._prompt = PromptWatch()
+        self._loops = LoopWatch()
         self._timer: asyncio.TimerHandle | None = None
         self._prodding: asyncio.TimerHandle
         self._rescue: asyncio.Task[None] | None = None
@@ -229,6 +231,10 @@ class LocalCommand(RunningCommand):
         self._capture.take(piece, size)
         if self._capture.total_bytes > self._terms.runaway_bytes:
             self._ask_to_stop("output_cap")
+        elif self._capture.has_file and self._loops.is_loop(
+            self._capture.total_bytes, self._shell_pid, self._terms.output_path, self._pipe
+        ):
+            self._ask_to_stop("own_output")
 
     def _widen(self) -> None:
         """A lot is coming: fewer, larger pieces."""
@@ -329,11 +335,12 @@ class LocalCommand(RunningCommand):
 
 _ENDED_BY: dict[Ended, EndedBy] = {
     "exit": "exit", "signal": "signal", "stopped": "stopped", "output_cap": "output_limit",
+    "own_output": "own_output",
 }  # fmt: skip
 
 
 def _status(end: CommandEnd) -> JobStatus:
-    if end.how in {"stopped", "output_cap"}:
+    if end.how in {"stopped", "output_cap", "own_output"}:
         return "killed"
     return "completed" if end.exit_code == 0 else "failed"
 

@@ -62,14 +62,14 @@ class PromptWatch:
         """Whether no process of it is at work, nor has been since the last look."""
         before, self._work = self._work, 0
         is_idle, self._reads_output = True, False
-        for name, fields in _family(pid):
+        for name, fields in family_of(pid):
             self._work += int(fields[11]) + int(fields[12])
             is_idle = is_idle and fields[0] not in {b"R", b"D"}
             self._reads_output = self._reads_output or _input_of(name) == output
         self._is_asleep = is_idle and before in {-1, self._work}
 
 
-def _family(pid: int) -> Iterator[tuple[str, list[bytes]]]:
+def family_of(pid: int) -> Iterator[tuple[str, list[bytes]]]:
     """The processes of its session, and those below it in sessions of their own."""
     found = {name: _stat_fields(name) for name in os.listdir("/proc") if name.isdigit()}
     known = {pid}

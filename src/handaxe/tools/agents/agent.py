@@ -16,6 +16,7 @@ from handaxe.contract.ports.agents import (
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.text.counting import counted
 
 DEFAULT_KIND = "general-purpose"
 
@@ -105,7 +106,7 @@ def _trailer(outcome: AgentOutcome) -> str:
     return (
         f"{worktree_sentence(state)}"
         f"agentId: {state.agent_id} (SendMessage to this id lets it go on)\n"
-        f"used: {outcome.tool_uses} tool calls, {_tokens(outcome):,} tokens, "
+        f"used: {counted(outcome.tool_uses, 'tool call')}, {counted(_tokens(outcome), 'token')}, "
         f"{outcome.duration_ms / 1000:.1f} s"
     )
 

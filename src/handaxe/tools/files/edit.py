@@ -15,6 +15,7 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import replace
+from handaxe.text.counting import counted
 from handaxe.text.diff import Hunk, patch_of, stat
 from handaxe.tools.files.failed_match import shortened
 from handaxe.tools.files.faults import AlreadyThere, NoChange, NoMatch
@@ -143,7 +144,7 @@ def _done(
     lines = stat(hunks)
     text = f"The file {path} has been updated successfully."
     if args.replace_all:
-        text += f" All occurrences were successfully replaced. ({plan.places} places)"
+        text += f" All occurrences were successfully replaced. ({counted(plan.places, 'place')})"
     text += forgiven(plan.matched_with)
     text += f" (+{lines.additions} -{lines.deletions} lines)"
     return ToolResult(

@@ -201,6 +201,8 @@ def _data(
 def _bad_end(end: CommandEnd) -> str:
     if end.how == "output_cap":
         return "ended because it printed more than may be kept"
+    if end.how == "own_output":
+        return "ended because it printed its own output again and again"
     if end.how == "stopped":
         return "stopped"
     if end.signal is not None:
