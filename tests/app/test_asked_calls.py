@@ -77,7 +77,7 @@ async def test_what_is_no_call_is_answered_too(call: Any, session: Session):
     assert [r.ok for r in await session.run_many([call])] == [False]
 
 
-@tool(name="Read", effects=Effects.none())
+@tool(name="Read", effects=Effects.none(), replaces_builtin=True)
 async def own_read(file_path: str) -> str:
     """Read it my way."""
     return f"mine: {file_path}"

@@ -74,20 +74,22 @@ def permission_state(
 def catalog_of(
     tools: object, ports: Collection[type[Any]], hides: Callable[[], Callable[[str], bool]]
 ) -> Catalog:
-    """The tools of a session; an own tool stands in for a built-in one of its name."""
+    """The tools of a session; a built-in one wins over an own one unless that replaces it."""
     names, own = sort_tools(tools)
-    stand_ins = {tool.name: tool for tool in own if tool.name in BUILTIN}
+    doubles = {tool.name: tool for tool in own if tool.name in BUILTIN}
+    stand_ins = {name: tool for name, tool in doubles.items() if tool.replaces_builtin}
     builtin: dict[str, Callable[[], Tool[Any]]] = dict(loaders())
     for name, tool in stand_ins.items():
         builtin[name] = partial(_itself, tool)
     catalog = Catalog(
         builtin,
-        [tool for tool in own if tool.name not in stand_ins],
+        [tool for tool in own if tool.name not in doubles],
         selected=select(names, BUILTIN) | stand_ins.keys(),
         ports=ports,
         hides=hides,
     )
     catalog.stand_ins = frozenset(stand_ins)
+    catalog.left_out = frozenset(doubles.keys() - stand_ins.keys())
     return catalog
 
 

@@ -26,6 +26,11 @@ def setting_doubts(
             f"The program's own tool {name!r} stands in for the built-in one."
             for name in sorted(catalog.stand_ins)
         ),
+        *(
+            f"The program's own tool {name!r} is left out: a built-in tool has that name. "
+            "`replaces_builtin = True` lets it stand in."
+            for name in sorted(catalog.left_out)
+        ),
     )
 
 

@@ -63,6 +63,8 @@ class Tool(Generic[Args]):
     """Whether new input from the user stops a running call. An explicit cancel always does."""
     asks_person: ClassVar[bool] = False
     """Whether it is there to ask a person; a hook's yes counts only with the answer."""
+    replaces_builtin: ClassVar[bool] = False
+    """Whether an own tool stands in for the built-in one of its name, which wins otherwise."""
     strict: ClassVar[bool] = False
     defer: ClassVar[bool | None] = None
     """Send only the name until the tool is searched for; None leaves that to the host."""

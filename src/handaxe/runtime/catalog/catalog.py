@@ -49,6 +49,8 @@ class Catalog:
         self._own = self._joined()
         self.stand_ins: frozenset[str] = frozenset()
         """Names of built-ins in whose place the host's program put tools of its own."""
+        self.left_out: frozenset[str] = frozenset()
+        """Own tools that lost their names to built-in ones."""
         self._external = ChainMap(self._own)
 
     def narrowed(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
