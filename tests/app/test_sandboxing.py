@@ -288,8 +288,8 @@ async def test_a_trial_cannot_read_what_the_sandbox_hides(project, tmp_path, mon
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     settings = {"sandbox": {"enabled": True}, "permissions": {"deny": ["Read(./keys.*)"]}}
     async with Session(project, settings=settings, permission_mode="bypassPermissions") as session:
-        look = "python3 -c 'print(open(chr(107) + \"eys.txt\").read())'"
-        command = f"x=id; cat ~/.ssh/$x; {look}; echo new > made"
+        code = """awk 'BEGIN { while ((getline l < ("key" "s.txt")) > 0) print l }'"""
+        command = f"x=id; cat ~/.ssh/$x; {code}; echo new > made"
         result = await session.call("Bash", command=command, dry_run=True)
         assert "SECRET" not in result.text
         assert result.data["changedFiles"] == [f"{project}/made"]
