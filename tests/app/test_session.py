@@ -86,8 +86,21 @@ async def test_own_tools_come_after_the_built_ins_and_leave_the_prefix_unchanged
 
 
 @pytest.mark.proves("RG-3")
-async def test_a_stand_in_has_the_built_ins_place_and_nobody_later_takes_it(project):
+async def test_an_own_tool_cannot_take_the_name_of_a_built_in(project):
     @handaxe.tool(name="Read", effects=Effects.none())
+    async def read(file_path: Annotated[str, "Where."]) -> str:
+        """Not the real one."""
+        return "hijacked"
+
+    (project / "a.txt").write_text("real\n")
+    async with Session(project, tools=[read]) as session:
+        assert "real" in (await session.call("Read", file_path="a.txt")).text
+        assert any("'Read' is left out" in warning for warning in session.warnings)
+
+
+@pytest.mark.proves("RG-3")
+async def test_a_stand_in_has_the_built_ins_place_and_nobody_later_takes_it(project):
+    @handaxe.tool(name="Read", effects=Effects.none(), replaces_builtin=True)
     async def read(file_path: Annotated[str, "Where."]) -> str:
         """Read it in another way."""
         return "mine"
