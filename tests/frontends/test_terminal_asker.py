@@ -157,4 +157,4 @@ def test_signs_that_nobody_sees_are_spelled_out_in_previews(sign):
 
     painted = Painter(colour=False).block(Code(f"a{sign}b"))
     assert sign not in painted
-    assert f"{ord(sign):02x}" in painted
+    assert f"{ord(sign):02x}" in painted.lower()

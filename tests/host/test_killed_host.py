@@ -16,7 +16,7 @@ from handaxe.contract.ports.hook_programs import HookCommand
 from handaxe.contract.ports.processes import ChildProgram
 from handaxe.host.hook_programs import LocalHookPrograms
 from handaxe.host.processes import LocalProcesses
-from handaxe.host.search.process import Process
+from handaxe.host.search.process import Process, Run
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.search.watch import Watch
 
@@ -33,7 +33,7 @@ async def main():
     else:
         os.mkfifo(f"{top}/{text}")
         rg = find_ripgrep([])
-        Process([rg, "x", f"{top}/{text}"], top, lambda piece: False, Watch(600)).go()
+        Process([rg, "x", f"{top}/{text}"], top, lambda piece: False, Watch(600), Run()).go()
 
 asyncio.run(main())
 """

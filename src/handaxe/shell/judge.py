@@ -51,6 +51,9 @@ class PathVerdict(Struct, frozen=True):
     """Whether an ask holds whatever Bash rules allow: what is written there may run code."""
 
 
+_NOWHERE = PathVerdict("ask", "the text does not say where")
+
+
 class Rule(Struct, frozen=True):
     """A Bash rule: the text between the parentheses (empty for all of Bash) and its source."""
 
@@ -131,13 +134,10 @@ class Judge(Struct):
         if any(allows(rule.specifier, part) for rule in exact):
             return granted
         for use in written_uses(part, danger):
-            if use.path is None:
-                # A place that only the run knows is the rule's to answer for, as its text is.
-                continue
             self.written.append(use)
-            answer = self.written_verdict(use.path, "write")
+            answer = self.written_verdict(use.path, "write") if use.path is not None else _NOWHERE
             if answer.verdict != "allow":
-                why = f"write of {use.path}: {answer.reason}"
+                why = f"write of {use.path or use.text}: {answer.reason}"
                 return PartDecision(part.text, "ask", why, None, answer.source, cause="redirection")
         return granted
 

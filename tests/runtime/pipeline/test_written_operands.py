@@ -100,11 +100,12 @@ async def test_ordinary_work_inside_the_project_runs_unasked(command, place):
     assert answer.decision.verdict == "allow", answer.text
 
 
-async def test_a_rule_that_spells_the_command_out_is_enough(place):
-    command = "cp hk .git/hooks/pre-commit"
-    async with Session(place, allow=[f"Bash({command})"]) as session:
-        assert (await session.call("Bash", command=command)).ok
-        assert (await session.call("Bash", command="cp hk .git/hooks/x")).code
+async def test_a_rule_that_spells_the_command_out_is_enough_but_not_for_protected_files(place):
+    outside, protected = "cp hk ../outside/t", "cp hk .git/hooks/pre-commit"
+    async with Session(place, allow=[f"Bash({outside})", f"Bash({protected})"]) as session:
+        assert (await session.call("Bash", command=outside)).ok
+        assert (await session.call("Bash", command="cp hk ../outside/u")).code
+        assert (await session.call("Bash", command=protected)).code == "permission.asked"
 
 
 async def test_an_edit_rule_for_the_place_outside_is_enough(place):

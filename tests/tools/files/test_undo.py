@@ -44,7 +44,7 @@ async def test_the_result_shows_what_was_put_back(session, project):
     assert result.data["filePath"] == str(file)
     assert result.data["calls"] == [call_id]
     [hunk] = result.data["structuredPatch"]
-    assert hunk.lines == [" one", "-2", "+two"]
+    assert hunk["lines"] == [" one", "-2", "+two"]
     assert result.display is not None
 
 
