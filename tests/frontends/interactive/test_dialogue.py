@@ -231,6 +231,7 @@ def test_shift_tab_changes_the_mode_and_the_prompt_shows_it(terminal, script):
     me.wait_for("acceptEdits")
     me.type("\x1b[Z")
     me.wait_for("plan")
+    me.wait_for("›")
     me.type("\x04")
     assert me.end() == 0
 
@@ -370,6 +371,7 @@ def test_hooks_hear_that_the_agent_waits_for_words(terminal, script, project):
     blocked_until((project / "idle.json").exists)
     told = json.loads((project / "idle.json").read_text())
     assert (told["notification_type"], told["hook_event_name"]) == ("idle_prompt", "Notification")
+    me.wait_for("›")
     me.type("\x04")
     assert me.end() == 0
 
@@ -387,6 +389,7 @@ def test_a_hook_can_ring_the_bell_but_not_paint(terminal, script, project):
     me.wait_for("›")
     me.type("hello\r")
     me.wait_for("Hi.")
+    me.wait_for("›")
     me.type("\x04")
     me.end()
     assert "\x1b]777;notify;handaxe;look\x07" in me.raw
@@ -411,6 +414,7 @@ def test_an_answer_is_shown_line_by_line_as_a_hook_wants_it(terminal, script, pr
     shown = me.wait_for("as I said")
     assert "The key is XXX." in shown
     assert "Really XXX" in shown
+    me.wait_for("›")
     me.type("\x04")
     me.end()
     events = [json.loads(line) for line in (project / "heard.jsonl").read_text().splitlines()]
