@@ -389,8 +389,11 @@ async def test_what_a_directory_runs_is_confined_as_its_commands_are(roomy_user)
     user = roomy_user
     stand_in = user.home / "stand_ins.py"
     shutil.copy(STAND_INS, stand_in)
+    shutil.copytree(Path(msgspec.__file__).parent, user.home / "msgspec")
     direnv = Activator(user, "direnv", None)
-    user.installs("direnv", f'exec {sys.executable} {stand_in} direnv "$@"')
+    # What lies below /tmp, perhaps all of this checkout, is not seen inside.
+    python = os.path.realpath(sys.executable)
+    user.installs("direnv", f'exec {python} {stand_in} direnv "$@"')
     user.writes("one/.envrc", 'touch "$HOME/outside"; touch inside; export WORD=first\n')
     direnv.allow("one")
     (user.home / ".bashrc").write_text('PATH="$PATH:$HOME/more"; touch "$HOME/outside"\n')
