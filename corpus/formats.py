@@ -144,15 +144,7 @@ def lines_of(text: str) -> list[str]:
 
 def answer(case: Case, call: dict[str, Any], name: str) -> Answer:
     """What handaxe makes of the call."""
-    from handaxe.text import replace
-
-    codes = {
-        replace.SameText: "edit.no_change",
-        replace.NoPlace: "edit.no_match",
-        replace.ManyPlaces: "edit.many_matches",
-        replace.CannotEncode: "file.cannot_encode",
-        replace.NotText: "file.binary",
-    }
+    codes = run.refusals()
     try:
         plan = plan_of(case["before"], call, name)
     except tuple(codes) as refusal:

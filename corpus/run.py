@@ -90,17 +90,24 @@ def _common(one: bytes, other: bytes) -> int:
     )
 
 
-def handaxe_engine(case: Case) -> Answer:
-    """The engine of this repository."""
+def refusals() -> dict[type[Exception], str]:
+    """What the engine of this repository raises, and the code that each stands for."""
     from handaxe.text import replace
 
-    codes = {
+    return {
         replace.SameText: "edit.no_change",
         replace.NoPlace: "edit.no_match",
         replace.ManyPlaces: "edit.many_matches",
         replace.CannotEncode: "file.cannot_encode",
         replace.NotText: "file.binary",
     }
+
+
+def handaxe_engine(case: Case) -> Answer:
+    """The engine of this repository."""
+    from handaxe.text import replace
+
+    codes = refusals()
     try:
         made = replace.plan(
             case["before"], case["old_string"], case["new_string"], replace_all=case["replace_all"]
