@@ -67,11 +67,11 @@ async def test_calls_that_are_none_are_answered_one_by_one(calls: Any, session: 
 
 async def test_a_bad_call_leaves_the_others_alone(session: Session):
     bad: Any = ("Read",)
-    results = await session.call_many([("Glob", {"pattern": "*"}), bad, None])  # type: ignore[list-item]
+    results = await session.call_many([("Glob", {"pattern": "*"}), bad, None])
     assert [result.ok for result in results] == [True, False, False]
 
 
-@pytest.mark.parametrize("call", [None, "Read", ToolCall(None, None, None), ToolCall(1, Odd(), 2)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("call", [None, "Read", ToolCall(None, None, None), ToolCall(1, Odd(), 2)])
 async def test_what_is_no_call_is_answered_too(call: Any, session: Session):
     assert not (await session.run(call)).ok
     assert [r.ok for r in await session.run_many([call])] == [False]

@@ -89,7 +89,7 @@ def _work(change: str, place: Path) -> Callable[[], object]:
         "big": lambda: replace(path, [new], expect=expect),
         "create": lambda: replace(path, [new], expect=ABSENT, make_parents=True),
         "overwrite": lambda: replace(path, [new], expect=expect, journal=journal),
-        "delete": lambda: delete(path, expect=expect),  # type: ignore[arg-type]
+        "delete": lambda: delete(path, expect=expect),
         "recover": lambda: recover(place / "journal"),
         "append": lambda: (log.append(b'"new"'), log.sync()),
     }[change]

@@ -54,7 +54,7 @@ def path_rules(
 def fence(path: str, tool: str) -> Fence:
     """The literal place that a deny rule closes."""
     names = tuple(literal_name(part) for part in path.split("/") if part)
-    return Fence(names, tool, "deny", f"{tool}({path})", "test")  # type: ignore[arg-type]
+    return Fence(names, tool, "deny", f"{tool}({path})", "test")
 
 
 def rules(
@@ -91,7 +91,7 @@ def decision(
     return decide(
         command,
         rules=rules(allow, ask, deny),
-        mode=mode,  # type: ignore[arg-type]
+        mode=mode,
         cwd=cwd,
         home="/home/dev",
         working_dirs=dirs,
