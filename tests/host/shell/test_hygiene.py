@@ -235,6 +235,24 @@ async def test_no_zombies_and_no_descriptors_stay(bench):
     assert zombies() == []
 
 
+async def test_a_supervisor_that_was_let_go_is_no_zombie_for_long(bench):
+    await bench.run("true")
+    former = WARDENS.supervisor_pid
+    WARDENS.shut_down()
+    # A new one is there before the former has ended: nobody could reap it at that time.
+    await bench.run("true")
+    blocked_until(lambda: not is_running(former))
+    await bench.run("true")
+    assert zombies() == []
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def zombies() -> list[str]:
     """Every ended process that waits for this one or for the supervisor to take note of it."""
     parents = {str(os.getpid()), str(WARDENS.supervisor_pid)}

@@ -125,6 +125,7 @@ class Wardens:
         `is_apart`: to one with a network of its own to lend, if this machine lets it have one.
         """
         with self._lock:
+            self._reap()
             while idle := self._idle[is_apart]:
                 line = idle.pop()
                 if _is_alive(line):
@@ -219,8 +220,13 @@ class Wardens:
                 os.kill(self.supervisor_pid, signal.SIGKILL)
                 os.waitpid(self.supervisor_pid, 0)
 
+    def _reap(self) -> None:
+        """Take note of supervisors that were let go and have ended since."""
+        if self._former:
+            self._former = {pid for pid in self._former if not _has_ended(pid)}
+
     def _start_supervisor(self) -> socket.socket:
-        self._former = {pid for pid in self._former if not _has_ended(pid)}
+        self._reap()
         ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
         kept = ("LD_LIBRARY_PATH", "PATH")
         nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
