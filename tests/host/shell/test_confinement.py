@@ -1,11 +1,11 @@
 """The seam to a sandbox: what it makes of a program is what runs, and it hears of the end."""
 
-import os
 import signal
 import sys
 import tempfile
 
 import pytest
+from tests.holding import open_descriptors
 
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner
@@ -60,7 +60,7 @@ class Fence(Confiner):
 async def test_a_confined_command_runs_as_it_was_confined(bench):
     fence = Fence()
     shell = bench.another(confiner=fence)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     running = await bench.run("cat <&$FENCE; echo $ADDED; cd /usr", shell=shell, unconfined=True)
     assert running.output(100).head == "inside\nyes\n"
     assert running.end.cwd == "/usr"
@@ -70,7 +70,7 @@ async def test_a_confined_command_runs_as_it_was_confined(bench):
     ]
     assert fence.closed == 1
     # At most the line to a warden that waits for the next command.
-    assert len(os.listdir("/proc/self/fd")) <= before + 2
+    assert open_descriptors() <= before + 2
 
 
 async def test_a_command_that_cannot_be_confined_does_not_run(bench):

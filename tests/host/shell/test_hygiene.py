@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.holding import open_descriptors
 from tests.waiting import HANG_S, blocked_until
 
 import handaxe
@@ -226,12 +227,12 @@ def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(tmp_
 
 async def test_no_zombies_and_no_descriptors_stay(bench):
     await bench.run("true")
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     for number in range(150):
         running = await bench.run(f"echo {number}; exit {number % 7}")
         assert running.end.exit_code == number % 7
         assert running.output(100).head == f"{number}\n"
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert open_descriptors() <= before
     assert zombies() == []
 
 
