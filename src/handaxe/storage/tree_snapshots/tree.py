@@ -28,10 +28,12 @@ class Tree:
         max_entries: int,
         make_room: "Callable[[Tree], None]" = lambda _: None,
         apart: Iterable[str] = (),
+        watches: Watches | None = None,
     ) -> None:
         """`make_room` leaves something out when there is too much.
 
-        `apart` names directories that are never entered, without a word about it.
+        `apart` names directories that are never entered, without a word about it. `watches` are
+        used from the first look on; without them it opens its own, where there are any.
         """
         self.roots: dict[str, Node | None] = {}
         self.directories: dict[str, dict[str, Node]] = {}
@@ -44,7 +46,7 @@ class Tree:
         self._max_entries = max_entries
         self._make_room = make_room
         self._linked: set[tuple[str, str]] = set()
-        self._watches: Watches | None = None
+        self._watches = watches
         self._may_watch = True
         self._devices: dict[str, int] = {}
 
@@ -52,6 +54,11 @@ class Tree:
     def is_watched(self) -> bool:
         """Whether the system tells what changes."""
         return self._watches is not None
+
+    @property
+    def watched(self) -> dict[int, str] | None:
+        """Each watch with its directory; None if nothing is told."""
+        return None if self._watches is None else self._watches.paths
 
     def follow(self, roots: Iterable[str]) -> None:
         """Look at these roots as well from the next look on."""
@@ -84,11 +91,22 @@ class Tree:
                 if directory in self.directories:
                     look.some(directory, dirty[directory])
                     look.run()
+            # Another one of the same name, and even of the same inode, may have come in its place.
+            look.again.extend(self._lost & self.directories.keys())
+            look.run()
         return look.finish()
 
-    def adopt(self, directories: dict[str, dict[str, Node]], left_out: dict[str, str]) -> None:
-        """Start from what an earlier session knew, for a first look to compare with."""
-        self.directories, self.left_out = directories, left_out
+    def adopt(
+        self,
+        directories: dict[str, dict[str, Node]],
+        left_out: dict[str, str],
+        watches: Watches | None = None,
+    ) -> None:
+        """Start from what somebody else knew, for a first look to compare with.
+
+        With watches that have been on all of it since, only what they tell is looked at.
+        """
+        self.directories, self.left_out, self._watches = directories, left_out, watches
         self.count = sum(map(len, directories.values()))
         for directory, listing in directories.items():
             for name, node in listing.items():
@@ -218,13 +236,19 @@ class Tree:
         elif old is None or old.ino != new.ino:
             look.again.append(root)
 
+    @property
+    def _lost(self) -> set[str]:
+        return set() if self._watches is None else self._watches.lost
+
     def _watch_anew(self) -> None:
-        self._stop_watching()
-        if self._may_watch and all(can_be_watched(root) for root in self.roots):
+        if self._watches is None and self._may_watch and all(map(can_be_watched, self.roots)):
             try:
                 self._watches = Watches()
             except CannotWatch:
                 self._may_watch = False
+        if self._watches is not None:
+            # What happens from here on is told as soon as the directories are on the list again.
+            self._watches.begin()
 
     def _stop_watching(self) -> None:
         if self._watches is not None:
