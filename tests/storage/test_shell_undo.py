@@ -76,15 +76,22 @@ async def test_each_of_several_commands_is_undone_by_itself(tree, tmp_path):
             assert whole_tree(tree) == trees.pop()
 
 
-async def test_what_comes_into_a_directory_that_was_made_again_is_seen_by_later_commands(
-    tree, tmp_path
-):
+# Directories are made until one gets the inode that the old one had.
+MADE_AGAIN = """
+inode=$(stat -c %i empty); rm -r empty
+for n in $(seq 500); do mkdir "t$n"; [ "$(stat -c %i "t$n")" = "$inode" ] && break; done
+mv "t$n" empty; rm -rf t[0-9]*; echo "$1" > empty/f
+"""
+
+
+async def test_a_directory_made_again_is_another_one_even_with_the_same_inode(tree, tmp_path):
+    before = whole_tree(tree)
     async with open_session(tree, tmp_path / "home") as session:
-        await run(session, tree, "rmdir empty; mkdir empty; echo first > empty/f")
-        before = whole_tree(tree)
-        await run(
-            session, tree, "echo second > deep/f; rm -r deep; mkdir deep; echo third > deep/f"
-        )
+        await run(session, tree, f"set -- first; {MADE_AGAIN}")
+        between = whole_tree(tree)
+        await run(session, tree, f"set -- second; {MADE_AGAIN}; echo more > empty/g")
+        assert (await session.undo()).ok
+        assert whole_tree(tree) == between
         assert (await session.undo()).ok
         assert whole_tree(tree) == before
 
