@@ -55,9 +55,9 @@ _decode = msgspec.msgpack.Decoder(_Listing | _Frame).decode
 class ManifestFile:
     """Appends to one manifest."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, length: int = 0) -> None:
         self.path = path
-        self.length = 0
+        self.length = length
         self._fd = -1
 
     def write(self, manifest: Manifest, directories: Iterable[str]) -> None:

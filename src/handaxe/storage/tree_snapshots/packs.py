@@ -7,8 +7,9 @@ for thousands of files, and several sessions can share what they kept.
 import hashlib
 import mmap
 import os
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 from handaxe.disk.attributes import extended_of
@@ -32,20 +33,22 @@ class NotInPack(DiskFault):
 class Packs:
     """Contents below one directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        kept: Callable[[], Iterable[Node]] = tuple,
+        prefix: str = "",
+    ) -> None:
+        """`kept` gives what is kept already, when it is first asked; equal bytes are kept once."""
         self._directory = directory
+        self._kept = kept
+        self._prefix = prefix
         self._fd = -1
         self._name = ""
         self._end = 0
         self._unsynced: list[int] = []
-        self._places: dict[bytes, tuple[str, int]] = {}
         self._mapped: dict[str, mmap.mmap] = {}
-
-    def know(self, nodes: Collection[Node] | Iterator[Node]) -> None:
-        """Remember what is kept already, so that equal bytes are kept once."""
-        for node in nodes:
-            if node.is_in_pack:
-                self._places[node.digest] = node.pack, node.offset
 
     def keep(self, path: str, node: Node) -> bool:
         """Keep the bytes of a file and say so in its node; False if it is no longer that file.
@@ -109,6 +112,10 @@ class Packs:
         self._fd = -1
         self._mapped.clear()
 
+    @cached_property
+    def _places(self) -> dict[bytes, tuple[str, int]]:
+        return {node.digest: (node.pack, node.offset) for node in self._kept() if node.is_in_pack}
+
     def _keep_small(self, node: Node, data: bytes) -> bool:
         if node.size_bytes != len(data):
             return False
@@ -150,7 +157,7 @@ class Packs:
             return
         if self._fd >= 0:
             self._unsynced.append(self._fd)
-        self._name = f"{os.urandom(8).hex()}.pack"
+        self._name = f"{self._prefix}{os.urandom(8).hex()}.pack"
         self._fd = os.open(self._directory / self._name, _CREATE, 0o600)
         self._end = 0
 

@@ -33,7 +33,7 @@ class Tree:
         """`make_room` leaves something out when there is too much.
 
         `apart` names directories that are never entered, without a word about it. `watches` are
-        used from the first look on; without them it opens its own, where there are any.
+        used instead of its own.
         """
         self.roots: dict[str, Node | None] = {}
         self.directories: dict[str, dict[str, Node]] = {}
@@ -46,19 +46,14 @@ class Tree:
         self._max_entries = max_entries
         self._make_room = make_room
         self._linked: set[tuple[str, str]] = set()
-        self._watches = watches
+        self.watches = watches
         self._may_watch = True
         self._devices: dict[str, int] = {}
 
     @property
     def is_watched(self) -> bool:
         """Whether the system tells what changes."""
-        return self._watches is not None
-
-    @property
-    def watched(self) -> dict[int, str] | None:
-        """Each watch with its directory; None if nothing is told."""
-        return None if self._watches is None else self._watches.paths
+        return self.watches is not None
 
     def follow(self, roots: Iterable[str]) -> None:
         """Look at these roots as well from the next look on."""
@@ -74,7 +69,7 @@ class Tree:
 
     def look(self) -> list[Change]:
         """What is not as it was at the last look, and from now on the tree as it is."""
-        dirty = self._watches.take() if self._watches is not None else None
+        dirty, lost = (None, set[str]()) if self.watches is None else self.watches.take()
         look = _Look(self)
         for root in self.roots.keys() - self.left_out.keys():
             self._look_at_root(root, look)
@@ -92,21 +87,13 @@ class Tree:
                     look.some(directory, dirty[directory])
                     look.run()
             # Another one of the same name, and even of the same inode, may have come in its place.
-            look.again.extend(self._lost & self.directories.keys())
+            look.again.extend(lost & self.directories.keys())
             look.run()
         return look.finish()
 
-    def adopt(
-        self,
-        directories: dict[str, dict[str, Node]],
-        left_out: dict[str, str],
-        watches: Watches | None = None,
-    ) -> None:
-        """Start from what somebody else knew, for a first look to compare with.
-
-        With watches that have been on all of it since, only what they tell is looked at.
-        """
-        self.directories, self.left_out, self._watches = directories, left_out, watches
+    def adopt(self, directories: dict[str, dict[str, Node]], left_out: dict[str, str]) -> None:
+        """Start from what an earlier session knew, for a first look to compare with."""
+        self.directories, self.left_out = directories, left_out
         self.count = sum(map(len, directories.values()))
         for directory, listing in directories.items():
             for name, node in listing.items():
@@ -208,9 +195,9 @@ class Tree:
 
     def watch(self, directory: str) -> None:
         """Have changes in a directory told."""
-        if self._watches is not None:
+        if self.watches is not None:
             try:
-                self._watches.add(directory)
+                self.watches.add(directory)
             except CannotWatch:
                 self._may_watch = False
                 self._stop_watching()
@@ -236,24 +223,20 @@ class Tree:
         elif old is None or old.ino != new.ino:
             look.again.append(root)
 
-    @property
-    def _lost(self) -> set[str]:
-        return set() if self._watches is None else self._watches.lost
-
     def _watch_anew(self) -> None:
-        if self._watches is None and self._may_watch and all(map(can_be_watched, self.roots)):
+        if self.watches is None and self._may_watch and all(map(can_be_watched, self.roots)):
             try:
-                self._watches = Watches()
+                self.watches = Watches()
             except CannotWatch:
                 self._may_watch = False
-        if self._watches is not None:
+        if self.watches is not None:
             # What happens from here on is told as soon as the directories are on the list again.
-            self._watches.begin()
+            self.watches.begin()
 
     def _stop_watching(self) -> None:
-        if self._watches is not None:
-            self._watches.close()
-            self._watches = None
+        if self.watches is not None:
+            self.watches.close()
+            self.watches = None
 
 
 class _Look:

@@ -47,8 +47,6 @@ class Watches:
             raise CannotWatch
         self.paths: dict[int, str] = {}
         """Each watch with the directory it is on."""
-        self.lost: set[str] = set()
-        """Directories that were found unwatched at the last taking: they were deleted, at least."""
         self._is_begun = False
         self._most = _most_watches()
 
@@ -71,11 +69,11 @@ class Watches:
         if len(self.paths) > self._most:
             raise CannotWatch
 
-    def take(self) -> Dirty | None:
-        """What was touched since the last time; None if that is not known."""
+    def take(self) -> tuple[Dirty | None, set[str]]:
+        """What was touched since the last time, None if that is not known; what was deleted."""
         dirty: Dirty = {}
+        deleted: set[str] = set()
         is_whole = self._is_begun
-        self.lost = set()
         while data := self._read():
             at = 0
             while at < len(data):
@@ -84,11 +82,11 @@ class Watches:
                 if mask & _OVERFLOW:
                     is_whole = False
                 elif mask & _IGNORED:
-                    self.lost.add(self.paths.pop(watch, ""))
+                    deleted.add(self.paths.pop(watch, ""))
                 elif length and (directory := self.paths.get(watch)) is not None:
                     name = data[at - length : at].rstrip(b"\0")
                     dirty.setdefault(directory, set()).add(os.fsdecode(name))
-        return dirty if is_whole else None
+        return dirty if is_whole else None, deleted
 
     def close(self) -> None:
         """Watch nothing any more."""
