@@ -46,7 +46,9 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     """What the process says when it is done."""
 
     length: int
+    count: int
     kept_bytes: int
+    linked: list[tuple[bytes, bytes]]
     watched: dict[int, bytes] | None
 
 
@@ -54,8 +56,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """A tree that was kept, with what it takes to go on from there."""
 
     path: Path
-    length: int
-    kept_bytes: int
+    said: Outcome
     tree: Manifest
     watches: Watches | None
 
@@ -107,7 +108,7 @@ class Preparation:
         elif watches is not None:
             watches.close()
             watches = None
-        return Prepared(path, said.length, said.kept_bytes, tree, watches)
+        return Prepared(path, said, tree, watches)
 
     def stop(self) -> None:
         """End it and throw away what it left."""

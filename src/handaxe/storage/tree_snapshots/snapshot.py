@@ -129,9 +129,10 @@ class TreeSnapshot:
 
     def hand_over(self, baseline: Baseline) -> Outcome:
         """What somebody has to know to go on from a baseline with the watches that are theirs."""
-        watches = self._tree.watches
-        watched = watches and {watch: os.fsencode(path) for watch, path in watches.paths.items()}
-        return Outcome(baseline.length, self._kept_bytes, watched)
+        tree = self._tree
+        linked = [(os.fsencode(directory), os.fsencode(name)) for directory, name in tree.linked]
+        watched = tree.watches and {w: os.fsencode(d) for w, d in tree.watches.paths.items()}
+        return Outcome(baseline.length, tree.count, self._kept_bytes, linked, watched)
 
     def begin(self, roots: Sequence[str]) -> Baseline:
         """Keep everything below the roots as it is now, durably.
@@ -232,10 +233,13 @@ class TreeSnapshot:
             return False
         path = self._store.manifest_path(self._session_id)
         found.path.rename(path)
-        self._manifest = ManifestFile(path, found.length)
-        self._kept_bytes = found.kept_bytes
-        self._tree.adopt(found.tree.directories, found.tree.left_out)
-        self._tree.roots, self._tree.watches = found.tree.roots, found.watches
+        self._manifest = ManifestFile(path, found.said.length)
+        self._kept_bytes = found.said.kept_bytes
+        tree = self._tree
+        tree.directories, tree.left_out = found.tree.directories, found.tree.left_out
+        tree.roots, tree.watches = found.tree.roots, found.watches
+        tree.count = found.said.count
+        tree.linked = {(os.fsdecode(where), os.fsdecode(name)) for where, name in found.said.linked}
         sync_names(path.parent)
         return True
 
@@ -298,6 +302,8 @@ class TreeSnapshot:
 
     def _take_from_git(self) -> None:
         """Have git keep what it has: its own files, and files that are as its index knows them."""
+        if not self._unkept:
+            return
         self._git.keep_all(self._tree, self._unkept)
         self._git.adopt(self._tree, self._unkept)
         for path, node in list(self._unkept.items()):

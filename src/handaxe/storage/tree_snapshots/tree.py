@@ -8,7 +8,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
 from handaxe.storage.tree_snapshots.nodes import LINK, Change, Node, node_of
 from handaxe.storage.tree_snapshots.watches import CannotWatch, Watches, can_be_watched
@@ -36,7 +36,7 @@ class Tree:
         used instead of its own.
         """
         self.roots: dict[str, Node | None] = {}
-        self.directories: dict[str, dict[str, Node]] = {}
+        self.directories: MutableMapping[str, dict[str, Node]] = {}
         self.left_out: dict[str, str] = {}
         """What is not remembered, and why."""
         self.touched: set[str] = set()
@@ -45,7 +45,8 @@ class Tree:
         self._apart = frozenset(apart)
         self._max_entries = max_entries
         self._make_room = make_room
-        self._linked: set[tuple[str, str]] = set()
+        self.linked: set[tuple[str, str]] = set()
+        """By directory and name, the files that have more names than one."""
         self.watches = watches
         self._may_watch = True
         self._devices: dict[str, int] = {}
@@ -79,7 +80,7 @@ class Tree:
             look.is_full = True
             look.run()
         else:
-            for directory, name in self._linked:
+            for directory, name in self.linked:
                 dirty.setdefault(directory, set()).add(name)
             look.run()
             for directory in sorted(dirty, key=len):
@@ -91,13 +92,16 @@ class Tree:
             look.run()
         return look.finish()
 
-    def adopt(self, directories: dict[str, dict[str, Node]], left_out: dict[str, str]) -> None:
+    def adopt(
+        self, directories: MutableMapping[str, dict[str, Node]], left_out: dict[str, str]
+    ) -> None:
         """Start from what an earlier session knew, for a first look to compare with."""
         self.directories, self.left_out = directories, left_out
         self.count = sum(map(len, directories.values()))
         for directory, listing in directories.items():
             for name, node in listing.items():
-                self.note_links(directory, name, node)
+                if node.links > 1:
+                    self.note_links(directory, name, node)
 
     def leave_out(self, path: str, reason: str) -> None:
         """Remember a path and what is below it no more, for a reason."""
@@ -111,7 +115,7 @@ class Tree:
         if listing is not None and name in listing:
             self.count -= 1
             node = listing.pop(name)
-            self._linked.discard((directory or "/", name))
+            self.linked.discard((directory or "/", name))
             self.touched.add(directory or "/")
             if node.is_directory:
                 for _ in self.drop(path):
@@ -131,7 +135,7 @@ class Tree:
         for name, node in listing.items():
             path = joined(directory, name)
             yield Change(path, node, None)
-            self._linked.discard((directory, name))
+            self.linked.discard((directory, name))
             if node.is_directory:
                 yield from self.drop(path)
 
@@ -146,7 +150,7 @@ class Tree:
 
     def linked_nodes(self) -> Iterator[tuple[str, Node]]:
         """Every file that has more names than one."""
-        for directory, name in self._linked:
+        for directory, name in self.linked:
             node = self.directories.get(directory, {}).get(name)
             if node is not None:
                 yield joined(directory, name), node
@@ -154,16 +158,16 @@ class Tree:
     def note_links(self, directory: str, name: str, node: Node | None) -> None:
         """Remember which files have other names, through which they change unseen."""
         if node is not None and node.has_other_names:
-            self._linked.add((directory, name))
-        elif self._linked:
-            self._linked.discard((directory, name))
+            self.linked.add((directory, name))
+        elif self.linked:
+            self.linked.discard((directory, name))
 
     def find_names(self, inodes: set[tuple[int, int]]) -> None:
         """Find the other names of files that got one; of those nothing was told."""
         for directory, listing in self.directories.items() if inodes else ():
             for name, node in listing.items():
                 if (node.dev, node.ino) in inodes and not node.pack.startswith(LINK):
-                    self._linked.add((directory, name))
+                    self.linked.add((directory, name))
 
     def is_entered(self, path: str, info: os.stat_result) -> bool:
         """Whether a directory is looked into; if not for a reason, the reason is noted."""
