@@ -271,6 +271,8 @@ class TreeSnapshot:
         try:
             if fits and (self._git.keep(path, node) or self._packs.keep(path, node)):
                 self._kept_bytes += node.size_bytes
+                directory, _, name = path.rpartition("/")
+                self._tree.note_links(directory or "/", name, node)
                 return
         except OSError:
             pass
