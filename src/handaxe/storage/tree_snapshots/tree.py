@@ -63,7 +63,8 @@ class Tree:
         for root in outer:
             if root not in self.roots:
                 self.roots[root] = None
-                self._stop_watching()
+                if self.watches is not None:
+                    self.watches.is_begun = False
         for root in self.roots.keys() - set(outer):
             # A wider root holds it now.
             del self.roots[root]

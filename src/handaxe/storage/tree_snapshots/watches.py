@@ -47,13 +47,14 @@ class Watches:
             raise CannotWatch
         self.paths: dict[int, str] = {}
         """Each watch with the directory it is on."""
-        self._is_begun = False
+        self.is_begun = False
+        """Whether everything that has to be watched is, so that what is not told did not happen."""
         self._most = _most_watches()
 
     def begin(self, paths: Mapping[int, str] | None = None) -> None:
         """From now on what is taken is told; nothing is watched yet but these."""
         self.paths = dict(paths or {})
-        self._is_begun = True
+        self.is_begun = True
 
     def add(self, directory: str) -> None:
         """Watch one directory, under this path from now on.
@@ -73,7 +74,7 @@ class Watches:
         """What was touched since the last time, None if that is not known; what was deleted."""
         dirty: Dirty = {}
         deleted: set[str] = set()
-        is_whole = self._is_begun
+        is_whole = self.is_begun
         while data := self._read():
             at = 0
             while at < len(data):
