@@ -73,6 +73,8 @@ class Manifest(msgspec.Struct):
     left_out: dict[str, str] = {}
     packs: str = ""
     """The directory that has the contents."""
+    written: bytes = b""
+    """All of it as it was read."""
 
 
 class _Listing(msgspec.Struct, array_like=True, tag=0):
@@ -106,11 +108,14 @@ class ManifestFile:
         self.length = length
         self._fd = -1
 
-    def write(self, manifest: Manifest, directories: Iterable[str]) -> None:
-        """Write down these directories of a tree, and what is said of the whole."""
+    def write(self, manifest: Manifest, directories: Iterable[str], after: bytes = b"") -> None:
+        """Write down these directories of a tree, and what is said of the whole.
+
+        `after` has been written elsewhere, and says what all other directories are.
+        """
         frames = [_encode(_frame(manifest))]
         frames += [_encode(_listing(d, manifest.directories.get(d))) for d in directories]
-        data = b"".join(_HEAD.pack(len(f), zlib.crc32(f)) + f for f in frames)
+        data = after + b"".join(_HEAD.pack(len(f), zlib.crc32(f)) + f for f in frames)
         is_new = self._fd < 0
         if is_new:
             self._fd = os.open(self.path, _APPEND, 0o600)
@@ -144,7 +149,7 @@ def read_manifest(path: Path, length: int | None = None) -> Manifest:
     if length is not None and len(data) < length:
         raise Damaged(f"{path} is shorter than it was")
     listings = Listings()
-    manifest = Manifest(directories=listings)
+    manifest = Manifest(directories=listings, written=data)
     at = 0
     while at < len(data):
         try:

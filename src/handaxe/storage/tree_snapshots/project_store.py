@@ -16,7 +16,6 @@ from handaxe.disk.durability import close
 from handaxe.storage.home import make_durably
 from handaxe.storage.tree_snapshots.git_objects import GitObjects
 from handaxe.storage.tree_snapshots.manifest import Damaged, Manifest, ManifestFile, read_manifest
-from handaxe.storage.tree_snapshots.nodes import GIT, LINK
 from handaxe.storage.tree_snapshots.packs import EMPTY
 
 INDEX_NAME = "index"
@@ -75,16 +74,13 @@ class ProjectStore:
     def last_tree(self) -> Manifest:
         """The tree as the last session left it; empty if there was none."""
         try:
-            manifest = read_manifest(self.directory / INDEX_NAME)
+            return read_manifest(self.directory / INDEX_NAME)
         except Damaged:
             return Manifest()
-        packs = set(os.listdir(self.directory)) | {EMPTY}
-        for listing in manifest.directories.values():
-            for node in listing.values():
-                is_git = node.pack.startswith((GIT, LINK))
-                if (node.racy and not is_git) or not (is_git or node.pack in packs):
-                    node.pack = ""
-        return manifest
+
+    def packs(self) -> set[str]:
+        """The packs that are there."""
+        return set(os.listdir(self.directory)) | {EMPTY}
 
     def save(self, tree: Manifest) -> None:
         """Keep a tree for the next session, and throw away what nobody needs."""

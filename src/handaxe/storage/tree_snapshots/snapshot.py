@@ -83,6 +83,8 @@ class TreeSnapshot:
         self._unkept: dict[str, Node] = {}
         self._former_names: dict[tuple[int, int], set[str]] = {}
         self._kept_bytes = 0
+        self._known = b""
+        """What the last session wrote down, until it stands in the manifest of this one."""
 
     @classmethod
     def of_crashed(
@@ -210,20 +212,26 @@ class TreeSnapshot:
         self._store.open()
         if self._take_over(roots):
             return
-        known = self._store.last_tree().directories
+        last = self._store.last_tree()
+        known, self._known = last.directories, last.written
         self._tree.adopt({d: known[d] for d in known if is_within(d, roots)}, {})
+        self._tree.touched = known.keys() - self._tree.directories.keys()
+        packs = self._store.packs()
         for directory, listing in self._tree.directories.items():
             for name, node in listing.items():
-                if node.pack:
+                pack = node.pack
+                if (pack in packs and not node.racy) or pack.startswith((GIT, LINK)):
                     self._kept_bytes += node.size_bytes
-                elif node.is_file:
+                    continue
+                node.pack = ""
+                if node.is_file:
+                    self._tree.touched.add(directory)
                     self._unkept[joined(directory, name)] = node
         self._manifest = ManifestFile(
             self._store.prepared_path(self._token)
             if self._token
             else self._store.manifest_path(self._session_id)
         )
-        self._tree.touched.update(self._tree.directories)
 
     def _take_over(self, roots: Sequence[str]) -> bool:
         """Go on from what was kept ahead, if that is ready or will be soon."""
@@ -346,10 +354,11 @@ class TreeSnapshot:
     def _write_down(self) -> Baseline:
         assert self._manifest is not None
         tree = self._tree
-        if tree.touched:
+        if tree.touched or not self._manifest.length:
             self._git.sync()
             self._packs.sync()
-            self._manifest.write(self._as_manifest(), sorted(tree.touched))
+            known, self._known = self._known, b""
+            self._manifest.write(self._as_manifest(), sorted(tree.touched), known)
             tree.touched.clear()
         return Baseline(str(self._manifest.path), self._manifest.length)
 
