@@ -9,7 +9,6 @@ import mmap
 import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 
 from handaxe.disk.attributes import extended_of
@@ -22,6 +21,8 @@ PACK_BYTES = 64 << 20
 _PIECE_BYTES = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_WORTHWHILE = 100
+"""From so many small files on, or with one large file, equal bytes are looked for everywhere."""
 EMPTY = "-"
 """The pack of files without bytes."""
 
@@ -40,9 +41,11 @@ class Packs:
         kept: Callable[[], Iterable[Node]] = tuple,
         prefix: str = "",
     ) -> None:
-        """`kept` gives what is kept already, when it is first asked; equal bytes are kept once."""
+        """`kept` gives what is kept already; where there is much to keep, equal bytes are once."""
         self._directory = directory
         self._kept = kept
+        self._places: dict[bytes, tuple[str, int]] = {}
+        self._worth = 0
         self._prefix = prefix
         self._fd = -1
         self._name = ""
@@ -112,9 +115,14 @@ class Packs:
         self._fd = -1
         self._mapped.clear()
 
-    @cached_property
-    def _places(self) -> dict[bytes, tuple[str, int]]:
-        return {node.digest: (node.pack, node.offset) for node in self._kept() if node.is_in_pack}
+    def _place_of(self, digest: bytes, worth: int = 1) -> tuple[str, int] | None:
+        """Where equal bytes are kept; the whole tree is asked once that may save something."""
+        had, self._worth = self._worth, self._worth + worth
+        if had < _WORTHWHILE <= self._worth:
+            self._places |= {
+                node.digest: (node.pack, node.offset) for node in self._kept() if node.is_in_pack
+            }
+        return self._places.get(digest)
 
     def _keep_small(self, node: Node, data: bytes) -> bool:
         if node.size_bytes != len(data):
@@ -122,7 +130,7 @@ class Packs:
         node.digest = hashlib.sha256(data).digest()
         if not data:
             node.pack = EMPTY
-        elif (found := self._places.get(node.digest)) is not None:
+        elif (found := self._place_of(node.digest)) is not None:
             node.pack, node.offset = found
         else:
             self._begin()
@@ -143,9 +151,11 @@ class Packs:
         if size_bytes != node.size_bytes:
             return False
         node.digest = digest.digest()
-        found = self._places.setdefault(node.digest, (self._name, start))
-        node.pack, node.offset = found
-        if found != (self._name, start):
+        found = self._place_of(node.digest, _WORTHWHILE)
+        node.pack, node.offset = found or (self._name, start)
+        if found is None:
+            self._places[node.digest] = self._name, start
+        else:
             os.ftruncate(self._fd, start)
             os.lseek(self._fd, start, os.SEEK_SET)
             self._end = start
