@@ -2,22 +2,31 @@
 
 Run it with `python bench/shell_undo.py [DIRECTORY] [FILES]`. The floor is the same command through
 the same session with the tracking switched off; contenders are interleaved, medians are printed.
+
+A first command is measured as users meet it: of the first session ever or of a later one; at once,
+or after what is kept ahead in the background is ready; outside of git, in a repository with an
+object per file, and in one whose objects are packed. The last lines are whole processes.
 """
 
 import asyncio
+import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from handaxe import Effects, Session, tool
+from handaxe.app.ready_tree import START_S
 
 GOAL_MS = 150
+GIT = ("git", "-c", "gc.auto=0", "-c", "user.name=b", "-c", "user.email=b@b")
+ROUNDS = 3
 
 
 @tool
@@ -65,17 +74,63 @@ def line(name: str, ours: float, floor: float, goal: str = "") -> None:
     )
 
 
-async def measure(root: Path, home: Path, label: str) -> None:
+def calling(session: Session, root: Path, name: str, command: str) -> Callable[[], Awaitable[Any]]:
+    return lambda: session.call(name, command=command, cwd=str(root))
+
+
+async def first_commands(root: Path, home: Path, label: str) -> None:
+    """First commands, before and after the background has done its work."""
+    found: dict[str, list[float]] = {}
+    for number in range(ROUNDS):
+        for name, is_ready in (("at once", False), ("after the head start", True)):
+            place = home / f"{label}-{number}-{is_ready}"
+            for kind in ("first ever", "first of a session"):
+                taken = await first_command(root, place, is_ready=is_ready)
+                found.setdefault(f"{kind}, {name}", []).append(taken)
+            shutil.rmtree(place)
+    floor = await first_command(root, home / "floor", is_ready=False, tracked=False)
+    for name in sorted(found):
+        goal = f"goal {GOAL_MS} ms on top" if name.endswith("start") else ""
+        line(f"{label}: {name}", statistics.median(found[name]), floor, goal)
+
+
+async def first_command(root: Path, home: Path, *, is_ready: bool, tracked: bool = True) -> float:
+    async with open_session(root, home, tracked=tracked) as session:
+        if is_ready:
+            await asyncio.sleep(START_S + 0.2)
+            while any(thread.name == "handaxe-preparing" for thread in threading.enumerate()):
+                await asyncio.sleep(0.05)
+        return await timed(calling(session, root, "sh", "echo x >> part0/d0/f0.py"))
+
+
+def processes(root: Path, home: Path, label: str) -> None:
+    """`handaxe call` runs one command and ends: nothing can be got ready for it."""
+    times: dict[str, list[float]] = {"ours": [], "floor": []}
+    for _ in range(ROUNDS):
+        for who, settings in (("floor", '{"undo": {"shell_max_files": 0}}'), ("ours", "{}")):
+            began = time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, "-m", "handaxe", "call", "--permission-mode", "bypassPermissions",
+                 "--settings", settings, "--root", str(root), "Bash", "command=touch touched"],
+                env={**os.environ, "HANDAXE_HOME": str(home)}, capture_output=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            times[who].append((time.perf_counter() - began) * 1e3)
+    line(
+        f"{label}: handaxe call Bash, later ones",
+        statistics.median(times["ours"][1:]),
+        statistics.median(times["floor"]),
+    )
+    line(f"{label}: handaxe call Bash, first ever", times["ours"][0], times["floor"][0])
+
+
+async def later_commands(root: Path, home: Path, label: str) -> None:
     async with (
         open_session(root, home, tracked=True) as ours,
         open_session(root, home / "floor", tracked=False) as floor,
     ):
-
-        def calling(session: Session, name: str, command: str) -> Callable[[], Awaitable[Any]]:
-            return lambda: session.call(name, command=command, cwd=str(root))
-
-        first = await timed(calling(ours, "sh", "true"))
-        line(f"{label}: first command", first, await timed(calling(floor, "sh", "true")))
+        for session in (ours, floor):
+            await timed(calling(session, root, "sh", "true"))
         for name, tool_name, command, rounds in (
             ("nothing changes", "sh", "true", 20),
             ("one file changes", "sh", "echo x >> part0/d0/f0.py", 20),
@@ -85,16 +140,22 @@ async def measure(root: Path, home: Path, label: str) -> None:
         ):
             times: dict[str, list[float]] = {"ours": [], "floor": []}
             for _ in range(rounds):
-                times["floor"].append(await timed(calling(floor, tool_name, command)))
-                times["ours"].append(await timed(calling(ours, tool_name, command)))
+                times["floor"].append(await timed(calling(floor, root, tool_name, command)))
+                times["ours"].append(await timed(calling(ours, root, tool_name, command)))
             middle = {who: statistics.median(taken) for who, taken in times.items()}
             line(f"{label}: {name}", middle["ours"], middle["floor"], f"goal {GOAL_MS} ms on top")
-        removed = await timed(calling(ours, "sh", "rm -rf part0 part1 part2 part3"))
+        removed = await timed(calling(ours, root, "sh", "rm -rf part0 part1 part2 part3"))
         print(f"{label}: rm -rf of 4,000 files {removed:26.1f} ms")
         undone = await timed(ours.undo)
         print(f"{label}: undo of that {undone:35.1f} ms")
     kept = sum(p.lstat().st_size for p in (home / "snapshots").rglob("*") if p.is_file())
     print(f"{label}: kept of the tree {kept:31,} bytes")
+
+
+async def measure(root: Path, place: Path, label: str) -> None:
+    await first_commands(root, place / "firsts", label)
+    processes(root, place / f"{label}-processes", label)
+    await later_commands(root, place / f"{label}-home", label)
 
 
 async def main() -> None:
@@ -103,16 +164,15 @@ async def main() -> None:
     root = place / "project"
     try:
         make_project(root, files)
-        await measure(root, place / "home", "plain")
-        await measure(root, place / "home", "next session")
-        for command in (
-            "git init -q",
-            "git add -A",
-            "git -c gc.auto=0 -c user.name=b -c user.email=b@b commit -qm b",
-        ):
-            subprocess.run(command.split(), cwd=root, check=True)
         time.sleep(2.5)
-        await measure(root, place / "git-home", "git")
+        await measure(root, place, "plain")
+        for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "b")):
+            subprocess.run([*GIT, *words], cwd=root, check=True)
+        time.sleep(2.5)
+        await measure(root, place, "git, loose")
+        subprocess.run([*GIT, "gc", "-q"], cwd=root, check=True)
+        time.sleep(2.5)
+        await measure(root, place, "git, packed")
     finally:
         shutil.rmtree(place)
 

@@ -4,10 +4,18 @@ import asyncio
 import os
 import stat
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.waiting import HANG_S, until
+
 from handaxe import Session, tool
+
+AHEAD, BEGIN_AHEAD = "(keep the roots ahead)", "(begin to keep the roots ahead, and wait)"
 
 
 @tool
@@ -73,11 +81,30 @@ async def run(session: Session, root: Path, command: str) -> str:
     return result.text
 
 
+def is_preparing() -> bool:
+    """Whether somebody in this process has a tree kept ahead of the first command."""
+    return any(thread.name == "handaxe-preparing" for thread in threading.enumerate())
+
+
+async def prepare(session: Session) -> None:
+    """Have the roots kept ahead, and wait until they are."""
+    await session.surroundings.checkpoints.prepare()
+    await until(lambda: not is_preparing())
+
+
 async def _main(root: str, home: str, *commands: str) -> None:
     """Run commands one after the other; whoever starts this wants the last one to kill it."""
     async with open_session(Path(root), Path(home), "crashed") as session:
         for command in commands:
-            await run(session, Path(root), command)
+            if command == AHEAD:
+                await prepare(session)
+            elif command == BEGIN_AHEAD:
+                await session.surroundings.checkpoints.prepare()
+                sys.stdout.write("begun\n")
+                sys.stdout.flush()
+                await asyncio.sleep(HANG_S)
+            else:
+                await run(session, Path(root), command)
 
 
 if __name__ == "__main__":

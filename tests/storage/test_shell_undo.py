@@ -30,6 +30,8 @@ COMMANDS = {
     "both hard links gone": "rm a.txt twin",
     "replacing a file by a hard link": "ln -f deep/x.txt big.bin",
     "an empty directory goes": "rmdir empty",
+    "a directory made again": "rmdir empty; mkdir empty; echo 2 > empty/f",
+    "a full directory made again": "rm -r deep; mkdir -p deep/er; echo 2 > deep/er/z",
     "deep new directories": "mkdir -p n/e/w/s; echo x > n/e/w/s/f",
     "a FIFO": "mkfifo pipe2; rm pipe",
     "a large file": "head -c 300000 /dev/zero > big.bin; rm sparse",
@@ -72,6 +74,26 @@ async def test_each_of_several_commands_is_undone_by_itself(tree, tmp_path):
             undone = await session.undo()
             assert undone.ok, undone.text
             assert whole_tree(tree) == trees.pop()
+
+
+# Directories are made until one gets the inode that the old one had.
+MADE_AGAIN = """
+inode=$(stat -c %i empty); rm -r empty
+for n in $(seq 500); do mkdir "t$n"; [ "$(stat -c %i "t$n")" = "$inode" ] && break; done
+mv "t$n" empty; rm -rf t[0-9]*; echo "$1" > empty/f
+"""
+
+
+async def test_a_directory_made_again_is_another_one_even_with_the_same_inode(tree, tmp_path):
+    before = whole_tree(tree)
+    async with open_session(tree, tmp_path / "home") as session:
+        await run(session, tree, f"set -- first; {MADE_AGAIN}")
+        between = whole_tree(tree)
+        await run(session, tree, f"set -- second; {MADE_AGAIN}; echo more > empty/g")
+        assert (await session.undo()).ok
+        assert whole_tree(tree) == between
+        assert (await session.undo()).ok
+        assert whole_tree(tree) == before
 
 
 async def test_a_command_and_an_edit_are_undone_in_turn(tree, tmp_path):

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.storage.commanding import open_session, run, whole_tree
 
+from handaxe.storage.tree_snapshots.snapshot import Limits, TreeSnapshot
+
 COMMANDS = (
     "git reset -q --hard",
     "git clean -qfdx",
@@ -149,3 +151,18 @@ async def test_files_that_git_stores_otherwise_are_kept_as_they_are(project, tmp
         await run(session, project, "rm -f *.txt")
         assert (await session.undo()).ok
         assert whole_tree(project) == before
+
+
+async def test_objects_that_a_clone_shares_are_not_looked_at_for_every_command(
+    repository, tmp_path
+):
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--local", repository, clone], check=True)
+    snapshot = TreeSnapshot(tmp_path / "home", "s", str(clone), Limits())
+    try:
+        for _ in range(2):
+            snapshot.begin([str(clone)])
+            assert snapshot._tree.linked == set()
+            snapshot.end()
+    finally:
+        snapshot.close()

@@ -52,12 +52,15 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         self._session_id = session_id
         self._root = root
         self._ledger = ledger
-        self._is_used = False
         self.files = LocalFiles(journal=self._in_place, own_links=self._own_links)
+
+    async def prepare(self) -> None:
+        """Calls that could change anything may come: keep the roots in the background."""
+        if self._options().shell_ahead:
+            await self._checkpoints.prepare()
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
-        self._is_used = True
         await self._checkpoints.before(call_id, tool, effects)
 
     async def after(self, call_id: str) -> tuple[str, ...]:
@@ -93,7 +96,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
     async def close(self, options: UndoOptions | None = None) -> None:
         """Let go of the journal; once a day take the time to prune."""
-        if not self._is_used:
+        if "_checkpoints" not in self.__dict__:
             if "_journal" in self.__dict__:
                 self._journal.close()
             return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from handaxe.app.background_work import BackgroundWork
 from handaxe.app.companions import Companions, Surroundings
 from handaxe.app.memory import Memory
+from handaxe.app.ready_tree import ReadyTree
 from handaxe.settings.places import server_files
 from handaxe.storage.sessions import History
 
@@ -26,8 +27,10 @@ class SessionCompanions(Companions):
     ) -> None:
         self.memory = Memory(around, history)
         self.background = BackgroundWork(around, self.memory.wakeups)
+        self.ready_tree = ReadyTree(around)
         self.mcp = _mcp_companion(around, mcp_servers, is_strict=is_strict)
-        super().__init__(self.memory, self.background, *((self.mcp,) if self.mcp else ()))
+        mcp = (self.mcp,) if self.mcp else ()
+        super().__init__(self.memory, self.background, self.ready_tree, *mcp)
 
 
 def _mcp_companion(

@@ -336,6 +336,10 @@ class Session:
         self._companions.memory.wakeups.wake("the user said something.")
         return self._pipeline.interrupt()
 
+    def expect_one_call(self) -> None:
+        """Get nothing ready for later calls, since there will be none."""
+        self._companions.ready_tree.leave()
+
     def set_mode(self, mode: str) -> None:
         """Switch the permission mode."""
         self.permissions.set_mode(checked_mode(self.settings, mode))

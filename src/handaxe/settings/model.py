@@ -66,6 +66,9 @@ class UndoOptions(_Options, frozen=True, kw_only=True):
         msgspec.Meta(ge=0),
         "How much of the roots is kept for undoing commands; the largest directories are left out.",
     ] = 1 << 30
+    shell_ahead: Annotated[
+        bool, "Keep the roots in the background from the start, so the first command waits less."
+    ] = True
 
 
 class SearchOptions(_Options, frozen=True, kw_only=True):

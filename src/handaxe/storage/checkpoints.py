@@ -5,8 +5,10 @@ files is done where we stand; what has to be copied goes to a thread.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
@@ -61,9 +63,16 @@ class DiskCheckpoints(Checkpoints):
         self._roots = roots
         self._tree = tree
         self._tracked: TreeRecord | None = None
+        self._making = threading.Lock()
         self._open: dict[str, Before] = {}
         self._idle: asyncio.TimerHandle | None = None
         self._used = False
+
+    async def prepare(self) -> None:
+        """Have the roots kept in the background; if it cannot be, the first command says why."""
+        if self._tree is not None:
+            with contextlib.suppress(OSError, DiskFault):
+                await in_thread(lambda: self._whole_tree().prepare())
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
@@ -124,10 +133,15 @@ class DiskCheckpoints(Checkpoints):
 
     def _track(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
         """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
-        if self._tracked is None:
-            assert self._tree is not None
-            self._tracked = self._tree()
-        self._tracked.before(call_id, tool, scopes or self._tracked.roots)
+        tracked = self._whole_tree()
+        tracked.before(call_id, tool, scopes or tracked.roots)
+
+    def _whole_tree(self) -> "TreeRecord":
+        with self._making:
+            if self._tracked is None:
+                assert self._tree is not None
+                self._tracked = self._tree()
+            return self._tracked
 
     def close(self) -> None:
         """Make the journal durable and let go of it."""

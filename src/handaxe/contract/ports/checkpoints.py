@@ -8,6 +8,9 @@ from handaxe.contract.effects import Effects
 class Checkpoints(ABC):
     """The journal that makes every change reversible."""
 
+    async def prepare(self) -> None:  # noqa: B027 - not everybody has something to prepare
+        """Calls that could change anything may come: what makes them wait may begin now."""
+
     @abstractmethod
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""

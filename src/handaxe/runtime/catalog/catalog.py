@@ -91,6 +91,17 @@ class Catalog:
         """Whether a tool of this very name is known, on offer or not."""
         return name in self._builtin or name in self._external
 
+    def could_offer(self, *builtin: str) -> bool:
+        """Whether one of these may be on offer, or an external tool that may do anything.
+
+        Nothing is loaded to know it.
+        """
+        external = self._external.items()
+        names = [name for name in builtin if name in self._selected]
+        names += [name for name, tool in external if tool.effects.writes_everything]
+        hides = self._hides()
+        return any(self._allows(name) and not hides(name) for name in names)
+
     def find(self, name: str) -> tuple[AnyTool, str | None]:
         """The tool of that name, and a note if the name is an old one.
 

@@ -7,7 +7,7 @@ command that a crash cut off finds what stood there before it.
 import os
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, MutableMapping
 from pathlib import Path
 
 import msgspec
@@ -21,20 +21,66 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _VERSION = 1
 
 
+Listing = dict[str, Node]
+"""The names in a directory."""
+
+
+class Listings(MutableMapping[str, Listing]):
+    """Listings by directory, each read from its frame when somebody asks for it.
+
+    A small command asks for few of them, and reading them all would be most of what it costs.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Listing | _Listing] = {}
+
+    def note(self, frame: "_Listing") -> None:
+        """What a frame says of its directory counts from now on."""
+        if bytes(frame.nodes) == _NOTHING:
+            self._found.pop(os.fsdecode(frame.directory), None)
+        else:
+            self._found[os.fsdecode(frame.directory)] = frame
+
+    def __getitem__(self, directory: str) -> Listing:
+        found = self._found[directory]
+        if not isinstance(found, dict):
+            names = os.fsdecode(found.names).split("\0") if found.names else []
+            found = dict(zip(names, _decode_nodes(found.nodes), strict=True))
+            self._found[directory] = found
+        return found
+
+    def __setitem__(self, directory: str, listing: Listing) -> None:
+        self._found[directory] = listing
+
+    def __delitem__(self, directory: str) -> None:
+        del self._found[directory]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __contains__(self, directory: object) -> bool:
+        return directory in self._found
+
+
 class Manifest(msgspec.Struct):
     """A tree as it can be written down."""
 
     roots: dict[str, Node | None] = {}
-    directories: dict[str, dict[str, Node]] = {}
+    directories: MutableMapping[str, Listing] = {}
     left_out: dict[str, str] = {}
     packs: str = ""
     """The directory that has the contents."""
+    written: bytes = b""
+    """All of it as it was read."""
 
 
 class _Listing(msgspec.Struct, array_like=True, tag=0):
     directory: bytes
     names: bytes
-    nodes: list[Node] | None
+    nodes: msgspec.Raw
 
 
 class _Frame(msgspec.Struct, array_like=True, tag=1):
@@ -50,21 +96,26 @@ class Damaged(DiskFault):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Listing | _Frame).decode
+_decode_nodes = msgspec.msgpack.Decoder(list[Node]).decode
+_NOTHING = _encode(None)
 
 
 class ManifestFile:
     """Appends to one manifest."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, length: int = 0) -> None:
         self.path = path
-        self.length = 0
+        self.length = length
         self._fd = -1
 
-    def write(self, manifest: Manifest, directories: Iterable[str]) -> None:
-        """Write down these directories of a tree, and what is said of the whole."""
+    def write(self, manifest: Manifest, directories: Iterable[str], after: bytes = b"") -> None:
+        """Write down these directories of a tree, and what is said of the whole.
+
+        `after` has been written elsewhere, and says what all other directories are.
+        """
         frames = [_encode(_frame(manifest))]
         frames += [_encode(_listing(d, manifest.directories.get(d))) for d in directories]
-        data = b"".join(_HEAD.pack(len(f), zlib.crc32(f)) + f for f in frames)
+        data = after + b"".join(_HEAD.pack(len(f), zlib.crc32(f)) + f for f in frames)
         is_new = self._fd < 0
         if is_new:
             self._fd = os.open(self.path, _APPEND, 0o600)
@@ -97,7 +148,8 @@ def read_manifest(path: Path, length: int | None = None) -> Manifest:
         raise Damaged(f"{path} cannot be read") from error
     if length is not None and len(data) < length:
         raise Damaged(f"{path} is shorter than it was")
-    manifest = Manifest()
+    listings = Listings()
+    manifest = Manifest(directories=listings, written=data)
     at = 0
     while at < len(data):
         try:
@@ -107,26 +159,22 @@ def read_manifest(path: Path, length: int | None = None) -> Manifest:
             at += size
             if zlib.crc32(payload) != crc:
                 raise Damaged(f"{path} is damaged")
-            _take(manifest, _decode(payload))
+            frame = _decode(payload)
         except (struct.error, msgspec.MsgspecError) as error:
             raise Damaged(f"{path} is damaged") from error
+        if isinstance(frame, _Listing):
+            listings.note(frame)
+        else:
+            _take(manifest, frame)
     return manifest
 
 
-def _take(manifest: Manifest, frame: _Listing | _Frame) -> None:
-    if isinstance(frame, _Frame):
-        if frame.version != _VERSION:
-            raise Damaged("it was written by another version")
-        manifest.packs = os.fsdecode(frame.packs)
-        manifest.roots = {os.fsdecode(root): node for root, node in frame.roots}
-        manifest.left_out = {os.fsdecode(path): why for path, why in frame.left_out}
-        return
-    directory = os.fsdecode(frame.directory)
-    if frame.nodes is None:
-        manifest.directories.pop(directory, None)
-        return
-    names = os.fsdecode(frame.names).split("\0") if frame.names else []
-    manifest.directories[directory] = dict(zip(names, frame.nodes, strict=True))
+def _take(manifest: Manifest, frame: _Frame) -> None:
+    if frame.version != _VERSION:
+        raise Damaged("it was written by another version")
+    manifest.packs = os.fsdecode(frame.packs)
+    manifest.roots = {os.fsdecode(root): node for root, node in frame.roots}
+    manifest.left_out = {os.fsdecode(path): why for path, why in frame.left_out}
 
 
 def _frame(manifest: Manifest) -> _Frame:
@@ -138,8 +186,8 @@ def _frame(manifest: Manifest) -> _Frame:
     )
 
 
-def _listing(directory: str, listing: dict[str, Node] | None) -> _Listing:
+def _listing(directory: str, listing: Listing | None) -> _Listing:
     if listing is None:
-        return _Listing(os.fsencode(directory), b"", None)
-    names = os.fsencode("\0".join(listing))
-    return _Listing(os.fsencode(directory), names, list(listing.values()))
+        return _Listing(os.fsencode(directory), b"", msgspec.Raw(_NOTHING))
+    nodes = msgspec.Raw(_encode(list(listing.values())))
+    return _Listing(os.fsencode(directory), os.fsencode("\0".join(listing)), nodes)

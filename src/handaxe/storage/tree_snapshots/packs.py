@@ -7,7 +7,7 @@ for thousands of files, and several sessions can share what they kept.
 import hashlib
 import mmap
 import os
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,8 @@ PACK_BYTES = 64 << 20
 _PIECE_BYTES = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_WORTHWHILE = 100
+"""From so many small files on, or with one large file, equal bytes are looked for everywhere."""
 EMPTY = "-"
 """The pack of files without bytes."""
 
@@ -32,20 +34,24 @@ class NotInPack(DiskFault):
 class Packs:
     """Contents below one directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        kept: Callable[[], Iterable[Node]] = tuple,
+        prefix: str = "",
+    ) -> None:
+        """`kept` gives what is kept already; where there is much to keep, equal bytes are once."""
         self._directory = directory
+        self._kept = kept
+        self._places: dict[bytes, tuple[str, int]] = {}
+        self._worth = 0
+        self._prefix = prefix
         self._fd = -1
         self._name = ""
         self._end = 0
         self._unsynced: list[int] = []
-        self._places: dict[bytes, tuple[str, int]] = {}
         self._mapped: dict[str, mmap.mmap] = {}
-
-    def know(self, nodes: Collection[Node] | Iterator[Node]) -> None:
-        """Remember what is kept already, so that equal bytes are kept once."""
-        for node in nodes:
-            if node.is_in_pack:
-                self._places[node.digest] = node.pack, node.offset
 
     def keep(self, path: str, node: Node) -> bool:
         """Keep the bytes of a file and say so in its node; False if it is no longer that file.
@@ -109,13 +115,22 @@ class Packs:
         self._fd = -1
         self._mapped.clear()
 
+    def _place_of(self, digest: bytes, worth: int = 1) -> tuple[str, int] | None:
+        """Where equal bytes are kept; the whole tree is asked once that may save something."""
+        had, self._worth = self._worth, self._worth + worth
+        if had < _WORTHWHILE <= self._worth:
+            self._places |= {
+                node.digest: (node.pack, node.offset) for node in self._kept() if node.is_in_pack
+            }
+        return self._places.get(digest)
+
     def _keep_small(self, node: Node, data: bytes) -> bool:
         if node.size_bytes != len(data):
             return False
         node.digest = hashlib.sha256(data).digest()
         if not data:
             node.pack = EMPTY
-        elif (found := self._places.get(node.digest)) is not None:
+        elif (found := self._place_of(node.digest)) is not None:
             node.pack, node.offset = found
         else:
             self._begin()
@@ -136,9 +151,11 @@ class Packs:
         if size_bytes != node.size_bytes:
             return False
         node.digest = digest.digest()
-        found = self._places.setdefault(node.digest, (self._name, start))
-        node.pack, node.offset = found
-        if found != (self._name, start):
+        found = self._place_of(node.digest, _WORTHWHILE)
+        node.pack, node.offset = found or (self._name, start)
+        if found is None:
+            self._places[node.digest] = self._name, start
+        else:
             os.ftruncate(self._fd, start)
             os.lseek(self._fd, start, os.SEEK_SET)
             self._end = start
@@ -150,7 +167,7 @@ class Packs:
             return
         if self._fd >= 0:
             self._unsynced.append(self._fd)
-        self._name = f"{os.urandom(8).hex()}.pack"
+        self._name = f"{self._prefix}{os.urandom(8).hex()}.pack"
         self._fd = os.open(self._directory / self._name, _CREATE, 0o600)
         self._end = 0
 

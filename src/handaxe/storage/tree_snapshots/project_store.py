@@ -16,12 +16,13 @@ from handaxe.disk.durability import close
 from handaxe.storage.home import make_durably
 from handaxe.storage.tree_snapshots.git_objects import GitObjects
 from handaxe.storage.tree_snapshots.manifest import Damaged, Manifest, ManifestFile, read_manifest
-from handaxe.storage.tree_snapshots.nodes import GIT, LINK
 from handaxe.storage.tree_snapshots.packs import EMPTY
 
 INDEX_NAME = "index"
 LOCK_NAME = "lock"
 MANIFEST_ENDING = ".manifest"
+PREPARED_ENDING = ".prepared"
+PACK_ENDING = ".pack"
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -35,32 +36,51 @@ class ProjectStore:
 
     def __init__(self, home: Path, root: str) -> None:
         key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+        self.home, self.root = home, root
         self.directory = snapshots_directory(home) / key
         self._lock_fd = -1
 
     def open(self) -> None:
         """Begin to use it; nobody removes anything from now on."""
+        if self._lock_fd >= 0:
+            return
         make_durably(self.directory)
         self._lock_fd = os.open(self.directory / LOCK_NAME, _LOCK, 0o600)
+        with contextlib.suppress(locks.Locked):
+            locks.hold(self._lock_fd, wait_s=0)
+            # Whoever began these is not here any more.
+            for left in self.directory.glob(f"*{PREPARED_ENDING}"):
+                self.drop_prepared(left.name.removesuffix(PREPARED_ENDING))
         locks.hold(self._lock_fd, shared=True)
 
     def manifest_path(self, session_id: str) -> Path:
         """Where a session writes down what it sees."""
         return self.directory / f"{session_id}-{os.urandom(4).hex()}{MANIFEST_ENDING}"
 
+    def prepared_path(self, token: str) -> Path:
+        """Where a tree is written down that no session has taken over yet."""
+        return self.directory / f"{token}{PREPARED_ENDING}"
+
+    def drop_prepared(self, token: str) -> None:
+        """Throw away a tree that nobody took over, the contents that were kept for it first."""
+        for pack in self.directory.glob(f"{token}-*{PACK_ENDING}"):
+            pack.unlink(missing_ok=True)
+        self.prepared_path(token).unlink(missing_ok=True)
+
+    def adopt_prepared(self, token: str) -> None:
+        """Make such a tree the one that the next session begins with."""
+        self.prepared_path(token).replace(self.directory / INDEX_NAME)
+
     def last_tree(self) -> Manifest:
         """The tree as the last session left it; empty if there was none."""
         try:
-            manifest = read_manifest(self.directory / INDEX_NAME)
+            return read_manifest(self.directory / INDEX_NAME)
         except Damaged:
             return Manifest()
-        packs = set(os.listdir(self.directory)) | {EMPTY}
-        for listing in manifest.directories.values():
-            for node in listing.values():
-                is_git = node.pack.startswith((GIT, LINK))
-                if (node.racy and not is_git) or not (is_git or node.pack in packs):
-                    node.pack = ""
-        return manifest
+
+    def packs(self) -> set[str]:
+        """The packs that are there."""
+        return set(os.listdir(self.directory)) | {EMPTY}
 
     def save(self, tree: Manifest) -> None:
         """Keep a tree for the next session, and throw away what nobody needs."""
@@ -106,7 +126,7 @@ class ProjectStore:
                 used[node.pack] += node.size_bytes
         wasted = {
             path.name
-            for path in self.directory.glob("*.pack")
+            for path in self.directory.glob(f"*{PACK_ENDING}")
             if used[path.name] * 2 < path.stat().st_size
         }
         for node in nodes:

@@ -5,12 +5,13 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
+from handaxe.disk.durability import sync_names
 from handaxe.storage.tree_snapshots.git_objects import GitObjects, blob_id
 from handaxe.storage.tree_snapshots.manifest import Manifest, ManifestFile, read_manifest
 from handaxe.storage.tree_snapshots.nodes import (
@@ -23,9 +24,11 @@ from handaxe.storage.tree_snapshots.nodes import (
     node_of,
 )
 from handaxe.storage.tree_snapshots.packs import Packs
+from handaxe.storage.tree_snapshots.preparation import Outcome, Preparation, can_prepare
 from handaxe.storage.tree_snapshots.project_store import ProjectStore
 from handaxe.storage.tree_snapshots.sizing import leave_out_excess
-from handaxe.storage.tree_snapshots.tree import UNREADABLE, Tree
+from handaxe.storage.tree_snapshots.tree import UNREADABLE, Tree, joined
+from handaxe.storage.tree_snapshots.watches import Watches
 
 _ATTEMPTS = 3
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
@@ -48,21 +51,40 @@ class Baseline(msgspec.Struct, frozen=True):
 class TreeSnapshot:
     """What is known of the roots, with every byte of it kept outside of them."""
 
-    def __init__(self, home: Path, session_id: str, root: str, limits: Limits) -> None:
+    def __init__(
+        self,
+        home: Path,
+        session_id: str,
+        root: str,
+        limits: Limits,
+        *,
+        token: str = "",
+        watches: Watches | None = None,
+    ) -> None:
+        """With `token` it is kept ahead for somebody else, who has opened the watches."""
         self.foreign: list[tuple[str, Node | None]] = []
         """What changed while no command ran here, in order, with what had been there before."""
         self._limits = limits
         self._store = ProjectStore(home, root)
         self._session_id = session_id
+        self._token = token
+        self._ahead: Preparation | None = None
         self._tree = Tree(
-            max_entries=2 * limits.max_files, make_room=self._make_room, apart=(str(home),)
+            max_entries=2 * limits.max_files,
+            make_room=self._make_room,
+            apart=(str(home),),
+            watches=watches,
         )
-        self._packs = Packs(self._store.directory)
+        self._packs = Packs(
+            self._store.directory, kept=self._kept, prefix=f"{token}-" if token else ""
+        )
         self._git = GitObjects(self._store.directory)
         self._manifest: ManifestFile | None = None
         self._unkept: dict[str, Node] = {}
         self._former_names: dict[tuple[int, int], set[str]] = {}
         self._kept_bytes = 0
+        self._known = b""
+        """What the last session wrote down, until it stands in the manifest of this one."""
 
     @classmethod
     def of_crashed(
@@ -77,11 +99,11 @@ class TreeSnapshot:
         saved = read_manifest(path, baseline.length)
         snapshot = cls(home, "", next(iter(saved.roots), ""), limits)
         snapshot._store.directory = path.parent
-        snapshot._packs, snapshot._git = Packs(path.parent), GitObjects(path.parent)
+        snapshot._packs = Packs(path.parent, kept=snapshot._kept)
+        snapshot._git = GitObjects(path.parent)
         tree = snapshot._tree
         tree.adopt(saved.directories, saved.left_out)
         tree.roots = dict(saved.roots)
-        snapshot._packs.know(node for _, node in tree.nodes())
         return snapshot, snapshot._settled(tree.look())
 
     @property
@@ -93,6 +115,26 @@ class TreeSnapshot:
     def is_watched(self) -> bool:
         """Whether the system tells what changes, so that looking again costs little."""
         return self._tree.is_watched
+
+    def prepare(self, roots: Sequence[str]) -> None:
+        """Have everything below the roots kept by another process, ahead of the first command.
+
+        Raises:
+            OSError, DiskFault: there is no place for it.
+        """
+        if self._manifest is None and self._ahead is None and can_prepare():
+            self._store.open()
+            limits = self._limits
+            self._ahead = Preparation(
+                self._store, roots, max_files=limits.max_files, max_bytes=limits.max_bytes
+            )
+
+    def hand_over(self, baseline: Baseline) -> Outcome:
+        """What somebody has to know to go on from a baseline with the watches that are theirs."""
+        tree = self._tree
+        linked = [(os.fsencode(directory), os.fsencode(name)) for directory, name in tree.linked]
+        watched = tree.watches and {w: os.fsencode(d) for w, d in tree.watches.paths.items()}
+        return Outcome(baseline.length, tree.count, self._kept_bytes, linked, watched)
 
     def begin(self, roots: Sequence[str]) -> Baseline:
         """Keep everything below the roots as it is now, durably.
@@ -153,6 +195,9 @@ class TreeSnapshot:
 
     def close(self, *, keep: bool = True) -> None:
         """Keep the tree for the next session, unless it may be needed as it is."""
+        if self._ahead is not None:
+            self._ahead.keep()
+            self._ahead = None
         if self._manifest is not None:
             self._manifest.close()
             if keep:
@@ -165,15 +210,49 @@ class TreeSnapshot:
 
     def _open(self, roots: Sequence[str]) -> None:
         self._store.open()
-        known = self._store.last_tree().directories
+        if self._take_over(roots):
+            return
+        last = self._store.last_tree()
+        known, self._known = last.directories, last.written
         self._tree.adopt({d: known[d] for d in known if is_within(d, roots)}, {})
-        self._packs.know(node for _, node in self._tree.nodes())
-        for path, node in self._tree.nodes():
-            if node.needs_content:
-                self._unkept[path] = node
-        self._kept_bytes = sum(n.size_bytes for _, n in self._tree.nodes() if n.pack)
-        self._manifest = ManifestFile(self._store.manifest_path(self._session_id))
-        self._tree.touched.update(self._tree.directories)
+        self._tree.touched = known.keys() - self._tree.directories.keys()
+        packs = self._store.packs()
+        for directory, listing in self._tree.directories.items():
+            for name, node in listing.items():
+                pack = node.pack
+                if (pack in packs and not node.racy) or pack.startswith((GIT, LINK)):
+                    self._kept_bytes += node.size_bytes
+                    continue
+                node.pack = ""
+                if node.is_file:
+                    self._tree.touched.add(directory)
+                    self._unkept[joined(directory, name)] = node
+        self._manifest = ManifestFile(
+            self._store.prepared_path(self._token)
+            if self._token
+            else self._store.manifest_path(self._session_id)
+        )
+
+    def _take_over(self, roots: Sequence[str]) -> bool:
+        """Go on from what was kept ahead, if that is ready or will be soon."""
+        ahead, self._ahead = self._ahead, None
+        found = ahead.finish(roots) if ahead is not None else None
+        if found is None:
+            return False
+        path = self._store.manifest_path(self._session_id)
+        found.path.rename(path)
+        self._manifest = ManifestFile(path, found.said.length)
+        self._kept_bytes = found.said.kept_bytes
+        tree = self._tree
+        tree.directories, tree.left_out = found.tree.directories, found.tree.left_out
+        tree.roots, tree.watches = found.tree.roots, found.watches
+        tree.count = found.said.count
+        tree.linked = {(os.fsdecode(where), os.fsdecode(name)) for where, name in found.said.linked}
+        sync_names(path.parent)
+        return True
+
+    def _kept(self) -> Iterator[Node]:
+        return (node for _, node in self._tree.nodes())
 
     def _settle_foreign(self, changes: Iterable[Change]) -> None:
         for path, old, new in changes:
@@ -200,6 +279,8 @@ class TreeSnapshot:
         try:
             if fits and (self._git.keep(path, node) or self._packs.keep(path, node)):
                 self._kept_bytes += node.size_bytes
+                directory, _, name = path.rpartition("/")
+                self._tree.note_links(directory or "/", name, node)
                 return
         except OSError:
             pass
@@ -231,6 +312,8 @@ class TreeSnapshot:
 
     def _take_from_git(self) -> None:
         """Have git keep what it has: its own files, and files that are as its index knows them."""
+        if not self._unkept:
+            return
         self._git.keep_all(self._tree, self._unkept)
         self._git.adopt(self._tree, self._unkept)
         for path, node in list(self._unkept.items()):
@@ -271,10 +354,11 @@ class TreeSnapshot:
     def _write_down(self) -> Baseline:
         assert self._manifest is not None
         tree = self._tree
-        if tree.touched:
+        if tree.touched or not self._manifest.length:
             self._git.sync()
             self._packs.sync()
-            self._manifest.write(self._as_manifest(), sorted(tree.touched))
+            known, self._known = self._known, b""
+            self._manifest.write(self._as_manifest(), sorted(tree.touched), known)
             tree.touched.clear()
         return Baseline(str(self._manifest.path), self._manifest.length)
 

@@ -8,7 +8,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
 from handaxe.storage.tree_snapshots.nodes import LINK, Change, Node, node_of
 from handaxe.storage.tree_snapshots.watches import CannotWatch, Watches, can_be_watched
@@ -28,13 +28,15 @@ class Tree:
         max_entries: int,
         make_room: "Callable[[Tree], None]" = lambda _: None,
         apart: Iterable[str] = (),
+        watches: Watches | None = None,
     ) -> None:
         """`make_room` leaves something out when there is too much.
 
-        `apart` names directories that are never entered, without a word about it.
+        `apart` names directories that are never entered, without a word about it. `watches` are
+        used instead of its own.
         """
         self.roots: dict[str, Node | None] = {}
-        self.directories: dict[str, dict[str, Node]] = {}
+        self.directories: MutableMapping[str, dict[str, Node]] = {}
         self.left_out: dict[str, str] = {}
         """What is not remembered, and why."""
         self.touched: set[str] = set()
@@ -43,15 +45,16 @@ class Tree:
         self._apart = frozenset(apart)
         self._max_entries = max_entries
         self._make_room = make_room
-        self._linked: set[tuple[str, str]] = set()
-        self._watches: Watches | None = None
+        self.linked: set[tuple[str, str]] = set()
+        """By directory and name, the files that have more names than one."""
+        self.watches = watches
         self._may_watch = True
         self._devices: dict[str, int] = {}
 
     @property
     def is_watched(self) -> bool:
         """Whether the system tells what changes."""
-        return self._watches is not None
+        return self.watches is not None
 
     def follow(self, roots: Iterable[str]) -> None:
         """Look at these roots as well from the next look on."""
@@ -60,14 +63,15 @@ class Tree:
         for root in outer:
             if root not in self.roots:
                 self.roots[root] = None
-                self._stop_watching()
+                if self.watches is not None:
+                    self.watches.is_begun = False
         for root in self.roots.keys() - set(outer):
             # A wider root holds it now.
             del self.roots[root]
 
     def look(self) -> list[Change]:
         """What is not as it was at the last look, and from now on the tree as it is."""
-        dirty = self._watches.take() if self._watches is not None else None
+        dirty, lost = (None, set[str]()) if self.watches is None else self.watches.take()
         look = _Look(self)
         for root in self.roots.keys() - self.left_out.keys():
             self._look_at_root(root, look)
@@ -77,22 +81,28 @@ class Tree:
             look.is_full = True
             look.run()
         else:
-            for directory, name in self._linked:
+            for directory, name in self.linked:
                 dirty.setdefault(directory, set()).add(name)
             look.run()
             for directory in sorted(dirty, key=len):
                 if directory in self.directories:
                     look.some(directory, dirty[directory])
                     look.run()
+            # Another one of the same name, and even of the same inode, may have come in its place.
+            look.again.extend(lost & self.directories.keys())
+            look.run()
         return look.finish()
 
-    def adopt(self, directories: dict[str, dict[str, Node]], left_out: dict[str, str]) -> None:
+    def adopt(
+        self, directories: MutableMapping[str, dict[str, Node]], left_out: dict[str, str]
+    ) -> None:
         """Start from what an earlier session knew, for a first look to compare with."""
         self.directories, self.left_out = directories, left_out
         self.count = sum(map(len, directories.values()))
         for directory, listing in directories.items():
             for name, node in listing.items():
-                self.note_links(directory, name, node)
+                if node.links > 1:
+                    self.note_links(directory, name, node)
 
     def leave_out(self, path: str, reason: str) -> None:
         """Remember a path and what is below it no more, for a reason."""
@@ -106,7 +116,7 @@ class Tree:
         if listing is not None and name in listing:
             self.count -= 1
             node = listing.pop(name)
-            self._linked.discard((directory or "/", name))
+            self.linked.discard((directory or "/", name))
             self.touched.add(directory or "/")
             if node.is_directory:
                 for _ in self.drop(path):
@@ -126,7 +136,7 @@ class Tree:
         for name, node in listing.items():
             path = joined(directory, name)
             yield Change(path, node, None)
-            self._linked.discard((directory, name))
+            self.linked.discard((directory, name))
             if node.is_directory:
                 yield from self.drop(path)
 
@@ -141,7 +151,7 @@ class Tree:
 
     def linked_nodes(self) -> Iterator[tuple[str, Node]]:
         """Every file that has more names than one."""
-        for directory, name in self._linked:
+        for directory, name in self.linked:
             node = self.directories.get(directory, {}).get(name)
             if node is not None:
                 yield joined(directory, name), node
@@ -149,16 +159,16 @@ class Tree:
     def note_links(self, directory: str, name: str, node: Node | None) -> None:
         """Remember which files have other names, through which they change unseen."""
         if node is not None and node.has_other_names:
-            self._linked.add((directory, name))
-        elif self._linked:
-            self._linked.discard((directory, name))
+            self.linked.add((directory, name))
+        elif self.linked:
+            self.linked.discard((directory, name))
 
     def find_names(self, inodes: set[tuple[int, int]]) -> None:
         """Find the other names of files that got one; of those nothing was told."""
         for directory, listing in self.directories.items() if inodes else ():
             for name, node in listing.items():
                 if (node.dev, node.ino) in inodes and not node.pack.startswith(LINK):
-                    self._linked.add((directory, name))
+                    self.linked.add((directory, name))
 
     def is_entered(self, path: str, info: os.stat_result) -> bool:
         """Whether a directory is looked into; if not for a reason, the reason is noted."""
@@ -190,9 +200,9 @@ class Tree:
 
     def watch(self, directory: str) -> None:
         """Have changes in a directory told."""
-        if self._watches is not None:
+        if self.watches is not None:
             try:
-                self._watches.add(directory)
+                self.watches.add(directory)
             except CannotWatch:
                 self._may_watch = False
                 self._stop_watching()
@@ -219,17 +229,19 @@ class Tree:
             look.again.append(root)
 
     def _watch_anew(self) -> None:
-        self._stop_watching()
-        if self._may_watch and all(can_be_watched(root) for root in self.roots):
+        if self.watches is None and self._may_watch and all(map(can_be_watched, self.roots)):
             try:
-                self._watches = Watches()
+                self.watches = Watches()
             except CannotWatch:
                 self._may_watch = False
+        if self.watches is not None:
+            # What happens from here on is told as soon as the directories are on the list again.
+            self.watches.begin()
 
     def _stop_watching(self) -> None:
-        if self._watches is not None:
-            self._watches.close()
-            self._watches = None
+        if self.watches is not None:
+            self.watches.close()
+            self.watches = None
 
 
 class _Look:

@@ -8,6 +8,7 @@ import ctypes
 import os
 import struct
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 Dirty = dict[str, set[str]]
@@ -32,8 +33,8 @@ class CannotWatch(Exception):
 class Watches:
     """One queue of changes, over many directories."""
 
-    def __init__(self) -> None:
-        """Open the queue.
+    def __init__(self, fd: int = -1) -> None:
+        """Open a queue, or use one that another process has opened.
 
         Raises:
             CannotWatch: there is none to be had.
@@ -41,11 +42,19 @@ class Watches:
         if sys.platform != "linux":
             raise CannotWatch
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0:
+        self.fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC) if fd < 0 else fd
+        if self.fd < 0:
             raise CannotWatch
-        self._paths: dict[int, str] = {}
+        self.paths: dict[int, str] = {}
+        """Each watch with the directory it is on."""
+        self.is_begun = False
+        """Whether everything that has to be watched is, so that what is not told did not happen."""
         self._most = _most_watches()
+
+    def begin(self, paths: Mapping[int, str] | None = None) -> None:
+        """From now on what is taken is told; nothing is watched yet but these."""
+        self.paths = dict(paths or {})
+        self.is_begun = True
 
     def add(self, directory: str) -> None:
         """Watch one directory, under this path from now on.
@@ -53,18 +62,19 @@ class Watches:
         Raises:
             CannotWatch: there are no more watches.
         """
-        watch = self._libc.inotify_add_watch(self._fd, os.fsencode(directory), _MASK)
+        watch = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), _MASK)
         if watch >= 0:
-            self._paths[watch] = directory
+            self.paths[watch] = directory
         elif ctypes.get_errno() not in _GONE:
             raise CannotWatch
-        if len(self._paths) > self._most:
+        if len(self.paths) > self._most:
             raise CannotWatch
 
-    def take(self) -> Dirty | None:
-        """What was touched since the last time; None if that is not known."""
+    def take(self) -> tuple[Dirty | None, set[str]]:
+        """What was touched since the last time, None if that is not known; what was deleted."""
         dirty: Dirty = {}
-        is_whole = True
+        deleted: set[str] = set()
+        is_whole = self.is_begun
         while data := self._read():
             at = 0
             while at < len(data):
@@ -73,21 +83,21 @@ class Watches:
                 if mask & _OVERFLOW:
                     is_whole = False
                 elif mask & _IGNORED:
-                    self._paths.pop(watch, None)
-                elif length and (directory := self._paths.get(watch)) is not None:
+                    deleted.add(self.paths.pop(watch, ""))
+                elif length and (directory := self.paths.get(watch)) is not None:
                     name = data[at - length : at].rstrip(b"\0")
                     dirty.setdefault(directory, set()).add(os.fsdecode(name))
-        return dirty if is_whole else None
+        return dirty if is_whole else None, deleted
 
     def close(self) -> None:
         """Watch nothing any more."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
     def _read(self) -> bytes:
         try:
-            return os.read(self._fd, _READ_BYTES)
+            return os.read(self.fd, _READ_BYTES)
         except BlockingIOError:
             return b""
 

@@ -56,6 +56,15 @@ class TreeRecord:
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._calls
 
+    def prepare(self) -> None:
+        """Have the roots kept in the background, ahead of the first call.
+
+        Raises:
+            OSError, DiskFault: that is not possible.
+        """
+        with self._mutex:
+            self._snapshot.prepare(self._roots())
+
     def before(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
         """Keep what is below the scopes, durably, and that the call is about to begin.
 

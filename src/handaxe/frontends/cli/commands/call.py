@@ -42,6 +42,7 @@ async def _call(
     arguments: argparse.Namespace, call_input: dict[str, Any]
 ) -> tuple[ToolResult, str]:
     async with open_session(arguments, on_ask=_asker()) as session:
+        session.expect_one_call()
         result = _without_pairs(await session.call(arguments.tool, call_input), arguments.input)
         shown = "" if arguments.json else Painter.for_stdout().result(session, result, call_input)
     return result, shown
