@@ -3,7 +3,7 @@
 A session that changes nothing never loads it: everything here waits for the first use.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -53,7 +53,11 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         self._root = root
         self._ledger = ledger
         self._is_used = False
-        self.files = LocalFiles(journal=self._in_place, own_links=self._own_links)
+        self.stand_ins: Collection[str] = ()
+        """Names of built-in tools in whose place others stand, of which nothing is known."""
+        self.files = LocalFiles(
+            journal=self._in_place, own_links=self._own_links, ahead=self._keep_promises
+        )
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
@@ -133,11 +137,13 @@ class ChangeRecord(Checkpoints, ChangeHistory):
     def _checkpoints(self) -> "DiskCheckpoints":
         from handaxe.storage.checkpoints import DiskCheckpoints
 
+        replacing = REPLACING.difference(self.stand_ins)
         return DiskCheckpoints(
             self._journal,
             self._store,
             known=self._known,
-            replacing=REPLACING,
+            replacing=replacing,
+            waiting=replacing - {"Undo"},
             roots=self._roots,
             tree=self._tree if self._options().shell_max_files else None,
         )
@@ -156,6 +162,10 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         from handaxe.storage.undo.in_place import SharedContentGuard
 
         return SharedContentGuard(self._home, self._store)(intent)
+
+    def _keep_promises(self) -> None:
+        if self._is_used:
+            self._checkpoints.keep_promises()
 
     def _own_links(self, dev: int, ino: int) -> int:
         return self._store.own_links(dev, ino)

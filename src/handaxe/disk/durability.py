@@ -30,6 +30,14 @@ def sync_content(fd: int) -> None:
         sync_file(fd)
 
 
+def begin_sync(fd: int, start: int = 0) -> None:
+    """Let the device begin with what was written from `start` on, so that a sync waits less."""
+    if hasattr(os, "posix_fadvise"):
+        # Of the calls that start writing it is the one every Linux file system knows.
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(fd, start, 0, os.POSIX_FADV_DONTNEED)
+
+
 def close(fd: int) -> None:
     """Give a descriptor back that was only read, or whose content is synced already.
 
