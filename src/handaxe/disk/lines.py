@@ -8,7 +8,6 @@ import errno
 import os
 import threading
 from collections.abc import Sequence
-from itertools import accumulate
 
 import msgspec
 
@@ -86,14 +85,19 @@ class LineLog:
                 start = os.lseek(fd, 0, os.SEEK_END)
                 if start != self._end:
                     start = self._catch_up(fd, start)
-                numbered = enumerate(payloads, self._next_seq)
-                lines = [format_line(seq, payload) for seq, payload in numbered]
-                self._write(fd, b"".join(lines), start)
-                self._end = start + sum(map(len, lines))
+                lines: list[bytes] = []
+                offsets: list[int] = []
+                end = start
+                for seq, payload in enumerate(payloads, self._next_seq):
+                    offsets.append(end)
+                    lines.append(format_line(seq, payload))
+                    end += len(lines[-1])
+                self._write(fd, lines[0] if len(lines) == 1 else b"".join(lines), start)
+                self._end = end
                 self._next_seq += len(lines)
             finally:
                 locks.release(fd)
-        return [*accumulate(map(len, lines[:-1]), initial=start)]
+        return offsets
 
     def begin_sync(self, offset: int) -> None:
         """Let the device begin with the records from `offset` on; `sync` then waits less."""

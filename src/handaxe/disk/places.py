@@ -96,7 +96,7 @@ def status_at(path: str) -> os.stat_result | None:
     try:
         fd = os.open(path, _LOOK)
     except FileNotFoundError:
-        if _is_plain_directory(os.path.dirname(path)):
+        if _is_plain_directory(path.rpartition("/")[0] or "/"):
             raise
         return None
     except OSError:

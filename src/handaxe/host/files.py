@@ -103,8 +103,7 @@ class LocalFiles(Files):
         try:
             info = status_at(path)
             if info is None:
-                real = os.path.realpath(path)
-                self._judge(real, "read")
+                real = self._arrive(path, "read")
                 info = os.stat(real, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -116,9 +115,7 @@ class LocalFiles(Files):
     async def names(self, directory: str) -> list[str]:
         """The names in a directory; empty if there is none."""
         self._judge(directory, "read")
-        real = os.path.realpath(directory)
-        if real != directory:
-            self._judge(real, "read")
+        real = self._arrive(directory, "read")
         try:
             return os.listdir(real)
         except OSError:
@@ -200,6 +197,13 @@ class LocalFiles(Files):
             expect.size_bytes,
         )
 
+    def _arrive(self, path: str, access: Access) -> str:
+        """Where the links of a judged path lead, judged as well."""
+        real = os.path.realpath(path)
+        if real != path:
+            self._judge(real, access)
+        return real
+
     async def _change(
         self, path: str, expect: FileVersion | None, change: Callable[[str], T], size_bytes: int
     ) -> T:
@@ -209,10 +213,9 @@ class LocalFiles(Files):
             try:
                 return await _near_or_far(lambda: change(path), size_bytes, must_finish=True)
             except LinkInTheWay:
-                real = os.path.realpath(path)
+                real = self._arrive(path, "write")
                 if real == path:
                     raise
-            self._judge(real, "write")
             return await _near_or_far(lambda: change(real), size_bytes, must_finish=True)
 
     def _open(self, path: str) -> tuple[str, int, os.stat_result]:
