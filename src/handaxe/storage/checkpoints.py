@@ -1,12 +1,14 @@
 """Remember files before they change: the hot end of the undo record.
 
-One durable record ahead of each change, one more behind it that nobody waits for. Work on small
-files is done where we stand; what has to be copied goes to a thread.
+One durable record ahead of each change, one more behind it that nobody waits for. Tools that say
+when they change something have it made in that moment, while the device takes the new content.
+Work on small files is done where we stand; what has to be copied goes to a thread.
 """
 
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
@@ -17,7 +19,7 @@ from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.undo_faults import NotRecorded
 from handaxe.disk.faults import DiskFault, in_plain_words
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.undo.bundles import Bundle
+from handaxe.storage.undo.bundles import INLINE_BYTES, Bundle
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.records import After, Before, State
@@ -52,7 +54,7 @@ class DiskCheckpoints(Checkpoints):
     ) -> None:
         """`replacing` names the tools that change files by a rename and in no other way.
 
-        `waiting` names those that call `keep_promises` before they change anything.
+        `waiting` names those that have `keep_promises` called before they change anything.
         `tree` makes what compares whole roots, for calls that could change anything in them.
         """
         self._journal = journal
@@ -66,6 +68,9 @@ class DiskCheckpoints(Checkpoints):
         self._tree = tree
         self._tracked: TreeRecord | None = None
         self._open: dict[str, Before] = {}
+        self._owed: dict[str, Callable[[], None]] = {}
+        """What records a call that has not changed anything yet."""
+        self._recording = threading.Lock()
         self._idle: asyncio.TimerHandle | None = None
         self._used = False
 
@@ -84,8 +89,11 @@ class DiskCheckpoints(Checkpoints):
             except TooBig:
                 self._track(call_id, tool, paths)
 
+        many = effects.writes_everything or len(paths) > _MANY
+        if tool in self._waiting and not many and all(map(_is_inline, paths)):
+            self._owed[call_id] = record
+            return
         with _told:
-            many = effects.writes_everything or len(paths) > _MANY
             if many or any(_is_slow(path, is_known=tool in self._comparing) for path in paths):
                 await in_thread(record)
             else:
@@ -94,12 +102,19 @@ class DiskCheckpoints(Checkpoints):
     def keep_promises(self) -> None:
         """Return when what running calls may change is durable; raising stops the change."""
         with _told:
+            with self._recording:
+                for call_id, record in list(self._owed.items()):
+                    record()
+                    # Not before: a call that could not be recorded has to hear of it itself.
+                    del self._owed[call_id]
             self._journal.keep_promises()
 
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
         if self._tracked is not None and call_id in self._tracked:
             return await self._finish_tracked(call_id, self._tracked)
+        with self._recording:
+            self._owed.pop(call_id, None)
         before = self._open.pop(call_id, None)
         if before is None:
             return ()
@@ -244,6 +259,14 @@ class _Told:
 
 
 _told = _Told()
+
+
+def _is_inline(path: str) -> bool:
+    """Whether what stands at the path, if anything, is small enough for the record itself."""
+    try:
+        return os.lstat(path).st_size <= INLINE_BYTES
+    except OSError:
+        return True
 
 
 def _is_slow(path: str, *, is_known: bool) -> bool:

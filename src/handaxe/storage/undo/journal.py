@@ -92,11 +92,8 @@ class UndoJournal:
             self._log.sync()
 
     def promise(self, record: Record) -> None:
-        """Write one record that has to be durable before the change is made: see `keep_promises`.
-
-        So the device can take the record while the new content is prepared.
-        """
-        self._log.begin_sync(self._log.append(encode(record)))
+        """Write one record that `keep_promises` makes durable before the change is made."""
+        self._log.append(encode(record))
         self._promised += 1
 
     def keep_promises(self) -> None:
