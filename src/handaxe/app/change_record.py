@@ -56,7 +56,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         self.stand_ins: Collection[str] = ()
         """Names of built-in tools in whose place others stand, of which nothing is known."""
         self.files = LocalFiles(
-            journal=self._in_place, own_links=self._own_links, ahead=self._keep_promises
+            journal=self._in_place, own_links=self._own_links, ahead=self._ahead
         )
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
@@ -163,9 +163,8 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
         return SharedContentGuard(self._home, self._store)(intent)
 
-    def _keep_promises(self) -> None:
-        if self._is_used:
-            self._checkpoints.keep_promises()
+    def _ahead(self) -> Callable[[], None]:
+        return self._checkpoints.ahead() if self._is_used else _at_once
 
     def _own_links(self, dev: int, ino: int) -> int:
         return self._store.own_links(dev, ino)
@@ -175,3 +174,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
         seen = self._ledger.find(path)
         return None if seen is None else KnownFile(seen.version, self._ledger.content(path))
+
+
+def _at_once() -> None:
+    return

@@ -117,7 +117,7 @@ def delete(
         with explained("read the file to compare it"):
             current.check_presence(expect)
             current.check_content(expect)
-            ahead()
+            ahead()()
             current.check_again(expect)
         try:
             os.unlink(name, dir_fd=directory.fd)

@@ -31,7 +31,7 @@ class Directory(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def locked_directory(
-    path: str, *, make: bool = False, ahead: Callable[[], None] = lambda: None
+    path: str, *, make: bool = False, ahead: Callable[[], Callable[[], None]] | None = None
 ) -> Generator[Directory]:
     """Hold the directory at a resolved path; with `make` create it, durably, if need be.
 
@@ -39,7 +39,7 @@ def locked_directory(
     """
     made: _Made = []
     with explained("open the directory"):
-        directory = _open(path, made, ahead if make else None)
+        directory = _open(path, made, ahead, make=make)
     try:
         if directory.can_sync:
             with explained("lock the directory"):
@@ -54,15 +54,18 @@ def locked_directory(
         _forget(made)
 
 
-def _open(path: str, made: _Made, ahead: Callable[[], None] | None) -> Directory:
+def _open(
+    path: str, made: _Made, ahead: Callable[[], Callable[[], None]] | None, *, make: bool
+) -> Directory:
     try:
         return Directory(open_directory(path), can_sync=True)
     except PermissionError:
         return Directory(open_directory(path, only_to_look=True), can_sync=False)
     except FileNotFoundError:
-        if ahead is None:
+        if not make:
             raise
-    ahead()
+    if ahead is not None:
+        ahead()()
     try:
         return Directory(_make_all(path, made), can_sync=True)
     except BaseException:

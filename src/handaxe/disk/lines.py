@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from handaxe.disk import locks
-from handaxe.disk.durability import close, sync_content, sync_directory
+from handaxe.disk.durability import begin_sync, close, sync_content, sync_directory
 from handaxe.disk.faults import DiskFault, in_plain_words
 from handaxe.disk.line_format import Record, format_line, parse_line
 from handaxe.disk.line_scan import Damage, Scan, scan
@@ -98,6 +98,12 @@ class LineLog:
             finally:
                 locks.release(fd)
         return offsets
+
+    def begin_sync(self, offset: int) -> None:
+        """Let the device begin with the records from `offset` on; `sync` then waits less."""
+        with self._mutex:
+            if self._fd >= 0:
+                begin_sync(self._fd, offset)
 
     def sync(self) -> None:
         """Make every record appended so far durable.

@@ -41,8 +41,9 @@ OwnLinks = Callable[[int, int], int]
 """How many names of an inode (device, number) are ours, made to keep its content."""
 
 
-Ahead = Callable[[], None]
-"""Makes durable what has to be so before anything of the user's changes; raising stops it."""
+Ahead = Callable[[], Callable[[], None]]
+"""Begins to make durable what has to be so before anything of the user's changes; calling what it
+gives waits for that, and raising stops the change."""
 
 
 def no_links(_dev: int, _ino: int) -> int:
@@ -50,8 +51,13 @@ def no_links(_dev: int, _ino: int) -> int:
     return 0
 
 
-def nothing_ahead() -> None:
+def nothing_ahead() -> Callable[[], None]:
     """Whoever keeps no record has nothing to wait for."""
+    return _at_once
+
+
+def _at_once() -> None:
+    return
 
 
 class Replacement(msgspec.Struct):
@@ -94,11 +100,13 @@ class Replacement(msgspec.Struct):
         with self._create(current) as temporary:
             compared = _Beside(lambda: self._compare(current), in_thread=is_big)
             try:
-                self._fill(temporary, current)
+                self._write(temporary)
+                wait = self.ahead()
+                self._dress(temporary, current)
                 if not is_big:
                     # The device has begun; what there is to compute costs no time now.
                     compared.result()
-                self.ahead()
+                wait()
                 self._make_durable(temporary)
             finally:
                 # Nobody may close a descriptor that the other thread still reads.
@@ -125,15 +133,11 @@ class Replacement(msgspec.Struct):
             reason = f"could not create a temporary file: {in_plain_words(error)}"
             raise WriteFailed(reason, error.errno) from error
 
-    def _fill(self, temporary: Temporary, current: Current) -> None:
+    def _write(self, temporary: Temporary) -> None:
         with explained("write the temporary file"):
             self.content.write_to(temporary.fd)
-            if self.content.size_bytes <= _BIG_BYTES:
-                begin_sync(temporary.fd)
-            try:
-                self._dress(temporary, current)
-            except attributes.CannotKeep as error:
-                raise _InPlaceOnly(str(error)) from error
+        if self.content.size_bytes <= _BIG_BYTES:
+            begin_sync(temporary.fd)
 
     def _make_durable(self, temporary: Temporary) -> None:
         with explained("sync the new content to disk"):
@@ -143,13 +147,17 @@ class Replacement(msgspec.Struct):
             self.content.check(temporary.fd)
 
     def _dress(self, temporary: Temporary, current: Current) -> None:
-        if not current.exists:
-            os.fchmod(temporary.fd, temporary.mode if self.mode is None else self.mode)
-            return
-        wanted = attributes.attributes_of(current.fd)
-        if self.mode is not None:
-            wanted = msgspec.structs.replace(wanted, mode=self.mode)
-        attributes.give(temporary.fd, wanted)
+        with explained("give the temporary file its attributes"):
+            if not current.exists:
+                os.fchmod(temporary.fd, temporary.mode if self.mode is None else self.mode)
+                return
+            wanted = attributes.attributes_of(current.fd)
+            if self.mode is not None:
+                wanted = msgspec.structs.replace(wanted, mode=self.mode)
+            try:
+                attributes.give(temporary.fd, wanted)
+            except attributes.CannotKeep as error:
+                raise _InPlaceOnly(str(error)) from error
 
     def _move(self, temporary: Temporary, current: Current) -> None:
         try:
@@ -207,7 +215,7 @@ class Replacement(msgspec.Struct):
                 # Another name of the same file may be written under another directory's lock.
                 locks.hold(fd)
                 intent = self._intent(path, fd, info)
-                self.ahead()
+                self.ahead()()
                 overwrite(fd, self.content, intent, journal, mode=self.mode)
             with explained("look at the file after writing it", applied=True):
                 return version_of(os.fstat(fd), intent.new_digest, self.content.size_bytes)

@@ -44,6 +44,10 @@ def _anything(_path: str, _access: Access) -> None:
     """The judge of a tree that nobody guards."""
 
 
+def _at_once() -> None:
+    """The wait of a tree whose changes nobody records."""
+
+
 class LocalFiles(Files):
     """This machine's files, opened without following a link nobody has judged."""
 
@@ -52,7 +56,7 @@ class LocalFiles(Files):
         *,
         journal: "Journal | None" = None,
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
-        ahead: "Ahead" = lambda: None,
+        ahead: "Ahead" = lambda: _at_once,
         judge: Judge = _anything,
     ) -> None:
         """`ahead` makes durable what has to be so before a file changes."""

@@ -54,7 +54,7 @@ class DiskCheckpoints(Checkpoints):
     ) -> None:
         """`replacing` names the tools that change files by a rename and in no other way.
 
-        `waiting` names those that have `keep_promises` called before they change anything.
+        `waiting` names those that have `ahead` called before they change anything.
         `tree` makes what compares whole roots, for calls that could change anything in them.
         """
         self._journal = journal
@@ -99,14 +99,20 @@ class DiskCheckpoints(Checkpoints):
             else:
                 record()
 
-    def keep_promises(self) -> None:
-        """Return when what running calls may change is durable; raising stops the change."""
+    def ahead(self) -> Callable[[], None]:
+        """Begin to record what running calls may change; what it gives waits until it is durable.
+
+        Raising, then or now, stops the change.
+        """
+        with _told, self._recording:
+            for call_id, record in list(self._owed.items()):
+                record()
+                # Not before: a call that could not be recorded has to hear of it itself.
+                del self._owed[call_id]
+        return self._keep_promises
+
+    def _keep_promises(self) -> None:
         with _told:
-            with self._recording:
-                for call_id, record in list(self._owed.items()):
-                    record()
-                    # Not before: a call that could not be recorded has to hear of it itself.
-                    del self._owed[call_id]
             self._journal.keep_promises()
 
     async def after(self, call_id: str) -> tuple[str, ...]:

@@ -87,13 +87,16 @@ class UndoJournal:
 
     def append(self, record: Record, *, durable: bool) -> None:
         """Write one record; with `durable` it is on the device when this returns."""
-        self._log.append(encode(record))
+        offset = self._log.append(encode(record))
         if durable:
             self._log.sync()
+        else:
+            # Or the next sync, which somebody waits for, would have all of this to write as well.
+            self._log.begin_sync(offset)
 
     def promise(self, record: Record) -> None:
         """Write one record that `keep_promises` makes durable before the change is made."""
-        self._log.append(encode(record))
+        self.append(record, durable=False)
         self._promised += 1
 
     def keep_promises(self) -> None:
