@@ -31,6 +31,8 @@ REPLACING = (
     frozenset({"ApplyPatch", "Edit", "MultiEdit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
 )
 """The tools that change files by a rename or take them away, and in no other way."""
+WAITING = REPLACING - {"ApplyPatch", "Undo"}
+"""Those of them that make one change, by `ChangeRecord.files`, and answer with what stops it."""
 
 
 class ChangeRecord(Checkpoints, ChangeHistory):
@@ -56,7 +58,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         self.stand_ins: Collection[str] = ()
         """Names of built-in tools in whose place others stand, of which nothing is known."""
         self.files = LocalFiles(
-            journal=self._in_place, own_links=self._own_links, ahead=self._ahead
+            journal=self._in_place, own_links=self._own_links, ahead=self._keep_promises
         )
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
@@ -137,13 +139,12 @@ class ChangeRecord(Checkpoints, ChangeHistory):
     def _checkpoints(self) -> "DiskCheckpoints":
         from handaxe.storage.checkpoints import DiskCheckpoints
 
-        replacing = REPLACING.difference(self.stand_ins)
         return DiskCheckpoints(
             self._journal,
             self._store,
             known=self._known,
-            replacing=replacing,
-            waiting=replacing - {"Undo"},
+            replacing=REPLACING.difference(self.stand_ins),
+            waiting=WAITING.difference(self.stand_ins),
             roots=self._roots,
             tree=self._tree if self._options().shell_max_files else None,
         )
@@ -163,8 +164,9 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
         return SharedContentGuard(self._home, self._store)(intent)
 
-    def _ahead(self) -> Callable[[], None]:
-        return self._checkpoints.ahead() if self._is_used else _at_once
+    def _keep_promises(self) -> None:
+        if self._is_used:
+            self._checkpoints.keep_promises()
 
     def _own_links(self, dev: int, ino: int) -> int:
         return self._store.own_links(dev, ino)
@@ -174,7 +176,3 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
         seen = self._ledger.find(path)
         return None if seen is None else KnownFile(seen.version, self._ledger.content(path))
-
-
-def _at_once() -> None:
-    return

@@ -78,7 +78,7 @@ def replace(
         make_parents: Create missing directories, and remove them again if the write fails.
         journal: Makes writing in place safe, for files that cannot be replaced.
         own_links: Tells second names that keep the old content for us from the user's own.
-        ahead: Called before anything of the user's changes, while the device takes the content.
+        ahead: Called before anything of the user's changes, when the device has the content.
 
     Raises:
         Changed: the file is not what was expected.
@@ -117,7 +117,7 @@ def delete(
         with explained("read the file to compare it"):
             current.check_presence(expect)
             current.check_content(expect)
-            ahead()()
+            ahead()
             current.check_again(expect)
         try:
             os.unlink(name, dir_fd=directory.fd)

@@ -31,7 +31,7 @@ class Directory(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def locked_directory(
-    path: str, *, make: bool = False, ahead: Callable[[], Callable[[], None]] | None = None
+    path: str, *, make: bool = False, ahead: Callable[[], None] | None = None
 ) -> Generator[Directory]:
     """Hold the directory at a resolved path; with `make` create it, durably, if need be.
 
@@ -54,9 +54,7 @@ def locked_directory(
         _forget(made)
 
 
-def _open(
-    path: str, made: _Made, ahead: Callable[[], Callable[[], None]] | None, *, make: bool
-) -> Directory:
+def _open(path: str, made: _Made, ahead: Callable[[], None] | None, *, make: bool) -> Directory:
     try:
         return Directory(open_directory(path), can_sync=True)
     except PermissionError:
@@ -65,7 +63,7 @@ def _open(
         if not make:
             raise
     if ahead is not None:
-        ahead()()
+        ahead()
     try:
         return Directory(_make_all(path, made), can_sync=True)
     except BaseException:

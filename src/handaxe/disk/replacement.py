@@ -41,9 +41,8 @@ OwnLinks = Callable[[int, int], int]
 """How many names of an inode (device, number) are ours, made to keep its content."""
 
 
-Ahead = Callable[[], Callable[[], None]]
-"""Begins to make durable what has to be so before anything of the user's changes; calling what it
-gives waits for that, and raising stops the change."""
+Ahead = Callable[[], None]
+"""Waits for what has to be durable before anything of the user's changes; raising stops it."""
 
 
 def no_links(_dev: int, _ino: int) -> int:
@@ -51,13 +50,8 @@ def no_links(_dev: int, _ino: int) -> int:
     return 0
 
 
-def nothing_ahead() -> Callable[[], None]:
+def nothing_ahead() -> None:
     """Whoever keeps no record has nothing to wait for."""
-    return _at_once
-
-
-def _at_once() -> None:
-    return
 
 
 class Replacement(msgspec.Struct):
@@ -101,12 +95,11 @@ class Replacement(msgspec.Struct):
             compared = _Beside(lambda: self._compare(current), in_thread=is_big)
             try:
                 self._write(temporary)
-                wait = self.ahead()
                 self._dress(temporary, current)
                 if not is_big:
                     # The device has begun; what there is to compute costs no time now.
                     compared.result()
-                wait()
+                self.ahead()
                 self._make_durable(temporary)
             finally:
                 # Nobody may close a descriptor that the other thread still reads.
@@ -215,7 +208,7 @@ class Replacement(msgspec.Struct):
                 # Another name of the same file may be written under another directory's lock.
                 locks.hold(fd)
                 intent = self._intent(path, fd, info)
-                self.ahead()()
+                self.ahead()
                 overwrite(fd, self.content, intent, journal, mode=self.mode)
             with explained("look at the file after writing it", applied=True):
                 return version_of(os.fstat(fd), intent.new_digest, self.content.size_bytes)

@@ -44,10 +44,6 @@ def _anything(_path: str, _access: Access) -> None:
     """The judge of a tree that nobody guards."""
 
 
-def _at_once() -> None:
-    """The wait of a tree whose changes nobody records."""
-
-
 class LocalFiles(Files):
     """This machine's files, opened without following a link nobody has judged."""
 
@@ -56,10 +52,10 @@ class LocalFiles(Files):
         *,
         journal: "Journal | None" = None,
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
-        ahead: "Ahead" = lambda: _at_once,
+        ahead: "Ahead" = lambda: None,
         judge: Judge = _anything,
     ) -> None:
-        """`ahead` makes durable what has to be so before a file changes."""
+        """`ahead` waits for what has to be durable before a file changes."""
         self._journal = journal
         self._own_links = own_links
         self._ahead = ahead

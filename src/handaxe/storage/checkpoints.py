@@ -1,14 +1,13 @@
 """Remember files before they change: the hot end of the undo record.
 
 One durable record ahead of each change, one more behind it that nobody waits for. Tools that say
-when they change something have it made in that moment, while the device takes the new content.
+when they change something wait for it only then, when the device has the new content as well.
 Work on small files is done where we stand; what has to be copied goes to a thread.
 """
 
 import asyncio
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
@@ -19,7 +18,7 @@ from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.undo_faults import NotRecorded
 from handaxe.disk.faults import DiskFault, in_plain_words
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.undo.bundles import INLINE_BYTES, Bundle
+from handaxe.storage.undo.bundles import Bundle
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.records import After, Before, State
@@ -54,7 +53,7 @@ class DiskCheckpoints(Checkpoints):
     ) -> None:
         """`replacing` names the tools that change files by a rename and in no other way.
 
-        `waiting` names those that have `ahead` called before they change anything.
+        `waiting` names those that have `keep_promises` called before they change anything.
         `tree` makes what compares whole roots, for calls that could change anything in them.
         """
         self._journal = journal
@@ -68,9 +67,6 @@ class DiskCheckpoints(Checkpoints):
         self._tree = tree
         self._tracked: TreeRecord | None = None
         self._open: dict[str, Before] = {}
-        self._owed: dict[str, Callable[[], None]] = {}
-        """What records a call that has not changed anything yet."""
-        self._recording = threading.Lock()
         self._idle: asyncio.TimerHandle | None = None
         self._used = False
 
@@ -89,29 +85,15 @@ class DiskCheckpoints(Checkpoints):
             except TooBig:
                 self._track(call_id, tool, paths)
 
-        many = effects.writes_everything or len(paths) > _MANY
-        if tool in self._waiting and not many and all(map(_is_inline, paths)):
-            self._owed[call_id] = record
-            return
         with _told:
+            many = effects.writes_everything or len(paths) > _MANY
             if many or any(_is_slow(path, is_known=tool in self._comparing) for path in paths):
                 await in_thread(record)
             else:
                 record()
 
-    def ahead(self) -> Callable[[], None]:
-        """Begin to record what running calls may change; what it gives waits until it is durable.
-
-        Raising, then or now, stops the change.
-        """
-        with _told, self._recording:
-            for call_id, record in list(self._owed.items()):
-                record()
-                # Not before: a call that could not be recorded has to hear of it itself.
-                del self._owed[call_id]
-        return self._keep_promises
-
-    def _keep_promises(self) -> None:
+    def keep_promises(self) -> None:
+        """Return when what running calls may change is durable; raising stops the change."""
         with _told:
             self._journal.keep_promises()
 
@@ -119,8 +101,6 @@ class DiskCheckpoints(Checkpoints):
         """The call ended, well or badly: record what it left; what there is to tell of it."""
         if self._tracked is not None and call_id in self._tracked:
             return await self._finish_tracked(call_id, self._tracked)
-        with self._recording:
-            self._owed.pop(call_id, None)
         before = self._open.pop(call_id, None)
         if before is None:
             return ()
@@ -224,10 +204,12 @@ class DiskCheckpoints(Checkpoints):
             return self._keeper.looked_at(place, state, trusting=trusting)
 
         changed = changes(found, before.left_out, look_at, paths_only=before.paths_only)
-        self._journal.append(After(before.call_id, time.time(), tuple(changed)), durable=False)
-        left = {state.place: state for state in changed}
-        for place, state in found.items():
-            self._store.settle(state, left.get(place))
+        try:
+            self._journal.append(After(before.call_id, time.time(), tuple(changed)), durable=False)
+        finally:
+            left = {state.place: state for state in changed}
+            for place, state in found.items():
+                self._store.settle(state, left.get(place))
         if self._tracked is not None:
             self._tracked.claim([state.place for state in changed])
 
@@ -265,14 +247,6 @@ class _Told:
 
 
 _told = _Told()
-
-
-def _is_inline(path: str) -> bool:
-    """Whether what stands at the path, if anything, is small enough for the record itself."""
-    try:
-        return os.lstat(path).st_size <= INLINE_BYTES
-    except OSError:
-        return True
 
 
 def _is_slow(path: str, *, is_known: bool) -> bool:
