@@ -15,6 +15,7 @@ from handaxe.disk.atomic import (
     read_regular,
     version_at,
 )
+from handaxe.disk.places import status_at
 
 
 def test_reading_gives_the_bytes_and_their_version(place: Path):
@@ -150,3 +151,23 @@ def test_equal_content_is_the_same_whatever_its_times(place: Path):
     assert before != after
     assert before.has_same_content(after)
     assert not before.has_same_content(ABSENT)
+
+
+def test_a_status_is_given_only_where_no_link_is_on_the_way(place: Path):
+    (place / "file").write_bytes(b"12")
+    (place / "to-file").symlink_to("file")
+    (place / "below").mkdir()
+    (place / "to-below").symlink_to("below")
+    (place / "below" / "inner").write_bytes(b"123")
+    os.mkfifo(place / "fifo")
+
+    seen = status_at(str(place / "file"))
+    assert seen is not None
+    assert seen.st_ino == (place / "file").stat().st_ino
+    assert status_at(str(place / "fifo")) is not None
+    assert status_at(str(place)) is not None
+    for name in ("to-file", "to-below", "to-below/inner", "to-below/missing", "missing/deeper"):
+        assert status_at(str(place / name)) is None, name
+    for name in ("missing", "below/missing"):
+        with pytest.raises(FileNotFoundError):
+            status_at(str(place / name))

@@ -2,8 +2,9 @@
 
     uv run python tests/faults/call_order.py
 
-Data is synced before it gets its name, the name is synced before success is reported, and an
-overwrite begins only after its journal entry is durable.
+Data is synced before it gets its name, the name is synced before success is reported, an
+overwrite begins only after its journal entry is durable, and a tool changes a file only after the
+record that undoes it is.
 """
 
 # ruff: noqa: T201 (a command of its own speaks to the terminal)
@@ -54,6 +55,35 @@ def overwrite_problems(calls: list[tracing.Call]) -> list[str]:
     return wrong
 
 
+def record_problems(calls: list[tracing.Call]) -> list[str]:
+    """What is wrong with the order of calls of a tool whose change is undoable."""
+    synced = _find(calls, "fdatasync", r"^\d+$")
+    if synced is None or calls[synced[0]].result != "0":
+        return ["the record is not synced"]
+    sync_fd = calls[synced[0]].arguments
+    copied = _find(calls[: synced[0]], "fcntl", r"^(\d+), F_DUPFD_CLOEXEC")
+    log = copied[1][1] if copied and calls[copied[0]].result == sync_fd else sync_fd
+    wrong: list[str] = []
+    if not any(_writes(call, log) for call in calls[: synced[0]]):
+        wrong.append("the record is not written before it is synced")
+    changed = [at for at, call in enumerate(calls) if _changes_a_name(call)]
+    if not changed or changed[0] < synced[0]:
+        wrong.append("something changes before the record is durable")
+    return wrong
+
+
+def _changes_a_name(call: tracing.Call) -> bool:
+    return call.name in {
+        "mkdir",
+        "mkdirat",
+        "rename",
+        "renameat",
+        "renameat2",
+        "unlink",
+        "unlinkat",
+    }
+
+
 def _writes(call: tracing.Call, fd: str) -> bool:
     names = {"write", "writev", "pwrite64", "pwritev", "ftruncate", "fallocate"}
     return call.name in names and re.match(rf"{fd}\b", call.arguments) is not None
@@ -78,7 +108,14 @@ def _find(calls: list[tracing.Call], name: str, arguments: str) -> tuple[int, re
 
 
 def main() -> int:
-    checks = {"replace": problems, "create": problems, "overwrite": overwrite_problems}
+    checks = {
+        "replace": problems,
+        "create": problems,
+        "overwrite": overwrite_problems,
+        "recorded replace": lambda calls: problems(calls) + record_problems(calls),
+        "recorded create": lambda calls: problems(calls) + record_problems(calls),
+        "recorded delete": record_problems,
+    }
     wrong = {change: check(tracing.calls_of(change)) for change, check in checks.items()}
     print(wrong)
     return any(wrong.values())

@@ -24,7 +24,7 @@ def prepare(change: str, place: Path) -> None:
     project = place / "project"
     project.mkdir(parents=True)
     file = project / "file"
-    if change != "create":
+    if change not in {"create", "recorded create"}:
         file.write_bytes(OLD)
         file.chmod(MODE)
         os.setxattr(file, NOTE, b"kept")
@@ -39,7 +39,7 @@ def prepare(change: str, place: Path) -> None:
 
 def outcomes(change: str) -> list[bytes | None]:
     """What the file may be after a crash: the old content, or the new."""
-    if change == "create":
+    if change.endswith("create"):
         return [None, NEW]
     if change == "delete":
         return [OLD, None]
@@ -48,7 +48,7 @@ def outcomes(change: str) -> list[bytes | None]:
 
 def target(change: str, place: Path) -> Path:
     """The file that changes."""
-    return place / "project" / ("x/y/file" if change == "create" else "file")
+    return place / "project" / ("x/y/file" if change.endswith("create") else "file")
 
 
 def _interrupt_an_overwrite(file: Path, journal: Path) -> None:
@@ -71,7 +71,36 @@ def _base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
 
 
+def _recorded(change: str, place: Path) -> Callable[[], object]:
+    """A change by a tool, in a session that keeps it undoable."""
+    import asyncio
+
+    from handaxe import Session
+
+    project = place / "project"
+    session = Session(project, home=place / "home", permission_mode="acceptEdits")
+    loop = asyncio.new_event_loop()
+
+    def call(tool: str, **given: str) -> None:
+        result = loop.run_until_complete(session.call(tool, given))
+        assert result.ok, result.text
+
+    # Everything lazy happens now, and the record has its file.
+    for name in ("first", "second"):
+        call("Write", file_path=name, content=name)
+    if change == "recorded create":
+        return lambda: call("Write", file_path="x/y/file", content=NEW.decode())
+    call("Read", file_path="file")
+    if change == "recorded replace":
+        return lambda: call("Write", file_path="file", content=NEW.decode())
+    patch = "*** Begin Patch\n*** Delete File: file\n*** End Patch"
+    call("Read", file_path="first")
+    return lambda: call("ApplyPatch", input=patch)
+
+
 def _work(change: str, place: Path) -> Callable[[], object]:
+    if change.startswith("recorded"):
+        return _recorded(change, place)
     from handaxe.disk import renames
     from handaxe.disk.atomic import ABSENT, delete, read_regular, replace
     from handaxe.disk.in_place import InPlaceJournal, recover

@@ -40,6 +40,29 @@ def test_an_overwrite_begins_after_its_journal_is_durable():
     assert call_order.overwrite_problems(tracing.calls_of("overwrite")) == []
 
 
+@needs_strace
+@pytest.mark.parametrize("change", ["recorded replace", "recorded create", "recorded delete"])
+def test_a_tool_changes_a_file_after_the_record_that_undoes_it_is_durable(change: str):
+    calls = tracing.calls_of(change)
+    assert call_order.record_problems(calls) == []
+    if change != "recorded delete":
+        assert call_order.problems(calls) == []
+
+
+def test_the_order_check_notices_a_late_record():
+    good = [
+        tracing.Call("write", '8, "record", 6', "6", 1),
+        tracing.Call("fcntl", "8, F_DUPFD_CLOEXEC, 0", "9", 1),
+        tracing.Call("fdatasync", "9", "0", 1),
+        tracing.Call("renameat2", '3, ".handaxe-0f.tmp", 3, "file", RENAME_NOREPLACE', "0", 1),
+    ]
+    assert call_order.record_problems(good) == []
+    for missing in range(len(good)):
+        assert call_order.record_problems(good[:missing] + good[missing + 1 :])
+    assert call_order.record_problems([*good[:2], good[3], good[2]])
+    assert call_order.record_problems([*good[1:3], good[0], good[3]])
+
+
 def test_the_order_check_notices_every_missing_sync():
     good = [
         tracing.Call("openat", '3, ".handaxe-0f.tmp", O_RDWR|O_CREAT|O_EXCL, 0600', "5", 1),

@@ -5,10 +5,12 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from tests.storage.undoable import in_a_process, open_session, tree
 
+from handaxe import Session, tool
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.undo import Wanted
 from handaxe.contract.undo_faults import NotRecorded, PrunedCall, UndoConflict
@@ -104,6 +106,85 @@ async def test_a_full_disk_stops_the_change(desk, project, monkeypatch):
         await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
     await desk.checkpoints.after("c")
     assert (desk.pins(), file.stat().st_nlink) == ([], 1)
+
+
+DELETE_FIRST = "*** Begin Patch\n*** Delete File: first\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("name", "call_input"),
+    [
+        ("Write", {"file_path": "new.txt", "content": "2"}),
+        ("Write", {"file_path": "x/y/new.txt", "content": "2"}),
+        ("Write", {"file_path": "first", "content": "2"}),
+        ("Edit", {"file_path": "large", "old_string": "begin", "new_string": "end"}),
+        ("ApplyPatch", {"input": DELETE_FIRST}),
+    ],
+)
+async def test_a_change_that_cannot_be_recorded_is_not_made_and_leaves_nothing(
+    tmp_path, project, monkeypatch, name, call_input
+):
+    (project / "large").write_bytes(b"begin\n" + LARGE)
+    async with open_session(project, tmp_path / "home") as session:
+        assert (await session.call("Write", file_path="first", content="1")).ok
+        assert (await session.call("Read", file_path="large", limit=1)).ok
+
+        def full(fd: int) -> None:
+            raise OSError(errno.ENOSPC, "full")
+
+        before = tree(project)
+        monkeypatch.setattr(os, "fdatasync", full)
+        result = await session.call(name, call_input)
+        monkeypatch.undo()
+        assert (result.ok, result.code) == (False, NotRecorded.code)
+        assert tree(project) == before
+        assert sorted(os.listdir(project)) == ["first", "large"]
+        assert (project / "large").stat().st_nlink == 1
+
+
+async def test_a_tool_in_the_place_of_a_built_in_runs_after_its_record_is_durable(
+    tmp_path, project, monkeypatch
+):
+    happened = []
+    real = os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (happened.append("synced"), real(fd)))
+
+    @tool(name="Write", effects=lambda args: Effects.on(args.path), replaces_builtin=True)
+    async def write(path: Annotated[str, "Where."]) -> str:
+        """Write without asking anybody."""
+        happened.append("written")
+        Path(path).write_text("new")
+        return "done"
+
+    async with Session(
+        project, home=tmp_path / "home", tools=[write], permission_mode="bypassPermissions"
+    ) as session:
+        large = project / "large"
+        large.write_bytes(LARGE)
+        result = await session.call("Write", path=str(large))
+        assert result.ok, result.text
+        assert happened[:2] == ["synced", "written"]
+        assert (await session.undo()).ok
+        assert large.read_bytes() == LARGE
+
+
+async def test_promises_are_kept_with_one_sync(desk, project, monkeypatch):
+    checkpoints = DiskCheckpoints(
+        desk.journal, desk.store, replacing={"Replace"}, waiting={"Replace"}
+    )
+    synced = []
+    real = os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(os.fstat(fd).st_size), real(fd)))
+    journal = desk.journal.directory / "journal.jsonl"
+    for name in ("a", "b"):
+        await checkpoints.before(name, "Replace", Effects.on(str(project / name)))
+    assert synced == []
+    checkpoints.keep_promises()
+    checkpoints.keep_promises()
+    assert synced == [journal.stat().st_size]
+    await checkpoints.before("c", "Replace", Effects.on(str(project / "c")))
+    checkpoints.keep_promises()
+    assert synced[1:] == [journal.stat().st_size]
 
 
 async def test_a_large_file_is_kept_without_a_copy(desk, project):

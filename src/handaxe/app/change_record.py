@@ -3,7 +3,7 @@
 A session that changes nothing never loads it: everything here waits for the first use.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,8 @@ REPLACING = (
     frozenset({"ApplyPatch", "Edit", "MultiEdit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
 )
 """The tools that change files by a rename or take them away, and in no other way."""
+WAITING = REPLACING - {"ApplyPatch", "Undo"}
+"""Those of them that make one change, by `ChangeRecord.files`, and answer with what stops it."""
 
 
 class ChangeRecord(Checkpoints, ChangeHistory):
@@ -52,7 +54,11 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         self._session_id = session_id
         self._root = root
         self._ledger = ledger
-        self.files = LocalFiles(journal=self._in_place, own_links=self._own_links)
+        self.stand_ins: Collection[str] = ()
+        """Names of built-in tools in whose place others stand, of which nothing is known."""
+        self.files = LocalFiles(
+            journal=self._in_place, own_links=self._own_links, ahead=self._keep_promises
+        )
 
     async def prepare(self) -> None:
         """Calls that could change anything may come: keep the roots in the background."""
@@ -140,7 +146,8 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             self._journal,
             self._store,
             known=self._known,
-            replacing=REPLACING,
+            replacing=REPLACING.difference(self.stand_ins),
+            waiting=WAITING.difference(self.stand_ins),
             roots=self._roots,
             tree=self._tree if self._options().shell_max_files else None,
         )
@@ -159,6 +166,10 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         from handaxe.storage.undo.in_place import SharedContentGuard
 
         return SharedContentGuard(self._home, self._store)(intent)
+
+    def _keep_promises(self) -> None:
+        if self._is_used:
+            self._checkpoints.keep_promises()
 
     def _own_links(self, dev: int, ino: int) -> int:
         return self._store.own_links(dev, ino)

@@ -26,13 +26,14 @@ from handaxe.disk.faults import (
 )
 from handaxe.disk.overwrite import Intent, Journal
 from handaxe.disk.places import open_regular, split
-from handaxe.disk.replacement import OwnLinks, Replacement, no_links
+from handaxe.disk.replacement import Ahead, OwnLinks, Replacement, no_links, nothing_ahead
 from handaxe.disk.temporary import sweep
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_regular, version_at
 
 __all__ = [
     "ABSENT",
     "Absent",
+    "Ahead",
     "Changed",
     "DiskFault",
     "Intent",
@@ -47,6 +48,7 @@ __all__ = [
     "WriteFailed",
     "delete",
     "no_links",
+    "nothing_ahead",
     "read_regular",
     "replace",
     "set_mode",
@@ -64,6 +66,7 @@ def replace(
     make_parents: bool = False,
     journal: Journal | None = None,
     own_links: OwnLinks = no_links,
+    ahead: Ahead = nothing_ahead,
 ) -> Version:
     """Put new content at a real path, durably, all of it or nothing; gives the new version.
 
@@ -75,6 +78,7 @@ def replace(
         make_parents: Create missing directories, and remove them again if the write fails.
         journal: Makes writing in place safe, for files that cannot be replaced.
         own_links: Tells second names that keep the old content for us from the user's own.
+        ahead: Called before anything of the user's changes, when the device has the content.
 
     Raises:
         Changed: the file is not what was expected.
@@ -87,8 +91,8 @@ def replace(
     content = Content(pieces)
     for attempts_left in (2, 1, 0):
         try:
-            with locked_directory(parent, make=make_parents) as directory:
-                change = Replacement(directory, name, content, expect, mode, own_links)
+            with locked_directory(parent, make=make_parents, ahead=ahead) as directory:
+                change = Replacement(directory, name, content, expect, mode, own_links, ahead)
                 return change.run(os.fsdecode(path), journal)
         except WriteFailed as failure:
             # Another writer may have failed and taken the directories away that it had made.
@@ -97,7 +101,9 @@ def replace(
     raise AssertionError("the last attempt returns or raises")
 
 
-def delete(path: str | os.PathLike[str], *, expect: Version | None) -> None:
+def delete(
+    path: str | os.PathLike[str], *, expect: Version | None, ahead: Ahead = nothing_ahead
+) -> None:
     """Remove the file at a real path, durably, if it still is what is expected.
 
     Raises:
@@ -111,6 +117,7 @@ def delete(path: str | os.PathLike[str], *, expect: Version | None) -> None:
         with explained("read the file to compare it"):
             current.check_presence(expect)
             current.check_content(expect)
+            ahead()
             current.check_again(expect)
         try:
             os.unlink(name, dir_fd=directory.fd)

@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import msgspec
 
@@ -30,14 +30,16 @@ class Directory(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def locked_directory(path: str, *, make: bool = False) -> Generator[Directory]:
+def locked_directory(
+    path: str, *, make: bool = False, ahead: Callable[[], None] | None = None
+) -> Generator[Directory]:
     """Hold the directory at a resolved path; with `make` create it, durably, if need be.
 
-    What was created is removed again if the work inside fails.
+    `ahead` is called before anything is created; what was is removed if the work inside fails.
     """
     made: _Made = []
     with explained("open the directory"):
-        directory = _open(path, made, make=make)
+        directory = _open(path, made, ahead, make=make)
     try:
         if directory.can_sync:
             with explained("lock the directory"):
@@ -52,7 +54,7 @@ def locked_directory(path: str, *, make: bool = False) -> Generator[Directory]:
         _forget(made)
 
 
-def _open(path: str, made: _Made, *, make: bool) -> Directory:
+def _open(path: str, made: _Made, ahead: Callable[[], None] | None, *, make: bool) -> Directory:
     try:
         return Directory(open_directory(path), can_sync=True)
     except PermissionError:
@@ -60,6 +62,8 @@ def _open(path: str, made: _Made, *, make: bool) -> Directory:
     except FileNotFoundError:
         if not make:
             raise
+    if ahead is not None:
+        ahead()
     try:
         return Directory(_make_all(path, made), can_sync=True)
     except BaseException:

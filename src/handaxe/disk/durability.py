@@ -3,7 +3,6 @@
 A failed sync is final: the kernel may have thrown the pages away, so nobody here tries again.
 """
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -30,13 +29,26 @@ def sync_content(fd: int) -> None:
         sync_file(fd)
 
 
+def begin_sync(fd: int, start: int = 0) -> None:
+    """Let the device begin with what was written from `start` on, so that a sync waits less."""
+    if hasattr(os, "posix_fadvise"):
+        # Of the calls that start writing it is the one every Linux file system knows.
+        try:
+            os.posix_fadvise(fd, start, 0, os.POSIX_FADV_DONTNEED)
+        except OSError:
+            # Then the sync has all the work left.
+            return
+
+
 def close(fd: int) -> None:
     """Give a descriptor back that was only read, or whose content is synced already.
 
     Whatever goes wrong now says nothing about the content, and the descriptor is gone anyhow.
     """
-    with contextlib.suppress(OSError):
+    try:
         os.close(fd)
+    except OSError:
+        return
 
 
 def sync_directory(fd: int) -> None:

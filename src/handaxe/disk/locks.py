@@ -5,7 +5,6 @@ user's project, holds across data directories, and dies with its process. It kee
 writers apart; other programs do not know it, so writers still compare before they replace.
 """
 
-import contextlib
 import errno
 import fcntl
 import time
@@ -50,6 +49,8 @@ def hold(fd: int, *, shared: bool = False, wait_s: float | None = None) -> bool:
 
 def release(fd: int) -> None:
     """Give a lock back while the descriptor stays open."""
-    # A file system without locks has nothing to take back.
-    with contextlib.suppress(OSError):
+    try:
         fcntl.flock(fd, fcntl.LOCK_UN)
+    except OSError:
+        # A file system without locks has nothing to take back.
+        return

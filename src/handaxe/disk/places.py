@@ -85,14 +85,33 @@ def open_regular_at(path: str, *, access: int = os.O_RDONLY) -> tuple[int, os.st
     raise LinkInTheWay(path)
 
 
+def status_at(path: str) -> os.stat_result | None:
+    """What stands at an absolute path that has no link in it; None where one may be.
+
+    Raises:
+        FileNotFoundError: nothing stands there, and no link on the way would change that.
+    """
+    if not hasattr(os, "O_PATH"):
+        return None
+    try:
+        fd = os.open(path, _LOOK)
+    except FileNotFoundError:
+        if _is_plain_directory(path.rpartition("/")[0] or "/"):
+            raise
+        return None
+    except OSError:
+        return None
+    try:
+        info = os.fstat(fd)
+        return info if _is_named(fd, path) and not stat.S_ISLNK(info.st_mode) else None
+    finally:
+        close(fd)
+
+
 def is_at(fd: int, path: str) -> bool:
     """Whether the open file or directory is the one at `path`, reached without any link."""
-    try:
-        seen = os.readlink(f"/proc/self/fd/{fd}")
-    except OSError:
-        seen = ""
     # A file that was replaced after it was opened still names the place it was opened at.
-    return seen in (path, f"{path} (deleted)") or _is_found_by_walking(fd, path)
+    return _is_named(fd, path, f"{path} (deleted)") or _is_found_by_walking(fd, path)
 
 
 def refuse_special(path: str, info: os.stat_result) -> None:
@@ -103,6 +122,26 @@ def refuse_special(path: str, info: os.stat_result) -> None:
     if kind == stat.S_IFLNK:
         raise LinkInTheWay(path)
     raise NotRegular(_KINDS.get(kind, "special file"))
+
+
+def _is_named(fd: int, *paths: str) -> bool:
+    """Whether the kernel knows an open file by one of these names, which it gives without links."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}") in paths
+    except OSError:
+        return False
+
+
+def _is_plain_directory(path: str) -> bool:
+    """Whether a directory stands at an absolute path that has no link in it."""
+    try:
+        fd = os.open(path, _LOOK | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        return _is_named(fd, path)
+    finally:
+        close(fd)
 
 
 def _refuse_link(path: str) -> None:

@@ -17,7 +17,7 @@ from handaxe.disk import attributes, locks, renames
 from handaxe.disk.content import Content
 from handaxe.disk.current import Current
 from handaxe.disk.directories import Directory
-from handaxe.disk.durability import close, sync_file
+from handaxe.disk.durability import begin_sync, close, sync_file
 from handaxe.disk.faults import (
     DiskFault,
     LinkInTheWay,
@@ -41,9 +41,17 @@ OwnLinks = Callable[[int, int], int]
 """How many names of an inode (device, number) are ours, made to keep its content."""
 
 
+Ahead = Callable[[], None]
+"""Waits for what has to be durable before anything of the user's changes; raising stops it."""
+
+
 def no_links(_dev: int, _ino: int) -> int:
     """Whoever keeps no second names has none."""
     return 0
+
+
+def nothing_ahead() -> None:
+    """Whoever keeps no record has nothing to wait for."""
 
 
 class Replacement(msgspec.Struct):
@@ -55,6 +63,7 @@ class Replacement(msgspec.Struct):
     expect: Version | Absent | None
     mode: int | None
     own_links: OwnLinks = no_links
+    ahead: Ahead = nothing_ahead
 
     def run(self, path: str, journal: Journal | None) -> Version:
         """Replace the file, or write it in place where that is the only way."""
@@ -82,15 +91,16 @@ class Replacement(msgspec.Struct):
 
     def _swap(self, current: Current) -> Version:
         is_big = max(self.content.size_bytes, current.size_bytes) > _BIG_BYTES
-        compared = _Beside(lambda: self._compare(current), in_thread=is_big)
-        try:
-            temporary = self._create(current)
-        except BaseException:
-            compared.wait()
-            raise
-        with temporary:
+        with self._create(current) as temporary:
+            compared = _Beside(lambda: self._compare(current), in_thread=is_big)
             try:
-                self._fill(temporary, current)
+                self._write(temporary)
+                self._dress(temporary, current)
+                if not is_big:
+                    # The device has begun; what there is to compute costs no time now.
+                    compared.result()
+                self.ahead()
+                self._make_durable(temporary)
             finally:
                 # Nobody may close a descriptor that the other thread still reads.
                 compared.wait()
@@ -116,13 +126,13 @@ class Replacement(msgspec.Struct):
             reason = f"could not create a temporary file: {in_plain_words(error)}"
             raise WriteFailed(reason, error.errno) from error
 
-    def _fill(self, temporary: Temporary, current: Current) -> None:
+    def _write(self, temporary: Temporary) -> None:
         with explained("write the temporary file"):
             self.content.write_to(temporary.fd)
-            try:
-                self._dress(temporary, current)
-            except attributes.CannotKeep as error:
-                raise _InPlaceOnly(str(error)) from error
+        if self.content.size_bytes <= _BIG_BYTES:
+            begin_sync(temporary.fd)
+
+    def _make_durable(self, temporary: Temporary) -> None:
         with explained("sync the new content to disk"):
             sync_file(temporary.fd)
         with explained("read the temporary file back"):
@@ -130,13 +140,17 @@ class Replacement(msgspec.Struct):
             self.content.check(temporary.fd)
 
     def _dress(self, temporary: Temporary, current: Current) -> None:
-        if not current.exists:
-            os.fchmod(temporary.fd, temporary.mode if self.mode is None else self.mode)
-            return
-        wanted = attributes.attributes_of(current.fd)
-        if self.mode is not None:
-            wanted = msgspec.structs.replace(wanted, mode=self.mode)
-        attributes.give(temporary.fd, wanted)
+        with explained("give the temporary file its attributes"):
+            if not current.exists:
+                os.fchmod(temporary.fd, temporary.mode if self.mode is None else self.mode)
+                return
+            wanted = attributes.attributes_of(current.fd)
+            if self.mode is not None:
+                wanted = msgspec.structs.replace(wanted, mode=self.mode)
+            try:
+                attributes.give(temporary.fd, wanted)
+            except attributes.CannotKeep as error:
+                raise _InPlaceOnly(str(error)) from error
 
     def _move(self, temporary: Temporary, current: Current) -> None:
         try:
@@ -159,14 +173,14 @@ class Replacement(msgspec.Struct):
         """The version that now stands at the name, which must be what was written."""
         try:
             with explained("read the new file back", applied=True):
-                fd, info = self._reopen(temporary_fd)
-                try:
-                    # Big content was compared before it got its name; the same file needs no more.
-                    is_small = self.content.size_bytes <= _BIG_BYTES
-                    if is_small or not _is_same_file(info, os.fstat(temporary_fd)):
+                info = os.stat(self.name, dir_fd=self.directory.fd, follow_symlinks=False)
+                # The content was compared before it got its name; the same file needs no more.
+                if not _is_same_file(info, os.fstat(temporary_fd)):
+                    fd, info = self._reopen(temporary_fd)
+                    try:
                         self.content.check(fd)
-                finally:
-                    close(fd)
+                    finally:
+                        close(fd)
         except (LinkInTheWay, NotRegular) as fault:
             reason = f"the file was written, but something else took its place: {fault}"
             raise WriteFailed(reason, None, applied=True) from fault
@@ -194,6 +208,7 @@ class Replacement(msgspec.Struct):
                 # Another name of the same file may be written under another directory's lock.
                 locks.hold(fd)
                 intent = self._intent(path, fd, info)
+                self.ahead()
                 overwrite(fd, self.content, intent, journal, mode=self.mode)
             with explained("look at the file after writing it", applied=True):
                 return version_of(os.fstat(fd), intent.new_digest, self.content.size_bytes)
@@ -230,26 +245,26 @@ def _is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
 
 
 class _Beside:
-    """A function run at once, or in a thread while its caller writes."""
+    """A function run in a thread while its caller writes, or else when its value is asked for."""
 
     def __init__(self, function: Callable[[], str], *, in_thread: bool) -> None:
         self._function = function
         self._value: str | None = None
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
-        if not in_thread:
-            self._value = function()
-            return
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        if in_thread:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
 
     def wait(self) -> None:
-        """Return when the function has ended, well or badly."""
+        """Return when the thread has ended, well or badly."""
         if self._thread is not None:
             self._thread.join()
 
     def result(self) -> str:
         """What it gave, or the fault it raised."""
+        if self._thread is None and self._value is None:
+            self._value = self._function()
         if self._error is not None:
             raise self._error
         if self._value is None:

@@ -25,14 +25,14 @@ from handaxe.contract.ports.files import (
 )
 from handaxe.contract.subjects import Access
 from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
-from handaxe.disk.places import open_regular_at
+from handaxe.disk.places import open_regular_at, status_at
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import Format, NotText, decode, sniff
 from handaxe.text.windows import split_lines, window_of
 
 if TYPE_CHECKING:
-    from handaxe.disk.atomic import Journal, OwnLinks
+    from handaxe.disk.atomic import Ahead, Journal, OwnLinks
 
 SMALL_BYTES = 1 << 20
 MAX_LINKS = 40
@@ -52,15 +52,20 @@ class LocalFiles(Files):
         *,
         journal: "Journal | None" = None,
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
+        ahead: "Ahead" = lambda: None,
         judge: Judge = _anything,
     ) -> None:
+        """`ahead` waits for what has to be durable before a file changes."""
         self._journal = journal
         self._own_links = own_links
+        self._ahead = ahead
         self._judge = judge
 
     def judged_by(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
-        return LocalFiles(journal=self._journal, own_links=self._own_links, judge=judge)
+        return LocalFiles(
+            journal=self._journal, own_links=self._own_links, ahead=self._ahead, judge=judge
+        )
 
     def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
@@ -93,9 +98,13 @@ class LocalFiles(Files):
 
     async def look(self, path: str) -> FileInfo | None:
         """What stands at the end of the path's links; None if nothing does."""
-        real = self._arrive(path, "read")
+        self._judge(path, "read")
+        real = path
         try:
-            info = os.stat(real, follow_symlinks=False)
+            info = status_at(path)
+            if info is None:
+                real = self._arrive(path, "read")
+                info = os.stat(real, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -105,6 +114,7 @@ class LocalFiles(Files):
 
     async def names(self, directory: str) -> list[str]:
         """The names in a directory; empty if there is none."""
+        self._judge(directory, "read")
         real = self._arrive(directory, "read")
         try:
             return os.listdir(real)
@@ -158,12 +168,10 @@ class LocalFiles(Files):
         # Whoever only reads needs nothing that writes.
         from handaxe.disk import atomic
 
-        real = self._arrive(path, "write")
         expected = ABSENT if expect is None else _expected(expect)
-        size = sum(len(piece) for piece in pieces)
 
-        def write() -> Version:
-            return atomic.replace(
+        def write(real: str) -> FileVersion:
+            version = atomic.replace(
                 real,
                 pieces,
                 expect=expected,
@@ -171,30 +179,44 @@ class LocalFiles(Files):
                 make_parents=expect is None,
                 journal=self._journal,
                 own_links=self._own_links,
+                ahead=self._ahead,
             )
+            return _version(real, version)
 
-        with _explained(path, expect):
-            return _version(real, await _near_or_far(write, size, must_finish=True))
+        size = sum(len(piece) for piece in pieces)
+        return await self._change(path, expect, write, size)
 
     async def remove(self, path: str, *, expect: FileVersion) -> None:
         """Take a regular file away, durably, if it still is the expected version."""
         from handaxe.disk import atomic
 
-        real = self._arrive(path, "write")
-        with _explained(path, expect):
-            await _near_or_far(
-                lambda: atomic.delete(real, expect=_expected(expect)),
-                expect.size_bytes,
-                must_finish=True,
-            )
+        await self._change(
+            path,
+            expect,
+            lambda real: atomic.delete(real, expect=_expected(expect), ahead=self._ahead),
+            expect.size_bytes,
+        )
 
     def _arrive(self, path: str, access: Access) -> str:
-        """The real path, judged."""
-        self._judge(path, access)
+        """Where the links of a judged path lead, judged as well."""
         real = os.path.realpath(path)
         if real != path:
             self._judge(real, access)
         return real
+
+    async def _change(
+        self, path: str, expect: FileVersion | None, change: Callable[[str], T], size_bytes: int
+    ) -> T:
+        """Change exactly the file that was judged; a link is followed once and judged again."""
+        self._judge(path, "write")
+        with _explained(path, expect):
+            try:
+                return await _near_or_far(lambda: change(path), size_bytes, must_finish=True)
+            except LinkInTheWay:
+                real = self._arrive(path, "write")
+                if real == path:
+                    raise
+            return await _near_or_far(lambda: change(real), size_bytes, must_finish=True)
 
     def _open(self, path: str) -> tuple[str, int, os.stat_result]:
         """Open exactly the file that was judged; a link is followed once and judged again."""

@@ -1,7 +1,8 @@
 """Remember files before they change: the hot end of the undo record.
 
-One durable record ahead of each change, one more behind it that nobody waits for. Work on small
-files is done where we stand; what has to be copied goes to a thread.
+One durable record ahead of each change, one more behind it that nobody waits for. Tools that say
+when they change something wait for it only then, when the device has the new content as well.
+Work on small files is done where we stand; what has to be copied goes to a thread.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from handaxe.contract.effects import Effects
@@ -47,11 +49,13 @@ class DiskCheckpoints(Checkpoints):
         *,
         known: Known = nothing_known,
         replacing: Collection[str] = (),
+        waiting: Collection[str] = (),
         roots: Callable[[], Sequence[str]] = tuple,
         tree: "Callable[[], TreeRecord] | None" = None,
     ) -> None:
         """`replacing` names the tools that change files by a rename and in no other way.
 
+        `waiting` names those that have `keep_promises` called before they change anything.
         `tree` makes what compares whole roots, for calls that could change anything in them.
         """
         self._journal = journal
@@ -60,6 +64,7 @@ class DiskCheckpoints(Checkpoints):
         self._replacing = frozenset(replacing)
         # Undo puts back attributes as well, which only a look at the file itself tells.
         self._comparing = self._replacing - {"Undo"}
+        self._waiting = frozenset(waiting)
         self._roots = roots
         self._tree = tree
         self._tracked: TreeRecord | None = None
@@ -89,16 +94,17 @@ class DiskCheckpoints(Checkpoints):
             except TooBig:
                 self._track(call_id, tool, paths)
 
-        try:
+        with _told:
             many = effects.writes_everything or len(paths) > _MANY
             if many or any(_is_slow(path, is_known=tool in self._comparing) for path in paths):
                 await in_thread(record)
             else:
                 record()
-        except OSError as error:
-            raise NotRecorded(in_plain_words(error)) from error
-        except DiskFault as fault:
-            raise NotRecorded(str(fault)) from fault
+
+    def keep_promises(self) -> None:
+        """Return when what running calls may change is durable; raising stops the change."""
+        with _told:
+            self._journal.keep_promises()
 
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
@@ -163,7 +169,10 @@ class DiskCheckpoints(Checkpoints):
             paths_only = tool in self._replacing
             record = Before(call_id, tool, time.time(), with_names, left_out, paths_only)
             bundle.seal()
-            self._journal.append(record, durable=True)
+            if tool in self._waiting:
+                self._journal.promise(record)
+            else:
+                self._journal.append(record, durable=True)
         except BaseException:
             bundle.discard()
             for state in states:
@@ -209,10 +218,12 @@ class DiskCheckpoints(Checkpoints):
             return self._keeper.looked_at(place, state, trusting=trusting)
 
         changed = changes(found, before.left_out, look_at, paths_only=before.paths_only)
-        self._journal.append(After(before.call_id, time.time(), tuple(changed)), durable=False)
-        left = {state.place: state for state in changed}
-        for place, state in found.items():
-            self._store.settle(state, left.get(place))
+        try:
+            self._journal.append(After(before.call_id, time.time(), tuple(changed)), durable=False)
+        finally:
+            left = {state.place: state for state in changed}
+            for place, state in found.items():
+                self._store.settle(state, left.get(place))
         if self._tracked is not None:
             self._tracked.claim([state.place for state in changed])
 
@@ -229,6 +240,27 @@ class DiskCheckpoints(Checkpoints):
             self._used = False
         else:
             self._journal.rest()
+
+
+class _Told:
+    """What goes wrong with the record, as the fault that stops the call."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, OSError):
+            raise NotRecorded(in_plain_words(error)) from error
+        if isinstance(error, DiskFault):
+            raise NotRecorded(str(error)) from error
+
+
+_told = _Told()
 
 
 def _is_slow(path: str, *, is_known: bool) -> bool:

@@ -75,7 +75,7 @@ class EventLog:
             else:
                 self.flush()
         elif isinstance(event, CallFinished):
-            self._waiting.append(_without_display(event))
+            self._waiting.append(event if event.result.display is None else _undisplayed(event))
             if event.call_id in self._looking:
                 self._looking.remove(event.call_id)
                 self._flush_soon()
@@ -87,7 +87,8 @@ class EventLog:
             self._waiting.append(event)
             if isinstance(event, UserSaid | AssistantEnded):
                 self._flush_soon()
-        self._sync_soon()
+        if self._sync_timer is None and self._sync is None:
+            self._sync_soon()
 
     def _flush_soon(self) -> None:
         if len(self._waiting) >= MAX_WAITING:
@@ -189,10 +190,9 @@ class EventLog:
 
     def _sync_soon(self) -> None:
         """Make results durable shortly, without anybody waiting; many become one sync."""
-        if self._sync_timer is None and self._sync is None:
-            with contextlib.suppress(RuntimeError):
-                loop = asyncio.get_running_loop()
-                self._sync_timer = loop.call_later(SYNC_DELAY_S, self._start_sync)
+        with contextlib.suppress(RuntimeError):
+            loop = asyncio.get_running_loop()
+            self._sync_timer = loop.call_later(SYNC_DELAY_S, self._start_sync)
 
     def _start_sync(self) -> None:
         self._sync_timer = None
@@ -207,9 +207,7 @@ class EventLog:
             _log.error("the event log could not be synced", exc_info=sync.exception())
 
 
-def _without_display(event: CallFinished) -> CallFinished:
-    if event.result.display is None:
-        return event
+def _undisplayed(event: CallFinished) -> CallFinished:
     shown = msgspec.structs.replace(event.result, display=None)
     return msgspec.structs.replace(event, result=shown)
 

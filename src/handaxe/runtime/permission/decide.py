@@ -61,12 +61,19 @@ class _End:
 def decide(request: Request, policy: Policy) -> Decision:
     """Whether this call may run under this policy, who says so and why."""
     paths = request.paths
-    if len(paths) != 1 or request.texts:
+    deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
+    is_read = request.texts and (deny.texts or ask.texts or allow.texts)
+    if len(paths) > 1 or is_read or deny.params or ask.params:
         return _decide(request, policy)
-    deny, ask, _ = policy.book.rules_for(request.tool, request.aliases)
-    if deny.params or ask.params:
-        return _decide(request, policy)
-    key = (request.tool, request.aliases, request.read_only, request.confined, paths[0])
+    # No rule reads the rest of the request, so calls that are alike in this get the same answer.
+    key = (
+        request.tool,
+        request.aliases,
+        request.read_only,
+        request.confined,
+        request.asks_person,
+        paths,
+    )
     decision = policy.recent.get(key)
     if decision is None:
         decision = _decide(request, policy)

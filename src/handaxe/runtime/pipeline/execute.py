@@ -255,7 +255,8 @@ class Pipeline:
         try:
             if self._among.opening is not None:
                 await self._among.opening()
-            await self._traffic.clear(ticket)
+            if not self._traffic.is_clear(ticket):
+                await self._traffic.clear(ticket)
             prepared = await prepare(parsed, self._among)
             decision = prepared.decision
             if prepared.was_rewritten:

@@ -11,15 +11,14 @@ class PutOff(Exception):
 class Heard:
     """What hooks said on the way, beside their decisions."""
 
-    def __init__(self) -> None:
-        self.messages: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
-        self.stops: str | None = None
-        self.were_asked = False
-        self.has_answer = False
-        """Whether a hook brought what a person would have been asked for."""
-        self.answer: Allow | None = None
-        """A person's yes to another input; it holds for that input too."""
+    messages: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    stops: str | None = None
+    were_asked = False
+    has_answer = False
+    """Whether a hook brought what a person would have been asked for."""
+    answer: Allow | None = None
+    """A person's yes to another input; it holds for that input too."""
 
     def take(self, outcome: Outcome) -> None:
         """Keep what is to be shown."""

@@ -228,10 +228,10 @@ async def _permitted(
     decision = joined(rules, tools_word, hooks_word)
     if not isinstance(decision, Allow):
         decision = await _settle(decision, request, parsed, ctx, heard, among)
-    if not parsed.places:
-        return parsed, decision
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
     unfinished = [s for s, place in parsed.places.items() if not place.is_final]
+    if not unfinished:
+        return parsed, decision
     for spelling in unfinished:
         path = parsed.places[spelling].path
         parsed.places[spelling] = among.files.locate(path, among.workdir.roots, beyond=True)
@@ -243,7 +243,7 @@ async def _permitted(
         decision = joined(decide(request, among.policy()), tools_word, hooks_word)
         if not isinstance(decision, Allow):
             decision = await _settle(decision, request, parsed, ctx, heard, among)
-    return followed(parsed, among) if unfinished else parsed, decision
+    return followed(parsed, among), decision
 
 
 def _judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]:
@@ -262,8 +262,13 @@ def _judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...
 
 def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
     tool = parsed.tool
-    texts = tuple(s.text for s in parsed.subjects if isinstance(s, TextSubject))
-    commands = (s.command for s in parsed.subjects if isinstance(s, CommandSubject))
+    texts: tuple[str, ...] = ()
+    command: str | None = None
+    for subject in parsed.subjects:
+        if isinstance(subject, TextSubject):
+            texts = (*texts, subject.text)
+        elif isinstance(subject, CommandSubject) and command is None:
+            command = subject.command
     return Request(
         tool=tool.name,
         aliases=tool.aliases,
@@ -272,7 +277,7 @@ def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
         paths=paths,
         texts=texts,
         input=plain(parsed.call.input),
-        command=next(commands, None),
+        command=command,
         asks_person=tool.asks_person,
         confined=not parsed.effects.writes_everything,
     )

@@ -17,7 +17,9 @@ async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
     try:
         if among.checkpoints is not None and not parsed.effects.is_internal:
             await among.checkpoints.before(parsed.call.id, parsed.tool.name, parsed.effects)
-        return await _call(prepared)
+        if parsed.tool.timeout_s is None:
+            return _checked(await parsed.tool.call(parsed.args, prepared.ctx))
+        return await _call_in_time(prepared, parsed.tool.timeout_s)
     except ToolFault as fault:
         return ToolResult.from_fault(fault)
     except Exception as error:  # noqa: BLE001 - a bug in a tool must not reach the caller
@@ -37,17 +39,15 @@ def failed_by_bug(tool: str, error: Exception) -> ToolResult:
     return ToolResult.from_fault(InternalError(tool, error))
 
 
-async def _call(prepared: Prepared) -> ToolResult:
+async def _call_in_time(prepared: Prepared, timeout_s: float) -> ToolResult:
     tool, args, ctx = prepared.parsed.tool, prepared.parsed.args, prepared.ctx
-    if tool.timeout_s is None:
-        return _checked(await tool.call(args, ctx))
-    limit = asyncio.timeout(tool.timeout_s)
+    limit = asyncio.timeout(timeout_s)
     try:
         async with limit:
             return _checked(await tool.call(args, ctx))
     except TimeoutError:
         if limit.expired():
-            raise TimedOut(tool.name, tool.timeout_s) from None
+            raise TimedOut(tool.name, timeout_s) from None
         raise
 
 

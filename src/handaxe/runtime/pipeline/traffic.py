@@ -53,8 +53,8 @@ class Traffic:
         self._writers[ticket.order] = ticket
 
     async def clear(self, ticket: Ticket) -> None:
-        """Wait until no unfinished earlier call collides; for a lone one, no running one too."""
-        while not self._is_clear(ticket):
+        """Wait until the way is clear."""
+        while not self.is_clear(ticket):
             wake = asyncio.get_running_loop().create_future()
             self._blocked[ticket.order] = ticket, wake
             try:
@@ -80,7 +80,7 @@ class Traffic:
         if ticket.is_running:
             self._free_lane()
         for blocked, wake in self._blocked.values():
-            if not wake.done() and self._is_clear(blocked):
+            if not wake.done() and self.is_clear(blocked):
                 wake.set_result(None)
 
     async def _next_lane(self) -> None:
@@ -103,7 +103,8 @@ class Traffic:
                 return
         self._free_lanes += 1
 
-    def _is_clear(self, ticket: Ticket) -> bool:
+    def is_clear(self, ticket: Ticket) -> bool:
+        """Whether no unfinished earlier call collides; for a lone one, no running one too."""
         # Two readers never collide, so a reader looks only at the writers.
         others: Collection[Ticket] = (
             self._writers.values() if ticket.effects.is_read_only else self._open.values()

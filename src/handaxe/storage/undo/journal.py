@@ -59,6 +59,7 @@ class UndoJournal:
         self._inode = 0
         self._lock_fd = -1
         self._running = 0
+        self._promised = self._kept = 0
 
     @property
     def exists(self) -> bool:
@@ -86,9 +87,25 @@ class UndoJournal:
 
     def append(self, record: Record, *, durable: bool) -> None:
         """Write one record; with `durable` it is on the device when this returns."""
-        self._log.append(encode(record))
+        offset = self._log.append(encode(record))
         if durable:
             self._log.sync()
+        else:
+            # Or the next sync, which somebody waits for, would have all of this to write as well.
+            self._log.begin_sync(offset)
+
+    def promise(self, record: Record) -> None:
+        """Write one record that `keep_promises` makes durable before the change is made."""
+        self.append(record, durable=False)
+        self._promised += 1
+
+    def keep_promises(self) -> None:
+        """Return when every promised record is on the device; at once if all are."""
+        # Another thread may promise more meanwhile, which this sync may miss.
+        promised = self._promised
+        if self._kept < promised:
+            self._log.sync()
+            self._kept = max(self._kept, promised)
 
     def close(self) -> None:
         """Make everything durable and let go of the file."""
@@ -173,9 +190,10 @@ class UndoJournal:
             return
         if info.st_size > PART_BYTES and self._close_part():
             self._begin()
-        elif self._inode not in (0, info.st_ino):
+            return
+        if self._inode not in (0, info.st_ino):
             self._log.close()
-        self._inode = os.stat(self._path).st_ino
+        self._inode = info.st_ino
 
     def _begin(self) -> None:
         self._log.close()

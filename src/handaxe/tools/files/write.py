@@ -1,11 +1,12 @@
 """Write: create a file, or replace one that was read."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
-from handaxe.contract.file_faults import CannotEncode
+from handaxe.contract.file_faults import CannotEncode, Exists
 from handaxe.contract.ports.files import Files, Loaded
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
@@ -62,6 +63,9 @@ class Write(Tool[WriteArgs]):
 
     async def call(self, args: WriteArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
+        if ctx[ReadLedger].find(path) is None:
+            with suppress(Exists):
+                return await self._create(path, args, ctx)
         info = await existing_file(path, ctx)
         if info is None:
             return await self._create(path, args, ctx)
