@@ -102,7 +102,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
     async def close(self, options: UndoOptions | None = None) -> None:
         """Let go of the journal; once a day take the time to prune."""
-        if "_checkpoints" not in self.__dict__:
+        if not self._has_begun:
             if "_journal" in self.__dict__:
                 self._journal.close()
             return
@@ -167,8 +167,12 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
         return SharedContentGuard(self._home, self._store)(intent)
 
+    @property
+    def _has_begun(self) -> bool:
+        return "_checkpoints" in self.__dict__
+
     def _keep_promises(self) -> None:
-        if self._is_used:
+        if self._has_begun:
             self._checkpoints.keep_promises()
 
     def _own_links(self, dev: int, ino: int) -> int:
