@@ -22,7 +22,7 @@ from handaxe.settings.fragment import Fragment, Problem, Source, read_data
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.layers import hooks_digest, merge
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import ALLOW, FROM_THE_PROJECT, Trust
+from handaxe.settings.narrowing import FROM_THE_PROJECT, Trust
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
 from handaxe.settings.variables import given_by_variables
 from handaxe.storage.last_rules import LastRules
@@ -146,13 +146,13 @@ class Configuration:
             complaints=rule_complaints,
         )
 
-    def allowed_in(self, file: str) -> list[str]:
-        """The allow rules that stand in a file, those that do not count included."""
+    def listed_in(self, file: str, path: KeyPath) -> list[str]:
+        """What a list holds that stands in a file, those values that do not count included."""
         return [
             entry.value
             for fragment in self._files.fragments()
             for entry in fragment.entries
-            if entry.path == ALLOW and entry.kind == "item" and entry.origin.file == file
+            if entry.path == path and entry.kind == "item" and entry.origin.file == file
         ]
 
     @property

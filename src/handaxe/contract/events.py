@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from handaxe.contract.decision import Decision
+from handaxe.contract.decision import DecidedBy, Decision
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
@@ -16,6 +16,7 @@ from handaxe.contract.messages import (
     Usage,
     UserMessage,
 )
+from handaxe.contract.permission_changes import PermissionChange
 from handaxe.contract.ports.jobs import JobState
 from handaxe.contract.result import ToolResult
 from handaxe.contract.todo import Todo
@@ -187,6 +188,16 @@ class ModeChanged(_Event, frozen=True, tag="mode_changed", kw_only=True):
     mode: str
 
 
+class PermissionsChanged(_Event, frozen=True, tag="permissions_changed", kw_only=True):
+    """Whoever said yes to a call changed what is allowed as well."""
+
+    call_id: str
+    by: DecidedBy
+    changes: tuple[PermissionChange, ...] = ()
+    not_made: tuple[str, ...] = ()
+    """What was asked for as well and refused, with the reasons."""
+
+
 class TodosChanged(_Event, frozen=True, tag="todos_changed", kw_only=True):
     """The todo list, as it now stands."""
 
@@ -326,6 +337,7 @@ Event = (
     | JobSaid
     | JobsTold
     | ModeChanged
+    | PermissionsChanged
     | TodosChanged
     | BriefChanged
     | ToolsLoaded

@@ -61,6 +61,8 @@ class PermissionState:
         self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
         self.never_prompt = never_prompt
         """Whether nobody may be asked; what would ask is refused and recorded."""
+        self.may_grant: Callable[[], bool] = lambda: True
+        """Whether anybody may allow more while the session runs; managed settings can forbid it."""
         self.announce: Callable[[Mode], None] = lambda _: None
         """Told every change of mode."""
         self.revision = 0
@@ -130,12 +132,16 @@ class PermissionState:
 
     def grant(self, texts: Iterable[str]) -> None:
         """Allow more for the rest of the session, as a person said."""
+        if not self.may_grant():
+            return
         rules = (RuleText(text, "allow", "session") for text in texts)
         self._grants = tuple(dict.fromkeys((*self._grants, *rules)))
         self.revision += 1
 
     def grant_for_turn(self, texts: Iterable[str], *, behaviour: RuleBehaviour = "allow") -> None:
         """Allow more, or less, until the model has finished its turn, as a skill's author said."""
+        if behaviour == "allow" and not self.may_grant():
+            return
         rules = (RuleText(text, behaviour, "session") for text in texts)
         self._turn_grants = tuple(dict.fromkeys((*self._turn_grants, *rules)))
         self.revision += 1
