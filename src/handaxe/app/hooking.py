@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from handaxe.app.configuration import Configuration
-from handaxe.contract.events import Event
+from handaxe.contract.events import Event, SkillHooksEntered
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -16,6 +16,7 @@ from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
+from handaxe.storage.sessions import History
 
 if TYPE_CHECKING:
     from handaxe.app.beginning import Start
@@ -47,6 +48,7 @@ class SessionHooks:
         keep: Callable[[str, str], str],
     ) -> None:
         self._configuration = configuration
+        self._emit = emit
         self._own = None if arguments is None else _checked(arguments)
         self._skills: dict[str, HookBook] = {}
         self._had_any = self._answers_questions = False
@@ -111,16 +113,31 @@ class SessionHooks:
 
         return SkillHooks(self._take_skill)
 
-    def _take_skill(self, skill: "SkillInfo") -> str | None:
+    def _take_skill(self, skill: "SkillInfo", *, is_new: bool = True) -> str | None:
         """The hooks of a skill count from now on; why not, if so."""
         from handaxe.app.skill_powers import skill_book
 
         book = skill_book(skill, self._configuration)
         if book.placed:
+            if is_new and skill.path not in self._skills:
+                self._emit(SkillHooksEntered(name=skill.name, path=skill.path))
             self._skills[skill.path] = book
             self._had_any = True
             self._configure(self._configuration.merged)
         return " ".join(book.problems) or None
+
+    def resume(self, history: History) -> None:
+        """Let the hooks of skills that were run before count again, as they are now."""
+        if not history.skill_hooks or self._among is None:
+            return
+        from handaxe.contract.ports.skills import Skills
+
+        skills: Skills = self._among.offers[Skills]
+        known = {(skill.name, skill.path): skill for skill in skills.all()}
+        again = [known.get((entered.name, entered.path)) for entered in history.skill_hooks]
+        problems = [self._take_skill(skill, is_new=False) for skill in again if skill is not None]
+        self.problems += tuple(filter(None, problems))
+        self.hooks.resume(history.skill_hooks_run)
 
     def _watch(self, book: "HookBook") -> "WatchedFiles | None":
         """The files to look at between calls; none if nobody wants to hear of them."""

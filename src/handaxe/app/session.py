@@ -203,6 +203,7 @@ class Session:
         )
         self.jobs: Jobs = offers[Jobs]
         resume(history, self.id, self._record, self._pipeline, offers)
+        self.hooks.resume(history)
 
     @property
     def settings(self) -> Settings:

@@ -123,6 +123,8 @@ class HookRan(_Event, frozen=True, tag="hook_ran", kw_only=True):
     """What a terminal gets to see of it: a title, a notice, the bell."""
     in_background: bool = False
     duration_ms: float = 0.0
+    skill: str = ""
+    """The file of the skill that brought the hook."""
 
 
 class FileSeen(_Event, frozen=True, tag="file_seen", kw_only=True):
@@ -227,6 +229,13 @@ class SkillInvoked(_Event, frozen=True, tag="skill_invoked", kw_only=True):
 
     name: str
     text: str
+
+
+class SkillHooksEntered(_Event, frozen=True, tag="skill_hooks_entered", kw_only=True):
+    """The hooks of a skill count from here to the end of the session."""
+
+    name: str
+    path: str
 
 
 class InstructionsHeard(_Event, frozen=True, tag="instructions_heard", kw_only=True):
@@ -343,6 +352,7 @@ Event = (
     | ToolsLoaded
     | ToolsOffered
     | SkillInvoked
+    | SkillHooksEntered
     | InstructionsHeard
     | SettingsChanged
     | UserSaid
