@@ -268,3 +268,14 @@ def test_a_program_that_wakes_the_model_is_heard_in_the_next_turn(project, scrip
     session = json.loads(out.stdout)["session_id"]
     log = (data_home() / "sessions" / session / "events.jsonl").read_text()
     assert "The build broke." in log
+
+
+def test_people_hear_of_hooks_that_fail_and_of_slow_ones_if_they_want_to(project, script, run):
+    hooks = {"PreToolUse": hooked("sleep 1.1", "echo oops >&2; exit 1")}
+    words = ("-p", "go", "--model", script(BASH, BASH, {"text": "x"}), "--allowedTools", "Bash")
+    out = run(*words, hooks=hooks)
+    assert out.stdout == "x\n"
+    assert out.stderr.count("PreToolUse hook error: ") == 1
+    assert "took" not in out.stderr
+    out = run(*words, "--verbose", hooks=hooks)
+    assert out.stderr.count("The PreToolUse hook 'sleep 1.1' took 1.") == 1

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from handaxe.agent.events import AgentEvent, Told
+from handaxe.agent.hook_reports import FailedHooks
 from handaxe.agent.occasions import STOP_ERRORS, about_the_end
 from handaxe.agent.speaking import Prompt, text_of_prompt
 from handaxe.agent.workplace import Workplace
@@ -31,6 +32,7 @@ class RunHooks:
     def __init__(self, workplace: Workplace, show: Callable[[AgentEvent], None]) -> None:
         self._workplace = workplace
         self._show = show
+        self._failed = FailedHooks()
 
     async def submitted(self, prompt: Prompt) -> Outcome:
         """What they say to a prompt; it gets an id that all later events of its turn carry."""
@@ -79,7 +81,9 @@ class RunHooks:
         tell(self._workplace.among, "Notification", message=said, **what)
 
     def _ran(self, event: HookRan) -> None:
-        """Show what a hook has to say to the person, where anybody listens to it."""
+        """Show what a hook has to say to the person, where anybody listens, and its failures."""
+        if (failure := self._failed.heard(event)) is not None:
+            self._tell((failure,))
         if not event.in_background and event.event not in _UNHEARD | _TOLD_HERE:
             self._tell(event.told)
 

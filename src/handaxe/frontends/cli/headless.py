@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered
+from handaxe.agent.hook_reports import BEGINNING, failure_of
 from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
 from handaxe.app.displaying import displayed
@@ -131,23 +132,32 @@ async def _rewind(opener: AgentOpener, message_id: str) -> int:
 
 
 async def _set_up(opener: AgentOpener, *, verbose: bool) -> int:
-    """Let hooks prepare the project; nobody is asked anything, and no model is needed."""
+    """Let hooks prepare the project; nobody is asked anything, and no model is needed.
+
+    There is nothing else to do, so a hook that failed is a run that failed.
+    """
     session = opener.open_session(Brought())
-    if verbose:
-        session.subscribe(_tell_hook)
+    failures: list[str] = []
+
+    def hear(event: Event) -> None:
+        if not isinstance(event, HookRan) or event.event not in BEGINNING:
+            return
+        failure = failure_of(event)
+        if failure is not None:
+            failures.append(failure)
+            aside(failure)
+        elif verbose:
+            what = event.reason or " ".join((*event.told, *event.messages)) or event.outcome
+            aside(f"{event.event} hook {event.hook!r}: {what}")
+
+    session.subscribe(hear)
     try:
         if session.collaborators.opening is not None:
             await session.collaborators.opening()
         await asyncio.sleep(0)
     finally:
         await session.close()
-    return DONE
-
-
-def _tell_hook(event: Event) -> None:
-    if isinstance(event, HookRan):
-        what = event.reason or " ".join((*event.told, *event.messages)) or event.outcome
-        aside(f"{event.event} hook {event.hook!r}: {what}")
+    return FAILED if failures else DONE
 
 
 async def _answer(

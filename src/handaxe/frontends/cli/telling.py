@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, Told, ToolAnswered, ToolCalled
+from handaxe.agent.hook_reports import SlowHooks, failure_of
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.opening import plain
@@ -18,11 +19,14 @@ class Teller:
     def __init__(self, codec: Codec, *, verbose: bool) -> None:
         self._codec = codec
         self._verbose = verbose
+        self._slow = SlowHooks().heard
 
     def hook_event(self, event: Event) -> None:
         """Tell what a hook did before the run."""
         if isinstance(event, HookRan):
             self.event(event)
+            if (failure := failure_of(event)) is not None:
+                aside(failure)
 
     def event(self, event: AgentEvent, *, is_last: bool = True) -> None:
         """Tell one event; of several runs only the last one's end is the outcome."""
@@ -39,6 +43,8 @@ class Teller:
             self._verbose or (event.result.code or "").startswith("permission.")
         ):
             aside(f"{event.result.tool}: {event.result.text[:300]}")
+        elif isinstance(event, HookRan) and self._verbose and (slow := self._slow(event)):
+            aside(slow)
 
     def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
         """Tell what happens beside the run."""
