@@ -36,8 +36,8 @@ def test_nobody_waits_for_what_runs_in_the_background_or_was_asked_for():
 def test_a_failure_is_told_once_with_its_reason():
     failed = FailedHooks()
     broken = ran(outcome="failed", reason="it ended with exit code 1: oops")
-    assert failed.heard(ran()) is None
-    assert failed.heard(broken) == failure_of(broken)
+    assert failed.heard(ran()) == ()
+    assert failed.heard(broken) == (failure_of(broken),)
     assert "oops" in str(failure_of(broken))
-    assert failed.heard(broken) is None
-    assert failed.heard(ran(outcome="timed_out", reason="too late")) is not None
+    assert failed.heard(broken) == failed.new((str(failure_of(broken)),)) == ()
+    assert failed.heard(ran(outcome="timed_out", reason="too late")) != ()

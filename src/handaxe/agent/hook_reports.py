@@ -30,13 +30,16 @@ class FailedHooks:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def heard(self, event: HookRan) -> str | None:
-        """The sentence, if it is new."""
-        sentence = failure_of(event)
-        if sentence is None or sentence in self._told:
-            return None
-        self._told.add(sentence)
-        return sentence
+    def heard(self, event: HookRan) -> tuple[str, ...]:
+        """What is new of one run of a hook."""
+        failure = failure_of(event)
+        return () if failure is None else self.new((failure,))
+
+    def new(self, sentences: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the sentences that were not told before."""
+        fresh = tuple(sentence for sentence in sentences if sentence not in self._told)
+        self._told.update(fresh)
+        return fresh
 
 
 class SlowHooks:

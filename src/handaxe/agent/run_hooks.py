@@ -44,7 +44,7 @@ class RunHooks:
         wanted = outcome.extra.get("sessionTitle")
         if isinstance(wanted, str):
             workplace.rename(wanted)
-        self._tell(outcome.told)
+        self._tell((*outcome.told, *self._failed.new(outcome.notes)))
         return outcome
 
     async def ending(self, last_text: str, *, is_again: bool, is_sub_agent: bool) -> Outcome:
@@ -55,7 +55,7 @@ class RunHooks:
             last_assistant_message=last_text,
             **about_the_end(self._workplace.among),
         )
-        self._tell(outcome.told)
+        self._tell((*outcome.told, *self._failed.new(outcome.notes)))
         return outcome
 
     async def failed(self, failed: ModelFailed) -> None:
@@ -82,9 +82,10 @@ class RunHooks:
 
     def _ran(self, event: HookRan) -> None:
         """Show what a hook has to say to the person, where anybody listens, and its failures."""
-        if (failure := self._failed.heard(event)) is not None:
-            self._tell((failure,))
-        if not event.in_background and event.event not in _UNHEARD | _TOLD_HERE:
+        if event.event in _TOLD_HERE and not event.in_background:
+            return
+        self._tell(self._failed.heard(event))
+        if not event.in_background and event.event not in _UNHEARD:
             self._tell(event.told)
 
     def _tell(self, sentences: tuple[str, ...]) -> None:
