@@ -6,8 +6,8 @@ Such a key is accepted without a word and not used here. This is data, kept as l
 _TOP = """
     $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps
     allowedChannelPlugins alwaysThinkingEnabled attribution
-    autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
-    autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
+    autoCompactWindow autoConnectIde autoInstallIdeExtension
+    autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
     awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces
     browserExternalPageTools channelsEnabled claudeMd companyAnnouncements
     crossSessionInbound defaultShell dialogExpiry diffTool disableAgentView disableArtifact

@@ -316,6 +316,14 @@ class Settings(_Options, frozen=True, kw_only=True):
         tuple[str, ...],
         "Files of instructions that do not count: absolute paths, or patterns of them.",
     ] = msgspec.field(default=(), name="claudeMdExcludes")
+    auto_memory_enabled: Annotated[
+        bool | None,
+        "Let an agent keep what it learns about a project in a directory of the user's; unset: "
+        "what is there is only read.",
+    ] = msgspec.field(default=None, name="autoMemoryEnabled")
+    auto_memory_directory: Annotated[
+        str | None, "That directory; unset: `projects/<project>/memory` in `~/.claude`."
+    ] = msgspec.field(default=None, name="autoMemoryDirectory")
     env: Annotated[dict[str, str], "Variables for commands, hooks and servers."] = {}
     hooks: Annotated[
         dict[str, tuple[dict[str, Any], ...]], "What runs at an event: a list of matchers each."
