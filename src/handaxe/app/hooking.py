@@ -69,7 +69,7 @@ class SessionHooks:
     def follow(self) -> None:
         """Take over what the settings say now; cheap if nothing changed."""
         merged = self._configuration.merged
-        if self._configuration.pending:
+        if self._configuration.pending or self._has_skill_news():
             self._hold_calls()
         if self._watched is not None:
             self._tell_changes(self._watched)
@@ -79,6 +79,15 @@ class SessionHooks:
         self._had_any = self._had_any or self._own is not None or bool(merged.hooks)
         if self._had_any:
             self._configure(merged)
+
+    def _has_skill_news(self) -> bool:
+        """Whether files of skills changed, where hooks want to be asked about it first."""
+        if self._among is None or not self.hooks.watches("ConfigChange"):
+            return False
+        from handaxe.contract.ports.skills import Skills
+
+        skills: Skills | None = self._among.offers.get(Skills)
+        return skills is not None and bool(skills.news())
 
     def _configure(self, merged: Merged) -> None:
         from handaxe.app.hook_conditions import bad_conditions
@@ -219,8 +228,10 @@ class SessionHooks:
         async def asking() -> None:
             if earlier is not None:
                 await earlier()
-            refused = await refused_changes(among, self._configuration)
-            self._configuration.settle(refused)
+            if self._configuration.pending:
+                refused = await refused_changes(among, self._configuration)
+                self._configuration.settle(refused)
+            await settle_skills(among)
             self._is_holding, self._asking, among.opening = False, None, None
             self._follow()
 
@@ -274,6 +285,21 @@ async def refused_changes(among: Collaborators, configuration: Configuration) ->
         if outcome.blocked is not None and source != "policy":
             refused.add(path)
     return refused
+
+
+async def settle_skills(among: Collaborators) -> None:
+    """Let changed skills count, unless a hook does not want it."""
+    from handaxe.contract.ports.skills import Skills
+
+    skills: Skills | None = among.offers.get(Skills)
+    if skills is None:
+        return
+    refused: set[str] = set()
+    for path in skills.news():
+        outcome = await fire(among, "ConfigChange", source="skills", file_path=path)
+        if outcome.blocked is not None:
+            refused.add(path)
+    skills.settle(refused)
 
 
 def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":
