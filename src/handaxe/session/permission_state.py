@@ -4,7 +4,8 @@ Rules are kept as the texts people wrote; `runtime.permission` reads them. Nothi
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -145,6 +146,19 @@ class PermissionState:
         rules = (RuleText(text, behaviour, "session") for text in texts)
         self._turn_grants = tuple(dict.fromkeys((*self._turn_grants, *rules)))
         self.revision += 1
+
+    @contextmanager
+    def granting_for_turn(self, allow: Iterable[str], deny: Iterable[str]) -> Generator[None]:
+        """Allow and forbid more until the end of the turn, unless what is done meanwhile fails."""
+        before = self._turn_grants
+        self.grant_for_turn(allow)
+        self.grant_for_turn(deny, behaviour="deny")
+        try:
+            yield
+        except BaseException:
+            self._turn_grants = before
+            self.revision += 1
+            raise
 
     def end_turn(self) -> None:
         """Take back what was allowed for one turn."""
