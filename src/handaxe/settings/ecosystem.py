@@ -33,7 +33,7 @@ _TOP = """
     teammateDefaultModel teammateMode terminalProgressBarEnabled terminalTitleFromRename theme
     todoFeatureEnabled tui ultracode useAutoModeDuringPlan verbose viewMode vimInsertModeRemaps
     voice voiceEnabled wheelScrollAccelerationEnabled workflowKeywordTriggerEnabled
-    workflowSizeGuideline worktree wslInheritsWindowsSettings
+    workflowSizeGuideline wslInheritsWindowsSettings
 """
 _SANDBOX = """
     allowAppleEvents credentials enableWeakerNestedSandbox enableWeakerNetworkIsolation
@@ -47,6 +47,7 @@ UNUSED: dict[tuple[str, ...], frozenset[str]] = {
     (): frozenset(_TOP.split()),
     ("sandbox",): frozenset(_SANDBOX.split()),
     ("sandbox", "network"): frozenset(_SANDBOX_NETWORK.split()),
+    ("worktree",): frozenset({"bgIsolation", "sparsePaths", "symlinkDirectories"}),
 }
 """Names that are known and not used, by the group they stand in."""
 

@@ -244,6 +244,15 @@ class AgentOptions(_Options, frozen=True, kw_only=True):
     ] = 600
 
 
+class WorktreeOptions(_Options, frozen=True, kw_only=True, rename="camel"):
+    """Checkouts of their own, for agents that work apart and for `--worktree`."""
+
+    base_ref: Annotated[
+        Literal["head", "fresh"],
+        "What a new one begins with: the commit that is checked out, or the origin's main branch.",
+    ] = "head"
+
+
 class Settings(_Options, frozen=True, kw_only=True):
     """The whole configuration of a session."""
 
@@ -256,6 +265,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     undo: UndoOptions = UndoOptions()
     sandbox: SandboxOptions = SandboxOptions()
     agents: AgentOptions = AgentOptions()
+    worktree: WorktreeOptions = WorktreeOptions()
     max_parallel_calls: Annotated[
         int, msgspec.Meta(ge=1, le=1000), "How many calls run at once."
     ] = 10
