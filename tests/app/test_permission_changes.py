@@ -237,3 +237,25 @@ async def test_a_change_in_another_shape_is_a_failure_of_the_hook_and_no_yes(pro
         assert await write(session, "a.txt") == "permission.asked"
         await asyncio.sleep(0)
         assert [e.outcome for e in heard if isinstance(e, HookRan)] == ["failed"]
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_changes_of_calls_that_ask_side_by_side_are_all_made(project, watched):
+    async def allow_this_one(event):
+        name = Path(event["tool_input"]["file_path"]).name
+        change = rules("addRules", f"Edit(/{name})", destination="localSettings")
+        return {"hookSpecificOutput": {"decision": {
+            "behavior": "allow", "updatedPermissions": [change]}}}  # fmt: skip
+
+    async def watch(event):
+        return None
+
+    hooks = {
+        "PermissionRequest": [allow_this_one],
+        **({"ConfigChange": [watch]} if watched else {}),
+    }
+    async with Session(project, hooks=hooks) as session:
+        calls = [("Write", {"file_path": f"{n}.txt", "content": "x"}) for n in range(8)]
+        assert all(result.ok for result in await session.call_many(calls))
+    async with Session(project) as session:
+        assert len([rule for rule in session.permissions.rules if rule.source == "local"]) == 8

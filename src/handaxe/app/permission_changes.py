@@ -4,6 +4,7 @@ Deny rules, trust and managed settings stay above it. Whether the yes itself cou
 elsewhere.
 """
 
+import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,8 @@ class SessionPermissionChanges(PermissionChanges):
         self._live = live
         self._configuration = around.configuration
         self._state = around.permissions
+        # Calls ask side by side, and a file is changed by one of them at a time.
+        self._turn = asyncio.Lock()
 
     async def make(
         self,
@@ -53,6 +56,22 @@ class SessionPermissionChanges(PermissionChanges):
         """Make them in order and tell of it; sentences on those that were not made."""
         made: list[PermissionChange] = []
         problems: list[str] = []
+        async with self._turn:
+            await self._make_all(changes, made, problems, from_project=from_project)
+        event = PermissionsChanged(
+            call_id=call_id, by=by, changes=tuple(made), not_made=tuple(problems)
+        )
+        self._around.emit(event)
+        return tuple(problems)
+
+    async def _make_all(
+        self,
+        changes: Sequence[PermissionChange],
+        made: list[PermissionChange],
+        problems: list[str],
+        *,
+        from_project: bool,
+    ) -> None:
         for change in changes:
             try:
                 if from_project:
@@ -64,11 +83,6 @@ class SessionPermissionChanges(PermissionChanges):
                 problems.append(f"`{change.type}` was not done: {fault.sentence}")
             else:
                 made.append(change)
-        event = PermissionsChanged(
-            call_id=call_id, by=by, changes=tuple(made), not_made=tuple(problems)
-        )
-        self._around.emit(event)
-        return tuple(problems)
 
     async def _make(self, change: PermissionChange) -> None:
         scope = _SCOPES.get(change.destination)
