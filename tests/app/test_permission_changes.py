@@ -259,3 +259,40 @@ async def test_changes_of_calls_that_ask_side_by_side_are_all_made(project, watc
         assert all(result.ok for result in await session.call_many(calls))
     async with Session(project) as session:
         assert len([rule for rule in session.permissions.rules if rule.source == "local"]) == 8
+
+
+@pytest.mark.parametrize("plan", ["# Do it", "# Do it well"])
+async def test_a_hook_can_agree_to_a_plan_and_choose_the_mode_for_its_work(project, plan):
+    async def agree(event):
+        change = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+        decision = {"behavior": "allow", "updatedPermissions": [change]}
+        if answers:
+            decision["updatedInput"] = {"plan": plan}
+        return {"hookSpecificOutput": {"decision": decision}}
+
+    answers = False
+    hooks = {"PermissionRequest": [{"matcher": "ExitPlanMode", "hooks": [agree]}]}
+    async with Session(project, hooks=hooks, permission_mode="plan") as session:
+        result = await session.call("ExitPlanMode", plan="# Do it")
+        assert (result.code, session.permissions.mode) == ("permission.asked", "plan")
+        answers = True
+        result = await session.call("ExitPlanMode", plan="# Do it")
+        assert result.ok, result.text
+        assert result.data["plan"] == plan
+        assert session.permissions.mode == "acceptEdits"
+        assert await write(session, "new.txt") == "ok"
+
+
+async def test_changes_wait_until_the_rewritten_call_is_allowed_too(project):
+    async def elsewhere(event):
+        decision = {
+            "behavior": "allow",
+            "updatedInput": {"file_path": str(project / "denied.txt"), "content": "x"},
+            "updatedPermissions": [rules("addRules", "Edit(/*.txt)")],
+        }
+        return {"hookSpecificOutput": {"decision": decision}}
+
+    hooks = {"PermissionRequest": [elsewhere]}
+    async with Session(project, hooks=hooks, deny="Edit(/denied.txt)") as session:
+        assert await write(session, "a.txt") == "permission.denied"
+        assert await changed(session) == []

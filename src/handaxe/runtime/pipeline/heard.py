@@ -4,7 +4,7 @@ from typing import Any
 
 from handaxe.contract.decision import Allow, Decision, Deny
 from handaxe.contract.faults import ToolFault
-from handaxe.runtime.hooks.outcome import Outcome
+from handaxe.runtime.hooks.outcome import GivenChange, Outcome
 
 
 class PutOff(Exception):
@@ -45,6 +45,8 @@ class Heard:
         self.messages: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.stops: str | None = None
+        self.changes: tuple[GivenChange, ...] = ()
+        """What is to be allowed differently if the call may run."""
         self.were_asked = False
         self.has_answer = False
         """Whether a hook brought what a person would have been asked for."""

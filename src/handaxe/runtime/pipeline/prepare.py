@@ -104,6 +104,10 @@ async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepar
             place = parsed.places[subject.path]
             grants.opened.update(((place.path, subject.access), (place.real, subject.access)))
     grants.settled = True
+    if heard.changes:
+        from handaxe.runtime.pipeline.questions import change_permissions
+
+        await change_permissions(parsed.call.id, heard, among)
     if not validated:
         await parsed.tool.validate(parsed.args, ctx)
     return Prepared(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes)

@@ -11,7 +11,6 @@ from handaxe.contract.display import Display
 from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.faults import Asked, Denied, ToolFault
 from handaxe.contract.ports.permission_changes import PermissionChanges
-from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import Request, is_final
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard, Refused, Rewritten, Undecided
@@ -122,10 +121,14 @@ async def _ask_hooks(
     if isinstance(word, Deny):
         among.emit(CallDecided(call_id=call_id, decision=word))
         raise Refused(Denied(word.reason), word)
-    if not isinstance(word, Allow) or not is_open(decision):
+    if not isinstance(word, Allow):
         return None
-    if outcome.changes:
-        await _change_permissions(outcome, call_id, heard, among)
+    if parsed.tool.asks_person and decision.by == "tool":
+        # As before the call: a yes alone is no answer; with an input it brings the person's own.
+        heard.has_answer = outcome.input is not None
+    if not (is_open(decision) or heard.has_answer):
+        return None
+    heard.changes += outcome.changes
     if outcome.input is not None and outcome.input != parsed.call.input:
         raise Rewritten(outcome.input, word)
     word = msgspec.structs.replace(word, by="hook")
@@ -133,16 +136,14 @@ async def _ask_hooks(
     return word
 
 
-async def _change_permissions(
-    outcome: Outcome, call_id: str, heard: Heard, among: Collaborators
-) -> None:
-    """Put in force what hooks want allowed differently from now on."""
+async def change_permissions(call_id: str, heard: Heard, among: Collaborators) -> None:
+    """Put in force what hooks want allowed differently, now that the call may run."""
     if PermissionChanges not in among.offers:
         heard.notes += ("A hook wanted to change permissions, which cannot be done here.",)
         return
     changes: PermissionChanges = among.offers[PermissionChanges]
     for is_projects in (False, True):
-        wanted = [given.change for given in outcome.changes if given.from_project is is_projects]
+        wanted = [given.change for given in heard.changes if given.from_project is is_projects]
         if wanted:
             problems = await changes.make(
                 wanted, by="hook", call_id=call_id, from_project=is_projects
