@@ -12,6 +12,8 @@ from handaxe.settings import places
 from handaxe.settings.places import own_file
 from handaxe.storage.sessions import events_of
 
+pytestmark = pytest.mark.proves("HK-1")
+
 
 def hooks_that_change(*changes):
     answer = {"decision": {"behavior": "allow", "updatedPermissions": list(changes)}}

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.proves("PM-4")
+
 THIN = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
 WRITE = {
     "call": [{"tool": "Write", "id": "w1", "input": {"file_path": "a.txt", "content": "hi\n"}}]
