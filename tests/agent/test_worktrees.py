@@ -91,6 +91,31 @@ async def test_a_commit_counts_as_a_change(repository: Path):
     assert again == made
 
 
+@pytest.mark.parametrize(("base_ref", "content"), [("head", "later\n"), ("fresh", "one\n")])
+async def test_a_setting_says_what_a_worktree_begins_with(
+    repository: Path, tmp_path: Path, base_ref: str, content: str
+):
+    origin = tmp_path / "origin"
+    git(repository, "clone", "-q", "--bare", str(repository), str(origin))
+    git(repository, "remote", "add", "origin", str(origin))
+    git(repository, "fetch", "-q")
+    (repository / "a.txt").write_text("later\n")
+    git(repository, "commit", "-qam", "second")
+    async with Session(repository, settings={"worktree": {"baseRef": base_ref}}) as session:
+        model = Player(
+            calls(task()), calls(("r1", "Read", {"file_path": "a.txt"})), says("x"), says("Done.")
+        )
+        await Agent(model, session).ask("Go.")
+    result = model.requests[2].messages[-1].content[0]
+    assert content.strip() in result.content[0].text
+    assert worktrees(repository) == []
+
+
+async def test_without_an_origin_a_fresh_worktree_begins_with_what_is_checked_out(repository: Path):
+    made = await open_worktree(str(repository), "w", fresh=True)
+    assert made.base == git(repository, "rev-parse", "HEAD")
+
+
 async def test_where_the_parent_stands_the_agent_stands_in_its_own_checkout(repository: Path):
     async with Session(repository) as session:
         session.workdir.move(str(repository / "src"))

@@ -319,6 +319,69 @@ async def test_agents_wait_for_the_word_on_settings_as_well(project: Path):
     assert final.result == "Done."
 
 
+def skill_file(project: Path, text: str, name: str = "tidy", place: str = ".") -> Path:
+    path = project / place / ".claude" / "skills" / name / "SKILL.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"---\ndescription: Tidies.\n---\n{text}\n")
+    return path
+
+
+async def said_by(session: Session, skill: str = "tidy") -> str:
+    result = await session.call("Skill", skill=skill)
+    return "\n".join((result.text, *result.messages))
+
+
+async def test_changed_skills_are_told_of_before_they_count(project: Path):
+    ear, deaf = Ear(), Ear()
+    skill_file(project, "Sweep.")
+    hooks = {"ConfigChange": [{"matcher": "skills", "hooks": [ear]},
+                              {"matcher": "user_settings", "hooks": [deaf]}]}  # fmt: skip
+    async with Session(project, hooks=hooks, allow="Skill") as session:
+        assert "Sweep." in await said_by(session)
+        changed = skill_file(project, "Sweep and mop.")
+        added = skill_file(project, "Shine.", "polish")
+        assert "Sweep and mop." in await said_by(session)
+        assert "Shine." in await said_by(session, "polish")
+        told = {(e["source"], e["file_path"]) for e in ear.heard}
+        assert told == {("skills", str(changed)), ("skills", str(added))}
+        added.unlink()
+        assert "no skill" in await said_by(session, "polish")
+        assert len(ear.heard) == 3
+    assert deaf.heard == []
+
+
+async def test_a_change_of_a_skill_can_be_refused_until_the_next_one(project: Path):
+    skill_file(project, "Sweep.")
+    ear = Ear(BLOCK)
+    async with Session(project, hooks={"ConfigChange": [ear]}, allow="Skill") as session:
+        assert "Sweep." in await said_by(session)
+        skill_file(project, "Burn it all.")
+        skill_file(project, "Shine.", "polish")
+        for _ in range(2):
+            assert "Burn" not in await said_by(session)
+            assert "no skill" in await said_by(session, "polish")
+        assert len(ear.heard) == 2
+        skill_file(project, "Sweep.")
+        assert "Burn" not in await said_by(session)
+        ear.answer = None
+        skill_file(project, "Mop, then.")
+        skill_file(project, "Shine brighter.", "polish")
+        assert "Mop, then." in await said_by(session)
+        assert "Shine brighter." in await said_by(session, "polish")
+
+
+async def test_a_skill_that_only_comes_in_sight_is_no_change(project: Path):
+    skill_file(project, "Sweep.")
+    skill_file(project, "Deploy.", "deploy", "apps/web")
+    (project / "apps" / "web" / "a.txt").write_text("x\n")
+    ear = Ear(BLOCK)
+    async with Session(project, hooks={"ConfigChange": [ear]}, allow="Skill") as session:
+        assert "Sweep." in await said_by(session)
+        assert (await session.call("Read", file_path="apps/web/a.txt")).ok
+        assert "Deploy." in await said_by(session, "deploy")
+    assert ear.heard == []
+
+
 def test_outside_a_loop_nothing_is_told_and_nothing_breaks(project: Path, tmp_path: Path):
     (tmp_path / "more").mkdir()
     ear = Ear()

@@ -152,3 +152,22 @@ def test_invisible_characters_are_shown(tmp_path):
     out = explain("ls \u202e\u200b", cwd=tmp_path)
     assert "\u202e" not in out.stdout
     assert out.stdout.startswith("ask")
+
+
+@pytest.mark.parametrize(
+    ("rule", "address", "verdict"),
+    [
+        ("domain:example.com", "https://Example.com.", "allow"),
+        ("domain:example.com", "https://example.com:8080/x?y", "allow"),
+        ("domain:*.example.com", "https://a.b.example.com", "allow"),
+        ("domain:*.example.com", "https://example.com", "ask"),
+        ("domain:api.*.com", "https://api.x.com", "allow"),
+        ("domain:api.*.com", "https://api.x.y.com", "ask"),
+        ("domain:*", "https://x.org", "allow"),
+    ],
+)
+def test_an_address_is_compared_by_its_host(rule, address, verdict):
+    rules = {"allow": [f"WebFetch({rule})"]}
+    call_input = {"url": address, "prompt": "sum it up"}
+    (answer,) = ask_lines({"tool": "WebFetch", "input": call_input, "rules": rules})
+    assert answer["verdict"] == verdict

@@ -146,6 +146,67 @@ def test_the_exit_code_tells_the_truth(project, script, turns, words, code):
     assert out.returncode == code, out
 
 
+TWO = {"call": [WRITE["call"][0], {"tool": "Bash", "input": {"command": "python3 -c 'print(6)'"}}]}
+ECHO = "Bash(python3 -c 'print(6)')"
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["-p", "go", "--allowedTools", "Edit(/a.txt)", ECHO], 0),
+        (["-p", "--allowedTools", "Edit(/a.txt)", ECHO, "go"], 0),
+        (["--allowedTools", f"Edit(/a.txt) {ECHO}", "-p", "go"], 0),
+        (["--allowed-tools", f"{ECHO},Edit(/a.txt)", "go", "-p"], 0),
+        (["-p", "--allowedTools", ECHO, "--", "go"], 1),
+        (["-p", "--allowedTools", "Edit(/a.txt)", ECHO, "--disallowedTools", "Monitor", "Write",
+          "go"], 1),
+        (["-p", "--allowedTools", ECHO, "Edit(/a.txt)", "--disallowedTools", "mcp__x", "Bash*",
+          "Edit", "go"], 2),
+    ],
+)  # fmt: skip
+def test_rules_may_follow_each_other_and_the_prompt_is_no_rule(project, script, words, refused):
+    model = script({**TWO, "expect": "/^go$/"}, {"text": "ok"})
+    out = run(*words, "--model", model, "--output-format", "json", cwd=project)
+    result = json.loads(out.stdout)
+    assert result["result"] == "ok", out
+    assert len(result["permission_denials"]) == refused, result["permission_denials"]
+
+
+def test_a_prompt_that_begins_with_a_tool_is_a_prompt(project, script):
+    model = script({"expect": "/^Read the page and Edit it$/", "text": "ok"})
+    out = run("-p", "--allowedTools", "Read", "Grep", "Read the page and Edit it",
+              "--model", model, cwd=project)  # fmt: skip
+    assert (out.stdout, out.returncode) == (b"ok\n", 0), out.stderr
+
+
+def test_a_slip_in_a_list_of_rules_does_not_become_part_of_the_prompt(project, script):
+    out = run("-p", "go", "--disallowedTools", "Bash", "Wrte", "--model", script({"text": "ok"}),
+              cwd=project)  # fmt: skip
+    assert out.returncode == 2
+    assert b"Did you mean 'Write'?" in out.stderr
+
+
+def test_directories_servers_and_tools_may_follow_each_other(project, script, tmp_path):
+    places = [tmp_path / "one", tmp_path / "two"]
+    for place in places:
+        place.mkdir()
+        (place / "f.txt").write_text("inside\n")
+    servers = tmp_path / "servers.json"
+    servers.write_text('{"mcpServers": {"a": {"command": "no-such-program-a"}}}')
+    more = '{"mcpServers": {"b": {"command": "no-such-program-b"}}}'
+    reads = [{"tool": "Read", "input": {"file_path": str(place / "f.txt")}} for place in places]
+    model = script({"call": reads, "expect": "/^go$/"}, {"text": "ok"})
+    out = run("-p", "--add-dir", *map(str, places), "--mcp-config", str(servers), more,
+              "--tools", "Read", "Grep", "go", "--verbose", "--model", model,
+              "--output-format", "stream-json", cwd=project)  # fmt: skip
+    lines = [json.loads(line) for line in out.stdout.splitlines()]
+    init = next(line for line in lines if line.get("subtype") == "init")
+    assert init["tools"] == ["Grep", "Read"]
+    assert {server["name"] for server in init["mcp_servers"]} == {"a", "b"}
+    assert lines[-1]["permission_denials"] == []
+    assert out.stdout.count(b"inside") >= 2
+
+
 def test_a_blocked_prompt_is_a_refusal(project, script):
     settings = {"hooks": {"UserPromptSubmit": [
         {"hooks": [{"type": "command", "command": "echo never >&2; exit 2"}]}]}}  # fmt: skip

@@ -190,6 +190,42 @@ def test_hooks_of_a_skill_count_from_its_use_on_and_once_if_they_say_so(project,
     assert (project / "once" / "ran").read_text() == "x\n"
 
 
+def test_hooks_of_a_skill_count_again_after_a_resume(project, script, run):
+    skill(
+        project, "description: Be careful.", "hooks:", "  PreToolUse:", "    - matcher: Bash",
+        "      hooks:\n        - type: command\n          command: echo x >> ran",
+        "        - type: command\n          command: echo y >> ran_once\n          once: true",
+    )  # fmt: skip
+    run("trust", str(project))
+    use = {"call": [{"tool": "Skill", "input": {"skill": "careful"}}]}
+    allow = ("--allowedTools", "Bash,Skill")
+    end = {"text": "x"}
+    words = ("--model", script(use, BASH, end, BASH, end, BASH, end), *allow)
+    run("-p", "go", *words)
+    for count in (2, 3):
+        run("-p", "on", "--continue", *words)
+        assert (project / "ran").read_text() == "x\n" * count
+    assert (project / "ran_once").read_text() == "y\n"
+    words = ("--model", script(BASH, end, BASH, end), *allow)
+    run("-p", "anew", *words)
+    run("-p", "on", "--continue", *words)
+    assert (project / "ran").read_text() == "x\n" * 3
+
+
+def test_a_skill_that_is_no_longer_trusted_gets_no_hooks_after_a_resume(project, script, run):
+    skill(project, "description: x", "hooks:", "  PreToolUse:", "    - hooks:",
+          "        - type: command", "          command: echo x >> ran")  # fmt: skip
+    run("trust", str(project))
+    use = {"call": [{"tool": "Skill", "input": {"skill": "careful"}}]}
+    model = script(use, BASH, {"text": "x"}, BASH, {"text": "x"})
+    words = ("--model", model, "--allowedTools", "Bash,Skill")
+    run("-p", "go", *words)
+    run("trust", str(project), "--revoke")
+    out = run("-p", "on", "--continue", *words)
+    assert (project / "ran").read_text() == "x\n"
+    assert "nobody has approved them" in out.stderr
+
+
 def test_hooks_of_a_projects_skill_need_a_yes(project, script, run):
     skill(project, "description: x", "hooks:", "  PreToolUse:", "    - hooks:",
           "        - type: command", "          command: touch ran")  # fmt: skip
@@ -232,3 +268,14 @@ def test_a_program_that_wakes_the_model_is_heard_in_the_next_turn(project, scrip
     session = json.loads(out.stdout)["session_id"]
     log = (data_home() / "sessions" / session / "events.jsonl").read_text()
     assert "The build broke." in log
+
+
+def test_people_hear_of_hooks_that_fail_and_of_slow_ones_if_they_want_to(project, script, run):
+    hooks = {"PreToolUse": hooked("sleep 1.1", "echo oops >&2; exit 1")}
+    words = ("-p", "go", "--model", script(BASH, BASH, {"text": "x"}), "--allowedTools", "Bash")
+    out = run(*words, hooks=hooks)
+    assert out.stdout == "x\n"
+    assert out.stderr.count("PreToolUse hook error: ") == 1
+    assert "took" not in out.stderr
+    out = run(*words, "--verbose", hooks=hooks)
+    assert out.stderr.count("The PreToolUse hook 'sleep 1.1' took 1.") == 1

@@ -71,12 +71,25 @@ def test_nothing_is_set_up_unless_asked_for(project, script, run):
 def test_init_only_runs_the_hooks_and_ends_without_a_model(project, run, monkeypatch):
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_MODEL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    given = settings(Setup=[TELL, "echo oops >&2; exit 2"], SessionStart=[TELL])
+    given = settings(Setup=[TELL, "echo fine"], SessionStart=[TELL])
     out = run("--init-only", "--settings", given)
     assert (out.stdout, out.stderr) == ("", "")
     assert [e["hook_event_name"] for e in heard(project)] == ["Setup", "SessionStart"]
     assert heard(project)[0]["trigger"] == "init"
-    assert "oops" in run("--init-only", "--verbose", "--settings", given).stderr
+    assert "Setup hook 'echo fine'" in run("--init-only", "--verbose", "--settings", given).stderr
+
+
+@pytest.mark.parametrize("code", [1, 2])
+@pytest.mark.parametrize("event", ["Setup", "SessionStart"])
+def test_a_failing_setup_is_told_and_init_only_fails(project, script, run, event, code):
+    given = settings(**{event: [f"echo oops >&2; exit {code}"]}, SessionEnd=["true"])
+    out = run("--init-only", "--settings", given, code=1)
+    assert out.stdout == ""
+    assert f"{event} hook error: " in out.stderr
+    assert "oops" in out.stderr
+    out = run("-p", "go", "--init", "--model", script({"text": "Hi."}), "--settings", given)
+    assert out.stdout == "Hi.\n"
+    assert out.stderr.count("oops") == 2, "the program's own line, and in the command's name"
 
 
 def test_a_server_is_not_asked_at_the_start(project, script, run):

@@ -107,6 +107,24 @@ async def test_servers_are_the_sum_of_their_tools(project):
     assert (server["name"], server["calls"], server["sessions"]) == ("srv", 3, 1)
 
 
+def test_hooks_are_ranked_by_how_long_they_were_waited_for(project, script):
+    (project / "a.txt").write_text("x\n")
+
+    def hooks(*commands, **more):
+        return [{"hooks": [{"type": "command", "command": c, **more} for c in commands]}]
+
+    given = json.dumps({"hooks": {"PreToolUse": hooks("sleep 0.2", "exit 1"),
+                                  "PostToolUse": hooks("sleep 0.3", **{"async": True})}})  # fmt: skip
+    words = ("-p", "go", "--model", script(CALLS, {"text": "Done."}), "--settings", given)
+    assert run(*words, cwd=project).returncode == 0
+    found = stats(cwd=project)["hooks"]
+    assert found[-1]["name"] == "sleep 0.3", "nobody waits for what runs in the background"
+    slow, failing = (by_name(found)[name] for name in ("sleep 0.2", "exit 1"))
+    assert (slow["event"], slow["failed"]) == ("PreToolUse", 0)
+    assert slow["runs"] == failing["runs"] == failing["failed"]
+    assert "PreToolUse sleep 0.2" in run("stats", cwd=project).stdout
+
+
 def test_which_sessions_count_can_be_chosen(talked, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

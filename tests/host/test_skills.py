@@ -61,6 +61,24 @@ async def test_the_text_reaches_the_conversation_and_grants_end_with_the_turn(tm
         assert (await session.call("Write", file_path="b", content="x")).code == "permission.asked"
 
 
+async def test_the_commands_in_a_skill_may_do_what_the_skill_may(tmp_path):
+    head = "---\nallowed-tools: Bash(python3 -c:*), Write\n---\n"
+    write(tmp_path / ".claude/skills/x/SKILL.md", head + "Now: !`python3 -c 'print(6*7)'`")
+    write(tmp_path / ".claude/skills/y/SKILL.md", head + "Now: !`python3 -c 'exit(1)'`")
+    write(tmp_path / ".claude/skills/z/SKILL.md", "Now: !`python3 -c 'print(6*7)'`")
+    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"]) as session:
+        result = await session.call("Skill", skill="y")
+        assert 'Shell command failed for pattern "python3' in result.text
+        assert (await session.call("Write", file_path="a", content="")).code == "permission.asked"
+        result = await session.call("Skill", skill="z")
+        assert 'Shell command permission check failed for pattern "python3' in result.text
+        assert "Now: 42" in (await session.call("Skill", skill="x")).messages[0]
+        assert (await session.call("Write", file_path="a", content="")).ok
+    write(tmp_path / ".claude/skills/x/SKILL.md", "---\ndisallowed-tools: Bash\n---\n!`date`")
+    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"]) as session:
+        assert (await session.call("Skill", skill="x")).code == "skill.command_failed"
+
+
 async def test_a_command_in_a_skill_that_cannot_run_stops_the_skill(tmp_path):
     write(tmp_path / ".claude/skills/x/SKILL.md", "Now: !`date`")
     options = {"home": tmp_path / "home", "allow": ["Skill"], "deny": ["Bash"]}

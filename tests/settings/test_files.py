@@ -352,3 +352,20 @@ async def test_tasks_that_a_host_starts_at_once_each_look_for_themselves(project
 def test_a_project_without_settings_files_opens_with_little_work(project):
     opened(project)
     assert steps_of(lambda: opened(project)) < 5_000
+
+
+def test_local_settings_of_a_repository_count_in_all_of_it_and_shared_ones_do_not(project):
+    part = project / "apps" / "web"
+    part.mkdir(parents=True)
+    top = project / ".claude"
+    write(top / "settings.local.json", rules(deny=["Read(.env)"], allow=["Edit(/src/**)"]))
+    write(top / "settings.json", rules(deny=["Bash"]))
+    assert permissions(opened(part)).deny == ()
+    (project / ".git").mkdir()
+    assert permissions(opened(part)).deny == ("Read(.env)",)
+    assert permissions(opened(part)).allow == ()
+    write(part / ".claude" / "settings.local.json", rules(deny=["Read(x)"]))
+    trusted = opened(part, trusted=True)
+    assert permissions(trusted).deny == ("Read(.env)", "Read(x)")
+    assert permissions(trusted).allow == ("Edit(/src/**)",)
+    assert permissions(opened(part, sources="project")).deny == ()

@@ -42,6 +42,8 @@ class MemoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
     managed: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     """The user's own directories: `~/.claude`, `~/.handaxe`."""
+    added: tuple[str, ...] = ()
+    """Further directories whose files count as the project's."""
     excludes: tuple[str, ...] = ()
     """Files that do not count: paths, or patterns of them."""
 
@@ -139,7 +141,7 @@ class MemoryFiles:
             for name in ("CLAUDE.md", "AGENTS.md"):
                 await self._take(f"{directory}/{name}", "user")
             await self._take_rules(f"{directory}/rules", "user", self._places.project)
-        for directory in _chain(self._places.directory):
+        for directory in (*_chain(self._places.directory), *self._places.added):
             await self._take_directory(directory)
         return Memory(tuple(self._texts), tuple(self._notes))
 

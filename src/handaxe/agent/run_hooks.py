@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from handaxe.agent.events import AgentEvent, Told
+from handaxe.agent.hook_reports import FailedHooks
 from handaxe.agent.occasions import STOP_ERRORS, about_the_end
 from handaxe.agent.speaking import Prompt, text_of_prompt
 from handaxe.agent.workplace import Workplace
@@ -31,6 +32,7 @@ class RunHooks:
     def __init__(self, workplace: Workplace, show: Callable[[AgentEvent], None]) -> None:
         self._workplace = workplace
         self._show = show
+        self._failed = FailedHooks()
 
     async def submitted(self, prompt: Prompt) -> Outcome:
         """What they say to a prompt; it gets an id that all later events of its turn carry."""
@@ -42,7 +44,7 @@ class RunHooks:
         wanted = outcome.extra.get("sessionTitle")
         if isinstance(wanted, str):
             workplace.rename(wanted)
-        self._tell(outcome.told)
+        self._tell((*outcome.told, *self._failed.new(outcome.notes)))
         return outcome
 
     async def ending(self, last_text: str, *, is_again: bool, is_sub_agent: bool) -> Outcome:
@@ -53,7 +55,7 @@ class RunHooks:
             last_assistant_message=last_text,
             **about_the_end(self._workplace.among),
         )
-        self._tell(outcome.told)
+        self._tell((*outcome.told, *self._failed.new(outcome.notes)))
         return outcome
 
     async def failed(self, failed: ModelFailed) -> None:
@@ -79,8 +81,11 @@ class RunHooks:
         tell(self._workplace.among, "Notification", message=said, **what)
 
     def _ran(self, event: HookRan) -> None:
-        """Show what a hook has to say to the person, where anybody listens to it."""
-        if not event.in_background and event.event not in _UNHEARD | _TOLD_HERE:
+        """Show what a hook has to say to the person, where anybody listens, and its failures."""
+        if event.event in _TOLD_HERE and not event.in_background:
+            return
+        self._tell(self._failed.heard(event))
+        if not event.in_background and event.event not in _UNHEARD:
             self._tell(event.told)
 
     def _tell(self, sentences: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from handaxe.app.agent_kinds import inline_servers
-from handaxe.app.agent_memory import AgentMemory
+from handaxe.app.agent_memory import memory_of
 from handaxe.app.companions import Surroundings
 from handaxe.app.skill_listing import skills_in_sight
 from handaxe.contract.events import Event
@@ -32,7 +32,7 @@ class Equipment:
         self._kind = kind
         self._around = around
         configuration = around.configuration
-        self.memory = AgentMemory(kind, configuration.root) if kind.memory is not None else None
+        self.memory = memory_of(kind, configuration.root)
         self._servers: McpCompanion | None = None
         self._shared = self.hooks = shared
         if kind.hooks:

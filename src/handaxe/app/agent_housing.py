@@ -12,6 +12,7 @@ from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire, tell
 from handaxe.session.workdir import is_inside, normalize
+from handaxe.settings.model import Settings
 from handaxe.settings.places import WORKTREES
 
 
@@ -52,7 +53,9 @@ class WorktreeHousing(Housing):
                 state, worktree_path=path, worktree_branch="", worktree_base=""
             )
         try:
-            made = await open_worktree(directory, name, base=state.worktree_base)
+            settings: Settings = self._among.offers[Settings]
+            fresh = settings.worktree.base_ref == "fresh"
+            made = await open_worktree(directory, name, base=state.worktree_base, fresh=fresh)
         except NoWorktree as error:
             raise IsolationUnavailable(state.isolation, str(error)) from None
         return msgspec.structs.replace(

@@ -1,5 +1,6 @@
 """What an agent of a session is told before anything else, looked up when it starts."""
 
+import os
 import platform
 import time
 from collections.abc import Sequence
@@ -11,12 +12,15 @@ from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces
 from handaxe.agent.nearby_memory import tell_loaded
 from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
 from handaxe.agent.workplace import Workplace
+from handaxe.app.agent_memory import auto_memory
 from handaxe.app.outside_imports import OutsideImports
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
+ADDED_VARIABLE = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
+"""Set to 1, instructions in further working directories count, too."""
 SKILL_CHARS = 1_536
 ALL_SKILLS_CHARS = 8_000
 
@@ -54,6 +58,7 @@ class AgentPrompts:
         self._files: MemoryFiles | None = None
         self._workplace: Workplace | None = None
         self._notes: tuple[str, ...] | None = None
+        self._remembered = ""
         self._last: tuple[PromptParts, tuple[str, ...]] | None = None
         self.kinds: tuple[AgentKind, ...] = ()
         self.problems: tuple[str, ...] = ()
@@ -73,6 +78,7 @@ class AgentPrompts:
             home=workdir.home,
             managed=MANAGED_DIRECTORIES,
             users=user_directories() if "user" in session.configuration.sources else (),
+            added=workdir.roots[1:] if os.environ.get(ADDED_VARIABLE) == "1" else (),
             excludes=session.settings.claude_md_excludes,
         )
         imports = OutsideImports(session)
@@ -81,9 +87,18 @@ class AgentPrompts:
         self._memory = found.texts
         for text in found.texts:
             tell_loaded(session.collaborators, text, "session_start")
+        if "user" in session.configuration.sources:
+            self._remember()
         if workplace.nearby is not None:
             await workplace.nearby.follow(self._files.copy(workdir.current))
         return (*self.problems, *found.notes)
+
+    def _remember(self) -> None:
+        """Put in sight what earlier sessions in this project noted; as it is now, for the cache."""
+        memory = auto_memory(self._session.settings, self._session.workdir.root)
+        if memory is not None:
+            memory.open_in(self._session.workdir)
+            self._remembered = memory.note()
 
     def surroundings(self) -> Around:
         """What a sub-agent is told as well, and what it may hear later."""
@@ -96,7 +111,7 @@ class AgentPrompts:
             self._notes = self._workplace.notes()
         language = self._session.settings.language
         wish = f"# Language\n\nTalk to the person in {language}." if language else ""
-        return (*(self._notes or ()), *filter(None, (wish,)))
+        return (*(self._notes or ()), *filter(None, (self._remembered, wish)))
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""

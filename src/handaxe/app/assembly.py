@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
@@ -23,24 +22,6 @@ SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
 
 OwnTool = Tool[Any] | type[Tool[Any]]
 Tools = str | Iterable[str | OwnTool] | None
-
-
-def working_directories(
-    root: str | os.PathLike[str], more: Sequence[str | os.PathLike[str]]
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The real working directories, and the names they were given by where those differ."""
-    roots: list[str] = []
-    spellings: dict[str, str] = {}
-    for given in (root, *more):
-        spelled = os.path.normpath(Path.cwd() / Path(given).expanduser())
-        real = os.path.realpath(spelled)
-        if not Path(real).is_dir():
-            raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
-        if real != spelled:
-            spellings[spelled] = real
-        if real not in roots:
-            roots.append(real)
-    return tuple(roots), spellings
 
 
 def permission_state(
@@ -68,7 +49,9 @@ def permission_state(
         texts += [RuleText(text, behaviour, "flags") for text in listed]
     for source in FILE_SOURCES:
         texts += configuration.rules(source)
-    return PermissionState(mode=chosen, rules=texts)
+    state = PermissionState(mode=chosen, rules=texts)
+    state.may_grant = lambda: not configuration.settings.allow_managed_permission_rules_only
+    return state
 
 
 def catalog_of(

@@ -17,12 +17,13 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.settings_store import Scope
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import RuleBehaviour, RuleText
+from handaxe.settings.bad_json import BadJson
 from handaxe.settings.files import SettingsFile, SettingsFiles
-from handaxe.settings.fragment import Fragment, Problem, Source, read_data
+from handaxe.settings.fragment import Fragment, Problem, Source, read_data, read_text
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.layers import hooks_digest, merge
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import ALLOW, FROM_THE_PROJECT, Trust
+from handaxe.settings.narrowing import FROM_THE_PROJECT, Trust
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
 from handaxe.settings.variables import given_by_variables
 from handaxe.storage.last_rules import LastRules
@@ -146,14 +147,14 @@ class Configuration:
             complaints=rule_complaints,
         )
 
-    def allowed_in(self, file: str) -> list[str]:
-        """The allow rules that stand in a file, those that do not count included."""
-        return [
-            entry.value
-            for fragment in self._files.fragments()
-            for entry in fragment.entries
-            if entry.path == ALLOW and entry.kind == "item" and entry.origin.file == file
-        ]
+    def listed_in(self, file: str, path: KeyPath) -> list[str]:
+        """What a list holds that stands in a file now, whether or not it counts, or counts yet."""
+        try:
+            fragment = read_text(Path(file).read_text(encoding="utf-8"), source="user", file=file)
+        except (OSError, UnicodeDecodeError, BadJson):
+            # Whoever goes on to change the file is told what is wrong with it.
+            return []
+        return [e.value for e in fragment.entries if e.path == path and e.kind == "item"]
 
     @property
     def hooks_digest(self) -> str:

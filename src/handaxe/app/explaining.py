@@ -121,7 +121,10 @@ def _of_call(
 def _request(name: str, call_input: dict[str, Any], workdir: Workdir) -> Request:
     load = loaders().get(name) or loaders().get(canonical_name(name))
     if load is None:
-        text = msgspec.json.encode(call_input, enc_hook=str).decode()
+        address = call_input.get("url")
+        whole = msgspec.json.encode(call_input, enc_hook=str).decode()
+        # Of a tool that is not ours the address is all that rules have a word for.
+        text = address if isinstance(address, str) else whole
         return Request(tool=name, texts=(text,), input=call_input, confined=False)
     tool = load()
     args, _ = read_input(tool.args_type, call_input)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from handaxe.app.configuration import Configuration
-from handaxe.contract.events import Event
+from handaxe.contract.events import Event, SkillHooksEntered
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -16,6 +16,7 @@ from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
+from handaxe.storage.sessions import History
 
 if TYPE_CHECKING:
     from handaxe.app.beginning import Start
@@ -47,6 +48,7 @@ class SessionHooks:
         keep: Callable[[str, str], str],
     ) -> None:
         self._configuration = configuration
+        self._emit = emit
         self._own = None if arguments is None else _checked(arguments)
         self._skills: dict[str, HookBook] = {}
         self._had_any = self._answers_questions = False
@@ -67,7 +69,7 @@ class SessionHooks:
     def follow(self) -> None:
         """Take over what the settings say now; cheap if nothing changed."""
         merged = self._configuration.merged
-        if self._configuration.pending:
+        if self._configuration.pending or self._has_skill_news():
             self._hold_calls()
         if self._watched is not None:
             self._tell_changes(self._watched)
@@ -77,6 +79,15 @@ class SessionHooks:
         self._had_any = self._had_any or self._own is not None or bool(merged.hooks)
         if self._had_any:
             self._configure(merged)
+
+    def _has_skill_news(self) -> bool:
+        """Whether files of skills changed, where hooks want to be asked about it first."""
+        if self._among is None or not self.hooks.watches("ConfigChange"):
+            return False
+        from handaxe.contract.ports.skills import Skills
+
+        skills: Skills | None = self._among.offers.get(Skills)
+        return skills is not None and bool(skills.news())
 
     def _configure(self, merged: Merged) -> None:
         from handaxe.app.hook_conditions import bad_conditions
@@ -111,16 +122,31 @@ class SessionHooks:
 
         return SkillHooks(self._take_skill)
 
-    def _take_skill(self, skill: "SkillInfo") -> str | None:
+    def _take_skill(self, skill: "SkillInfo", *, is_new: bool = True) -> str | None:
         """The hooks of a skill count from now on; why not, if so."""
         from handaxe.app.skill_powers import skill_book
 
         book = skill_book(skill, self._configuration)
         if book.placed:
+            if is_new and skill.path not in self._skills:
+                self._emit(SkillHooksEntered(name=skill.name, path=skill.path))
             self._skills[skill.path] = book
             self._had_any = True
             self._configure(self._configuration.merged)
         return " ".join(book.problems) or None
+
+    def resume(self, history: History) -> None:
+        """Let the hooks of skills that were run before count again, as they are now."""
+        if not history.skill_hooks or self._among is None:
+            return
+        from handaxe.contract.ports.skills import Skills
+
+        skills: Skills = self._among.offers[Skills]
+        known = {(skill.name, skill.path): skill for skill in skills.all()}
+        again = [known.get((entered.name, entered.path)) for entered in history.skill_hooks]
+        problems = [self._take_skill(skill, is_new=False) for skill in again if skill is not None]
+        self.problems += tuple(filter(None, problems))
+        self.hooks.resume(history.skill_hooks_run)
 
     def _watch(self, book: "HookBook") -> "WatchedFiles | None":
         """The files to look at between calls; none if nobody wants to hear of them."""
@@ -202,8 +228,10 @@ class SessionHooks:
         async def asking() -> None:
             if earlier is not None:
                 await earlier()
-            refused = await refused_changes(among, self._configuration)
-            self._configuration.settle(refused)
+            if self._configuration.pending:
+                refused = await refused_changes(among, self._configuration)
+                self._configuration.settle(refused)
+            await settle_skills(among)
             self._is_holding, self._asking, among.opening = False, None, None
             self._follow()
 
@@ -257,6 +285,21 @@ async def refused_changes(among: Collaborators, configuration: Configuration) ->
         if outcome.blocked is not None and source != "policy":
             refused.add(path)
     return refused
+
+
+async def settle_skills(among: Collaborators) -> None:
+    """Let changed skills count, unless a hook does not want it."""
+    from handaxe.contract.ports.skills import Skills
+
+    skills: Skills | None = among.offers.get(Skills)
+    if skills is None:
+        return
+    refused: set[str] = set()
+    for path in skills.news():
+        outcome = await fire(among, "ConfigChange", source="skills", file_path=path)
+        if outcome.blocked is not None:
+            refused.add(path)
+    skills.settle(refused)
 
 
 def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":

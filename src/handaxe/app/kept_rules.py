@@ -12,7 +12,6 @@ from handaxe.session.permission_state import RuleBehaviour
 from handaxe.settings.places import SCOPES
 
 _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
-_ALLOWED = "permissions.allow"
 
 
 class KeptRule(msgspec.Struct, frozen=True):
@@ -48,28 +47,69 @@ class KeptRules:
 
     async def keep(self, rules: tuple[str, ...], how: Remember) -> None:
         """Allow something in this project, or everywhere."""
-        scope: Scope = "local" if how == "project" else "user"
-        if scope == "user":
-            rules = tuple(_anchored(rule, self._configuration.root) for rule in rules)
-        file = self._store.file_of(scope)
-        # Noted first: in a folder that is not trusted, the note is what makes them count.
-        self._configuration.trust.note_rules(file, rules)
-        listed_once = list(dict.fromkeys((*self._configuration.allowed_in(file), *rules)))
-        await self._store.change(_ALLOWED, listed_once, scope)
+        await self.add(rules, "allow", "local" if how == "project" else "user")
+
+    async def add(self, rules: tuple[str, ...], behaviour: RuleBehaviour, scope: Scope) -> None:
+        """Write rules into a file, after those that stand there."""
+        rules = self._meant(rules, scope)
+        await self._write((*self._standing(behaviour, scope), *rules), rules, behaviour, scope)
+
+    async def put(self, rules: tuple[str, ...], behaviour: RuleBehaviour, scope: Scope) -> None:
+        """Write rules into a file in place of all that stand there."""
+        rules = self._meant(rules, scope)
+        gone = set(self._standing(behaviour, scope)) - set(rules)
+        await self._write(rules, rules, behaviour, scope)
+        self._forget(behaviour, scope, gone)
+
+    async def remove(
+        self, rules: tuple[str, ...], behaviour: RuleBehaviour, scope: Scope
+    ) -> list[str]:
+        """Take rules out of a file; those that do not stand there."""
+        rules, standing = self._meant(rules, scope), self._standing(behaviour, scope)
+        if gone := set(rules) & set(standing):
+            left = tuple(rule for rule in standing if rule not in gone)
+            await self._write(left, (), behaviour, scope)
+            self._forget(behaviour, scope, gone)
+        return [rule for rule in rules if rule not in standing]
 
     async def revoke(self, rule: str) -> list[str]:
         """Allow something no longer; the files it stood in, of those that handaxe writes."""
         changed: list[str] = []
         for scope in SCOPES:
-            file = self._store.file_of(scope)
-            allowed = self._configuration.allowed_in(file)
-            if rule not in allowed:
-                continue
-            left = [one for one in allowed if one != rule]
-            await self._store.change(_ALLOWED, left or None, scope)
-            self._configuration.trust.forget_rule(file, rule)
-            changed.append(file)
+            standing = self._standing("allow", scope)
+            if rule in standing:
+                left = tuple(one for one in standing if one != rule)
+                await self._write(left, (), "allow", scope)
+                self._forget("allow", scope, {rule})
+                changed.append(self._store.file_of(scope))
         return changed
+
+    async def _write(
+        self,
+        rules: tuple[str, ...],
+        given_now: tuple[str, ...],
+        behaviour: RuleBehaviour,
+        scope: Scope,
+    ) -> None:
+        if behaviour == "allow" and given_now:
+            # Noted first: in a folder that is not trusted, the note is what makes them count.
+            self._configuration.trust.note_rules(self._store.file_of(scope), given_now)
+        listed_once = list(dict.fromkeys(rules))
+        await self._store.change(f"permissions.{behaviour}", listed_once or None, scope)
+
+    def _meant(self, rules: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+        """The rules as they have to be spelled in that file."""
+        if scope != "user":
+            return rules
+        return tuple(_anchored(rule, self._configuration.root) for rule in rules)
+
+    def _standing(self, behaviour: RuleBehaviour, scope: Scope) -> list[str]:
+        file = self._store.file_of(scope)
+        return self._configuration.listed_in(file, ("permissions", behaviour))
+
+    def _forget(self, behaviour: RuleBehaviour, scope: Scope, rules: set[str]) -> None:
+        for rule in rules if behaviour == "allow" else ():
+            self._configuration.trust.forget_rule(self._store.file_of(scope), rule)
 
 
 def _anchored(rule: str, root: str) -> str:

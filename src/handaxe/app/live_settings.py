@@ -1,11 +1,14 @@
 """Settings that change while a session runs, carried into the parts that hold them."""
 
 import asyncio
+import os
 from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
+from handaxe.app.working_directories import working_directories
 from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.permission.modes import parse_mode
@@ -13,8 +16,7 @@ from handaxe.session.permission_state import Mode, PermissionState
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 
-Roots = Callable[[Sequence[str]], tuple[tuple[str, ...], dict[str, str]]]
-"""The working directories and their other spellings, given those that settings add."""
+PathLike = str | os.PathLike[str]
 
 
 class LiveSettings:
@@ -26,14 +28,16 @@ class LiveSettings:
         permissions: PermissionState,
         workdir: Workdir,
         *,
-        roots: Roots,
+        root: PathLike,
+        added: Sequence[PathLike],
         offers: MutableMapping[type[Any], Any],
         emit: Callable[[Event], None],
     ) -> None:
         self._configuration = configuration
         self._permissions = permissions
         self._workdir = workdir
-        self._roots = roots
+        self._root = root
+        self._added = _absolute(added)
         self._offers = offers
         self._emit = emit
         self._joined = configuration.merged
@@ -92,8 +96,32 @@ class LiveSettings:
     def place(self) -> list[str]:
         """Work in the directories that arguments and settings name now; those that are new."""
         known = self._workdir.roots
-        self._workdir.place(*self._roots(self._configuration.directories()[0]))
+        more = self._configuration.directories()[0]
+        self._workdir.place(*working_directories(self._root, (*self._added, *more)))
         return [root for root in self._workdir.roots if root not in known]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The working directories that nobody's settings name."""
+        return self._added
+
+    def set_added(self, directories: Sequence[PathLike]) -> list[str]:
+        """Exchange those, as long as the session lasts; the directories that are new.
+
+        Raises:
+            SetupError: one of them is no directory, and nothing was changed.
+        """
+        earlier, self._added = self._added, _absolute(directories)
+        try:
+            return self.place()
+        except SetupError:
+            self._added = earlier
+            raise
+
+
+def _absolute(directories: Sequence[PathLike]) -> tuple[str, ...]:
+    """What is relative starts where the program stands now, whatever it does later."""
+    return tuple(os.path.normpath(Path.cwd() / Path(one).expanduser()) for one in directories)
 
 
 def mode_problem(settings: Settings, mode: Mode) -> str | None:

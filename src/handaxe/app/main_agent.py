@@ -55,9 +55,7 @@ class MainAgent:
         session.catalog.keep_only(main_pool(kind))
         self._choose_mode()
         if (memory := self._equipment.memory) is not None:
-            workdir = session.workdir
-            workdir.free_to_read = (*workdir.free_to_read, *memory.places)
-            workdir.free_to_write = (*workdir.free_to_write, *memory.places)
+            memory.open_in(session.workdir)
         notes = workplace.notes
         workplace.notes = lambda: (*notes(), *self._equipment.notes(among.offers.get(Skills)))
 

@@ -16,6 +16,7 @@ from handaxe.storage.sessions import History
 if TYPE_CHECKING:
     from handaxe.contract.ports.skills import Skills
     from handaxe.contract.ports.task_list import TaskList
+    from handaxe.host.skill_versions import SkillVersions
     from handaxe.session.brevity import Brevity
     from handaxe.session.identity import SessionIdentity
     from handaxe.session.invoked_skills import InvokedSkills
@@ -31,6 +32,7 @@ class Memory(Companion):
         self.loaded = LoadedTools(around.emit)
         self.loaded.replay(history.loaded_tools)
         self.wakeups = Wakeups()
+        self._skill_versions: SkillVersions | None = None
         shared = around.configuration.settings.task_list
         if shared is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,80}", shared):
             raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
@@ -53,11 +55,12 @@ class Memory(Companion):
     def for_agent(self, around: Surroundings, history: History) -> "Memory":
         """Lists and loaded tools of its own; tasks are shared, and whoever wakes one wakes all."""
         own = Memory(around, history)
-        own.wakeups = self.wakeups
+        own.wakeups, own._skill_versions = self.wakeups, self._skill_versions
         return own
 
     def _skills(self) -> "Skills":
         from handaxe.host.skill_places import SkillPlaces
+        from handaxe.host.skill_versions import SkillVersions
         from handaxe.host.skills import DiskSkills
 
         workdir, configuration = self._around.workdir, self._around.configuration
@@ -77,7 +80,8 @@ class Memory(Companion):
                 root=workdir.root,
                 touched=self._touched,
             )
-        return DiskSkills(places, self._override_of)
+        self._skill_versions = self._skill_versions or SkillVersions()
+        return DiskSkills(places, self._override_of, self._skill_versions)
 
     def _override_of(self, name: str) -> str:
         """Who may see a skill."""

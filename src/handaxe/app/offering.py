@@ -15,7 +15,9 @@ from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 
 if TYPE_CHECKING:
+    from handaxe.app.live_settings import LiveSettings
     from handaxe.contract.ports.media import Media
+    from handaxe.contract.ports.permission_changes import PermissionChanges
     from handaxe.contract.ports.previews import CommandPreviews
     from handaxe.contract.ports.questions import OnQuestion, Questions
     from handaxe.contract.ports.search import Search
@@ -51,6 +53,17 @@ def first_offers(
     if on_question is not None:
         offers.add({f"{ports}.questions.Questions": lambda: _questions(around, on_question)})
     return offers
+
+
+def offer_changes(offers: Offers, around: Surroundings, live: "LiveSettings") -> None:
+    """Let whoever answers permission questions change permissions, too."""
+
+    def make() -> "PermissionChanges":
+        from handaxe.app.permission_changes import SessionPermissionChanges
+
+        return SessionPermissionChanges(around, live)
+
+    offers.add({"handaxe.contract.ports.permission_changes.PermissionChanges": make})
 
 
 def _media() -> "Media":

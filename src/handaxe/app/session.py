@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from handaxe import __version__
-from handaxe.app.assembly import Tools, catalog_of, permission_state, working_directories
+from handaxe.app.assembly import Tools, catalog_of, permission_state
 from handaxe.app.background_work import command_facts
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.change_record import ChangeRecord
@@ -19,11 +19,12 @@ from handaxe.app.hooking import HookArguments, SessionHooks
 from handaxe.app.listing import asked, asked_together, closed_answer, schema_of, shown, sound
 from handaxe.app.live_settings import LiveSettings, checked_mode
 from handaxe.app.loading import deferral_of
-from handaxe.app.offering import first_offers
+from handaxe.app.offering import first_offers, offer_changes
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume
 from handaxe.app.session_title import SessionTitle
+from handaxe.app.working_directories import working_directories
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import ModeChanged, SessionClosed, SessionStarted
@@ -110,7 +111,6 @@ class Session:
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days
         )
-        self._add_dirs = tuple(add_dirs)
         roots, spellings = working_directories(root, (*add_dirs, *more))
         self.workdir = Workdir(
             roots,
@@ -157,10 +157,12 @@ class Session:
             self.configuration,
             self.permissions,
             self.workdir,
-            roots=lambda more: working_directories(root, (*self._add_dirs, *more)),
+            root=root,
+            added=add_dirs,
             offers=offers,
             emit=emit,
         )
+        offer_changes(offers, around, self._live)
         self.hooks = SessionHooks(hooks, self.configuration, emit=emit, keep=results.keep)
         self.catalog = catalog_of(tools, offers, lambda: hidden_by(policy()))
         self.catalog.edit_tool = edit_tool(self.settings.edit.format)
@@ -202,6 +204,7 @@ class Session:
         )
         self.jobs: Jobs = offers[Jobs]
         resume(history, self.id, self._record, self._pipeline, offers)
+        self.hooks.resume(history)
 
     @property
     def settings(self) -> Settings:
@@ -358,8 +361,7 @@ class Session:
 
     def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
         """Exchange the working directories beside the root; those of settings stay."""
-        self._add_dirs = tuple(add_dirs)
-        for added in self._live.place():
+        for added in self._live.set_added(add_dirs):
             about = {"directory": added, "source": by}
             tell(self._collaborators, "DirectoryAdded", **about)
 

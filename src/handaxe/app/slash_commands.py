@@ -136,11 +136,10 @@ async def command_text(session: Session, skill: SkillInfo, arguments: str) -> st
 
 
 async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
-    from handaxe.tools.meta.skill import forked, grant, outcome_text, skill_text
+    from handaxe.tools.meta.skill import entered, forked, outcome_text
 
-    ctx = _context(session)
-    body = await skill_text(skill, arguments, ctx)
-    session.collaborators.hooks.late += grant(skill, ctx)
+    body, refused = await entered(skill, arguments, _context(session))
+    session.collaborators.hooks.late += refused
     offers = session.collaborators.offers
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from handaxe.contract.decision import Decision
+from handaxe.contract.decision import DecidedBy, Decision
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
@@ -16,6 +16,7 @@ from handaxe.contract.messages import (
     Usage,
     UserMessage,
 )
+from handaxe.contract.permission_changes import PermissionChange
 from handaxe.contract.ports.jobs import JobState
 from handaxe.contract.result import ToolResult
 from handaxe.contract.todo import Todo
@@ -122,6 +123,8 @@ class HookRan(_Event, frozen=True, tag="hook_ran", kw_only=True):
     """What a terminal gets to see of it: a title, a notice, the bell."""
     in_background: bool = False
     duration_ms: float = 0.0
+    skill: str = ""
+    """The file of the skill that brought the hook."""
 
 
 class FileSeen(_Event, frozen=True, tag="file_seen", kw_only=True):
@@ -187,6 +190,16 @@ class ModeChanged(_Event, frozen=True, tag="mode_changed", kw_only=True):
     mode: str
 
 
+class PermissionsChanged(_Event, frozen=True, tag="permissions_changed", kw_only=True):
+    """Whoever said yes to a call changed what is allowed as well."""
+
+    call_id: str
+    by: DecidedBy
+    changes: tuple[PermissionChange, ...] = ()
+    not_made: tuple[str, ...] = ()
+    """What was asked for as well and refused, with the reasons."""
+
+
 class TodosChanged(_Event, frozen=True, tag="todos_changed", kw_only=True):
     """The todo list, as it now stands."""
 
@@ -216,6 +229,13 @@ class SkillInvoked(_Event, frozen=True, tag="skill_invoked", kw_only=True):
 
     name: str
     text: str
+
+
+class SkillHooksEntered(_Event, frozen=True, tag="skill_hooks_entered", kw_only=True):
+    """The hooks of a skill count from here to the end of the session."""
+
+    name: str
+    path: str
 
 
 class InstructionsHeard(_Event, frozen=True, tag="instructions_heard", kw_only=True):
@@ -326,11 +346,13 @@ Event = (
     | JobSaid
     | JobsTold
     | ModeChanged
+    | PermissionsChanged
     | TodosChanged
     | BriefChanged
     | ToolsLoaded
     | ToolsOffered
     | SkillInvoked
+    | SkillHooksEntered
     | InstructionsHeard
     | SettingsChanged
     | UserSaid

@@ -40,8 +40,8 @@ class SkillCommandFailed(ToolFault):
 
     code = "skill.command_failed"
 
-    def __init__(self, name: str, command: str, problem: str) -> None:
+    def __init__(self, name: str, command: str, problem: str, *, was_refused: bool = False) -> None:
+        what = "Shell command permission check failed" if was_refused else "Shell command failed"
         super().__init__(
-            f"The skill {name!r} was not run. Shell command failed for pattern {command!r}: "
-            f"{problem}"
+            f'The skill {name!r} was not run. {what} for pattern "{command}": {problem}'
         )

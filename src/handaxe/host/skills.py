@@ -1,6 +1,6 @@
 """Skills and commands as they are written in files: heads, texts, and what settings say of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,10 +9,10 @@ import msgspec
 from handaxe.contract.ports.skills import SkillInfo, Skills
 from handaxe.contract.skill_faults import SkillUnreadable
 from handaxe.host.skill_places import SkillFile, SkillFiles, SkillPlaces
+from handaxe.host.skill_versions import SkillVersions
 from handaxe.text.frontmatter import BadFrontmatter, split, text_of, truth, words
 from handaxe.text.globs import GlobPattern
 
-MAX_BYTES = 4 << 20
 DESCRIPTION_CHARS = 1_536
 
 
@@ -30,8 +30,13 @@ class DiskSkills(Skills):
         self,
         places: SkillPlaces,
         override_of: Callable[[str], str] = lambda _: "on",
+        versions: SkillVersions | None = None,
     ) -> None:
-        """`override_of` says of a skill by name who may see it, whatever its file says."""
+        """`override_of` says of a skill by name who may see it, whatever its file says.
+
+        `versions` are shared by all who read skills in a session.
+        """
+        self._versions = versions or SkillVersions()
         self._touched = places.touched
         self._files = SkillFiles(places)
         self._override_of = override_of
@@ -44,7 +49,7 @@ class DiskSkills(Skills):
         variants: dict[str, list[str]] = {}
         for file in self._files.all():
             read = self._info(file)
-            if read.skill is None:
+            if read.skill is None or not self._versions.counts(file.path):
                 continue
             name = file.name
             if name not in found:
@@ -60,7 +65,7 @@ class DiskSkills(Skills):
     def body(self, skill: SkillInfo) -> str:
         """The whole text of a skill, without its head."""
         try:
-            return split(_text(Path(skill.path)))[1]
+            return split(self._versions.text(Path(skill.path)))[1]
         except (OSError, ValueError) as error:
             raise SkillUnreadable(skill.path, str(error)) from None
 
@@ -68,6 +73,14 @@ class DiskSkills(Skills):
         """Files that were skipped, one sentence each."""
         read = (self._info(file) for file in self._files.all())
         return tuple(found.problem for found in read if found.problem)
+
+    def news(self) -> tuple[str, ...]:
+        """Files that came, changed or went since the last look, and do not count yet."""
+        return self._versions.news(file.path for file in self._files.all())
+
+    def settle(self, refused: Collection[str]) -> None:
+        """Let the news count, but for files whose change was refused."""
+        self._versions.settle(refused)
 
     def _now(self, skill: SkillInfo, file: SkillFile, patterns: Sequence[GlobPattern]) -> SkillInfo:
         """The skill under the name it has here, and whether it is time for it."""
@@ -82,11 +95,10 @@ class DiskSkills(Skills):
     def _info(self, file: SkillFile) -> _Read:
         path = file.path
         try:
-            status = path.stat()
-            stamp = (status.st_mtime_ns, status.st_size)
+            stamp = self._versions.stamp(path)
             known = self._read.get(str(path))
             if known is None or known.stamp != stamp:
-                fields, body = split(_text(path))
+                fields, body = split(self._versions.text(path))
                 patterns = () if file.is_command else _patterns(words(fields.get("paths")))
                 skill = _skill(file, fields, body)
                 known = _Read(stamp, skill, patterns=patterns)
@@ -148,11 +160,3 @@ def _unless(text: str, standard: str) -> str | None:
 def _first_paragraph(body: str) -> str:
     lines = [line.strip() for line in body.strip().split("\n\n")[0].splitlines()]
     return " ".join(line.lstrip("# ") for line in lines)
-
-
-def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise ValueError(f"it is longer than {MAX_BYTES:,} bytes")
-    return content.decode()

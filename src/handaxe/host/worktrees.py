@@ -27,6 +27,7 @@ PATIENCE_S = 5.0
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 _FOUND_BY_DOT_GIT = ("-c", "safe.bareRepository=explicit")
 """A directory that a command made look like a repository is none."""
+_ORIGINS = ("refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master")
 _IGNORE_ALL = "# Checkouts of agents; git need not see them.\n*\n"
 
 
@@ -43,8 +44,12 @@ class Worktree(msgspec.Struct, frozen=True):
     """The commit it began with."""
 
 
-async def open_worktree(directory: str, name: str, *, base: str = "") -> Worktree:
+async def open_worktree(
+    directory: str, name: str, *, base: str = "", fresh: bool = False
+) -> Worktree:
     """A locked checkout of what is committed around `directory`; one of that name is used again.
+
+    A `fresh` one begins where the main branch of the origin was last seen, if there is one.
 
     Raises:
         NoWorktree: no repository, no commit, or git refuses.
@@ -55,7 +60,7 @@ async def open_worktree(directory: str, name: str, *, base: str = "") -> Worktre
         base = base or await _git(str(path), "rev-parse", "HEAD")
         await _lock(top, path)
         return Worktree(str(path), branch, base)
-    base = await _git(directory, "rev-parse", "--verify", "HEAD^{commit}")
+    base = await _base(directory, fresh=fresh)
     _make_folder(path.parent)
     await _git(str(top), "worktree", "prune")
     is_known = await _has_branch(top, branch)
@@ -87,6 +92,14 @@ async def close_worktree(path: str, branch: str, base: str) -> bool:
     except NoWorktree:
         return True
     return False
+
+
+async def _base(directory: str, *, fresh: bool) -> str:
+    """The commit to begin with."""
+    for name in _ORIGINS if fresh else ():
+        with suppress(NoWorktree):
+            return await _git(directory, "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
+    return await _git(directory, "rev-parse", "--verify", "HEAD^{commit}")
 
 
 async def _lock(top: Path, path: Path) -> None:

@@ -4,7 +4,8 @@ Rules are kept as the texts people wrote; `runtime.permission` reads them. Nothi
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -61,6 +62,8 @@ class PermissionState:
         self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
         self.never_prompt = never_prompt
         """Whether nobody may be asked; what would ask is refused and recorded."""
+        self.may_grant: Callable[[], bool] = lambda: True
+        """Whether anybody may allow more while the session runs; managed settings can forbid it."""
         self.announce: Callable[[Mode], None] = lambda _: None
         """Told every change of mode."""
         self.revision = 0
@@ -130,15 +133,32 @@ class PermissionState:
 
     def grant(self, texts: Iterable[str]) -> None:
         """Allow more for the rest of the session, as a person said."""
+        if not self.may_grant():
+            return
         rules = (RuleText(text, "allow", "session") for text in texts)
         self._grants = tuple(dict.fromkeys((*self._grants, *rules)))
         self.revision += 1
 
     def grant_for_turn(self, texts: Iterable[str], *, behaviour: RuleBehaviour = "allow") -> None:
         """Allow more, or less, until the model has finished its turn, as a skill's author said."""
+        if behaviour == "allow" and not self.may_grant():
+            return
         rules = (RuleText(text, behaviour, "session") for text in texts)
         self._turn_grants = tuple(dict.fromkeys((*self._turn_grants, *rules)))
         self.revision += 1
+
+    @contextmanager
+    def granting_for_turn(self, allow: Iterable[str], deny: Iterable[str]) -> Generator[None]:
+        """Allow and forbid more until the end of the turn, unless what is done meanwhile fails."""
+        before = self._turn_grants
+        self.grant_for_turn(allow)
+        self.grant_for_turn(deny, behaviour="deny")
+        try:
+            yield
+        except BaseException:
+            self._turn_grants = before
+            self.revision += 1
+            raise
 
     def end_turn(self) -> None:
         """Take back what was allowed for one turn."""

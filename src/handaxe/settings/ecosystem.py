@@ -6,8 +6,8 @@ Such a key is accepted without a word and not used here. This is data, kept as l
 _TOP = """
     $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps
     allowedChannelPlugins alwaysThinkingEnabled attribution
-    autoCompactWindow autoConnectIde autoInstallIdeExtension autoMemoryDirectory
-    autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
+    autoCompactWindow autoConnectIde autoInstallIdeExtension
+    autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
     awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces
     browserExternalPageTools channelsEnabled claudeMd companyAnnouncements
     crossSessionInbound defaultShell dialogExpiry diffTool disableAgentView disableArtifact
@@ -33,7 +33,7 @@ _TOP = """
     teammateDefaultModel teammateMode terminalProgressBarEnabled terminalTitleFromRename theme
     todoFeatureEnabled tui ultracode useAutoModeDuringPlan verbose viewMode vimInsertModeRemaps
     voice voiceEnabled wheelScrollAccelerationEnabled workflowKeywordTriggerEnabled
-    workflowSizeGuideline worktree wslInheritsWindowsSettings
+    workflowSizeGuideline wslInheritsWindowsSettings
 """
 _SANDBOX = """
     allowAppleEvents credentials enableWeakerNestedSandbox enableWeakerNetworkIsolation
@@ -47,6 +47,7 @@ UNUSED: dict[tuple[str, ...], frozenset[str]] = {
     (): frozenset(_TOP.split()),
     ("sandbox",): frozenset(_SANDBOX.split()),
     ("sandbox", "network"): frozenset(_SANDBOX_NETWORK.split()),
+    ("worktree",): frozenset({"bgIsolation", "sparsePaths", "symlinkDirectories"}),
 }
 """Names that are known and not used, by the group they stand in."""
 

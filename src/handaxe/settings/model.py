@@ -247,6 +247,15 @@ class AgentOptions(_Options, frozen=True, kw_only=True):
     ] = 600
 
 
+class WorktreeOptions(_Options, frozen=True, kw_only=True, rename="camel"):
+    """Checkouts of their own, for agents that work apart and for `--worktree`."""
+
+    base_ref: Annotated[
+        Literal["head", "fresh"],
+        "What a new one begins with: the commit that is checked out, or the origin's main branch.",
+    ] = "head"
+
+
 class Settings(_Options, frozen=True, kw_only=True):
     """The whole configuration of a session."""
 
@@ -259,6 +268,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     undo: UndoOptions = UndoOptions()
     sandbox: SandboxOptions = SandboxOptions()
     agents: AgentOptions = AgentOptions()
+    worktree: WorktreeOptions = WorktreeOptions()
     max_parallel_calls: Annotated[
         int, msgspec.Meta(ge=1, le=1000), "How many calls run at once."
     ] = 10
@@ -319,6 +329,14 @@ class Settings(_Options, frozen=True, kw_only=True):
         tuple[str, ...],
         "Files of instructions that do not count: absolute paths, or patterns of them.",
     ] = msgspec.field(default=(), name="claudeMdExcludes")
+    auto_memory_enabled: Annotated[
+        bool | None,
+        "Let an agent keep what it learns about a project in a directory of the user's; unset: "
+        "what is there is only read.",
+    ] = msgspec.field(default=None, name="autoMemoryEnabled")
+    auto_memory_directory: Annotated[
+        str | None, "That directory; unset: `projects/<project>/memory` in `~/.claude`."
+    ] = msgspec.field(default=None, name="autoMemoryDirectory")
     env: Annotated[dict[str, str], "Variables for commands, hooks and servers."] = {}
     hooks: Annotated[
         dict[str, tuple[dict[str, Any], ...]], "What runs at an event: a list of matchers each."

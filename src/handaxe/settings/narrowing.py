@@ -44,6 +44,7 @@ _NARROWING: frozenset[KeyPath] = frozenset(
     }
 )
 _NARROWING_IF: dict[KeyPath, bool] = {
+    ("autoMemoryEnabled",): False,
     ("sandbox", "failIfUnavailable"): True,
     ("sandbox", "autoAllowBashIfSandboxed"): False,
     ("sandbox", "allowUnsandboxedCommands"): False,
@@ -53,6 +54,7 @@ _NARROWING_IF: dict[KeyPath, bool] = {
 """Switches that only forbid when set this way. `sandbox.enabled` is none of them: sandboxed
 commands may run without a question."""
 _NEVER_IF: dict[KeyPath, bool] = {
+    ("autoMemoryEnabled",): True,
     ("sandbox", "enabled"): False,
     ("sandbox", "failIfUnavailable"): False,
     ("sandbox", "filesystem", "disabled"): True,
@@ -62,6 +64,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
     {
         ("trusted_folders",),
         ("apiKeyHelper",),
+        ("autoMemoryDirectory",),
         ("retention_days",),
         ("cleanupPeriodDays",),
         ("undo", "max_bytes"),

@@ -49,8 +49,12 @@ def all_places(root: str, sources: Sequence[Scope]) -> tuple[Place, ...]:
     """Every file that may hold settings for a project, lowest first; managed ones always."""
     found: list[Place] = []
     for scope in SCOPES:
-        if scope in sources:
-            found += [Place(path, scope) for path in _files(root, scope)]
+        if scope not in sources:
+            continue
+        if scope == "local" and (top := _repository(root)) != root:
+            # What a person set for a repository counts in all of it; what it shares does not.
+            found += [Place(path, scope) for path in _files(top, scope)]
+        found += [Place(path, scope) for path in _files(root, scope)]
     # In the home directory itself both levels are one file, and it is the user's.
     users = {os.path.realpath(path.rpartition("/")[0]) for path in _files(root, "user")}
     found = [place for place in found if place.source == "user" or _directory(place) not in users]
@@ -105,6 +109,16 @@ def _files(root: str, scope: Scope) -> tuple[str, str]:
     directories = user_directories() if scope == "user" else in_project
     shared_file, own_path = (f"{directory}/{_NAMES[scope]}" for directory in directories)
     return shared_file, own_path
+
+
+def _repository(root: str) -> str:
+    """The top of the repository around a directory; itself where there is none."""
+    above = root
+    while above not in {"", "/"}:
+        if os.path.exists(f"{above}/.git"):  # noqa: PTH110 - cheaper than a Path
+            return above
+        above = above.rpartition("/")[0]
+    return root
 
 
 def _directory(place: Place) -> str:

@@ -28,7 +28,8 @@ UNKNOWN = "\ue000"
 _BLANKS = re.compile(r"[ \t\n]+")
 _VOID = frozenset({"watch", "setsid", "ionice", "flock"})
 _FIND_ACTIONS = ("-exec", "-ok", "-delete", "-fprint", "-fls")
-_TRANSPARENT = frozenset({"timeout", "time", "nice", "nohup", "stdbuf", "xargs"})
+_PLAIN_WRAPPERS = frozenset({"xargs", "nohup", "noglob"})
+_TRANSPARENT = _PLAIN_WRAPPERS | {"timeout", "time", "nice", "stdbuf", "command", "builtin"}
 _TEXT_LIMIT = 512
 
 
@@ -167,7 +168,7 @@ def _unwrapped(words: list[Word], variables: dict[str, Field | None]) -> list[li
         program = words[0].literal
         if program not in _TRANSPARENT or len(words) < 2:
             break
-        if program in ("xargs", "nohup"):
+        if program in _PLAIN_WRAPPERS:
             inner = words[1:] if not (words[1].literal or "-").startswith("-") else []
         else:
             fields = [field for word in words for field in fields_of(word, variables)]

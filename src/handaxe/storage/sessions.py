@@ -19,6 +19,7 @@ from handaxe.contract.events import (
     Event,
     FileForgotten,
     FileSeen,
+    HookRan,
     InstructionsHeard,
     JobEnded,
     JobStarted,
@@ -26,6 +27,7 @@ from handaxe.contract.events import (
     ModeChanged,
     SessionClosed,
     SessionStarted,
+    SkillHooksEntered,
     SkillInvoked,
     TodosChanged,
     ToolsLoaded,
@@ -87,6 +89,9 @@ class History(msgspec.Struct):
     brief: BriefChanged | None = None
     loaded_tools: list[str] = []
     skills: list[SkillInvoked] = []
+    skill_hooks: list[SkillHooksEntered] = []
+    skill_hooks_run: list[HookRan] = []
+    """What hooks that skills brought have done."""
     instructions: list[str] = []
     """Files of instructions that began to count while the agent worked."""
     is_closed: bool = False
@@ -144,6 +149,10 @@ class History(msgspec.Struct):
                 self.loaded_tools += event.names
             case SkillInvoked():
                 self.skills.append(event)
+            case SkillHooksEntered():
+                self.skill_hooks.append(event)
+            case HookRan() if event.skill:
+                self.skill_hooks_run.append(event)
             case InstructionsHeard():
                 self.instructions += event.paths
             case _:

@@ -1,4 +1,4 @@
-"""What tools cost over many sessions: calls, failures, time and model tokens, from their logs.
+"""What tools and hooks cost over many sessions: calls, failures, time, tokens; from their logs.
 
 Tokens are the estimates that results and definitions carry; nothing here knows a price.
 """
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.events import CallFinished, CallStarted, SessionStarted, ToolsOffered
+from handaxe.contract.events import CallFinished, CallStarted, HookRan, SessionStarted, ToolsOffered
 from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.home import sessions_directory
 from handaxe.storage.sessions import LOG_NAME
@@ -41,6 +41,19 @@ class ToolCost(msgspec.Struct):
         return self.input_tokens + self.result_tokens
 
 
+class HookCost(msgspec.Struct):
+    """What one hook cost at one event."""
+
+    name: str
+    event: str
+    runs: int = 0
+    failed: int = 0
+    duration_ms: float = 0.0
+    slowest_ms: float = 0.0
+    waited_ms: float = 0.0
+    """Of the time, how long calls had to wait for it."""
+
+
 class Statistics(msgspec.Struct, frozen=True):
     """Costs by tool and by server, the dearest first."""
 
@@ -49,6 +62,8 @@ class Statistics(msgspec.Struct, frozen=True):
     servers: tuple[ToolCost, ...]
     never_used: tuple[ToolCost, ...]
     """Offered to a model and never called, the longest definition first."""
+    hooks: tuple[HookCost, ...] = ()
+    """Those first that were waited for longest."""
 
 
 def statistics_of(
@@ -56,12 +71,13 @@ def statistics_of(
 ) -> Statistics:
     """What tools cost in the sessions of a project, or of all, used since a moment."""
     costs: dict[str, ToolCost] = {}
+    hooks: dict[tuple[str, str], HookCost] = {}
     counted = 0
     for log in sessions_directory(home).glob(f"{session_id or '*'}/{LOG_NAME}"):
         if log.stat().st_mtime < since or (root is not None and _root_of(log) != root):
             continue
         counted += 1
-        _Count(costs).take([log, *log.parent.glob(f"agents/*/{LOG_NAME}")])
+        _Count(costs, hooks).take([log, *log.parent.glob(f"agents/*/{LOG_NAME}")])
     tools = sorted(costs.values(), key=lambda cost: (-cost.tokens, -cost.calls, cost.name))
     unused = [cost for cost in tools if cost.offered_in and not cost.calls]
     return Statistics(
@@ -69,14 +85,16 @@ def statistics_of(
         tools=tuple(cost for cost in tools if cost.calls),
         servers=_servers(tools),
         never_used=tuple(sorted(unused, key=lambda cost: (-cost.definition_tokens, cost.name))),
+        hooks=tuple(sorted(hooks.values(), key=lambda cost: (-cost.waited_ms, cost.name))),
     )
 
 
 class _Count:
     """Adds the logs of one session, its agents' included."""
 
-    def __init__(self, costs: dict[str, ToolCost]) -> None:
+    def __init__(self, costs: dict[str, ToolCost], hooks: dict[tuple[str, str], HookCost]) -> None:
         self._costs = costs
+        self._hooks = hooks
         self._called: set[str] = set()
         self._offered: set[str] = set()
 
@@ -90,6 +108,8 @@ class _Count:
                         self._finish(event)
                     case ToolsOffered():
                         self._offer(event)
+                    case HookRan():
+                        self._run_hook(event)
                     case _:
                         pass
         for name in self._called:
@@ -114,6 +134,15 @@ class _Count:
             cost = self._cost(name)
             cost.definition_tokens = max(cost.definition_tokens, tokens)
             self._offered.add(name)
+
+    def _run_hook(self, event: HookRan) -> None:
+        key = (event.event, event.hook)
+        cost = self._hooks.setdefault(key, HookCost(event.hook, event.event))
+        cost.runs += 1
+        cost.failed += event.outcome in {"failed", "timed_out"}
+        cost.duration_ms += event.duration_ms
+        cost.slowest_ms = max(cost.slowest_ms, event.duration_ms)
+        cost.waited_ms += 0.0 if event.in_background else event.duration_ms
 
     def _cost(self, name: str) -> ToolCost:
         return self._costs.setdefault(name, ToolCost(name))

@@ -90,6 +90,8 @@ def listed():
             ),
             "nonsense",
         ]
+    if "permit" in TROUBLE:
+        return [*TOOLS, tool("permit")]
     if "many" in TROUBLE:
         return [tool(f"tool_{n:03}") for n in range(300)]
     if STATE["changed"]:
@@ -168,6 +170,10 @@ def call(request_id, params):
         for _ in range(500):
             send({"method": "notifications/tools/list_changed"})
         return text("shouted")
+    elif name == "permit":
+        with open(os.environ["PERMIT_LOG"], "a") as log:
+            log.write(json.dumps(args) + "\n")
+        return text(os.environ["PERMIT_ANSWER"], isError=os.environ["PERMIT_ANSWER"] == "fail")
     elif name == "asked":
         return text(str(STATE["listed"]))
     elif name == "flood":

@@ -396,6 +396,20 @@ def test_a_hook_can_ring_the_bell_but_not_paint(terminal, script, project):
     assert "\x1b]52" not in me.raw
 
 
+def test_slow_and_failing_hooks_are_told_at_the_terminal(terminal, script):
+    hooks = [{"hooks": [{"type": "command", "command": c} for c in ("sleep 1.1", "exit 1")]}]
+    given = json.dumps({"hooks": {"UserPromptSubmit": hooks}})
+    me = terminal("--model", script({"text": "Hi."}), "--settings", given)
+    me.wait_for("›")
+    me.type("hello\r")
+    me.wait_for("UserPromptSubmit hook error: 'exit 1'")
+    me.wait_for("Hi.")
+    me.wait_for("›")
+    me.type("\x04")
+    me.end()
+    assert "hook 'sleep 1.1' took 1." in " ".join(me.raw.split())
+
+
 def test_an_answer_is_shown_line_by_line_as_a_hook_wants_it(terminal, script, project):
     (project / "show.py").write_text(
         "import json, sys\n"

@@ -169,8 +169,11 @@ def test_answers_to_a_permission_request():
     assert answer(behavior="allow").decision == Allow(by="hook")
     refused = answer(behavior="deny", message="no", interrupt=True)
     assert (refused.decision, refused.stop) == (Deny("no", by="hook"), "no")
-    widened = answer(behavior="allow", updatedPermissions=[{"type": "addRules"}])
-    assert "cannot make rules" in widened.notes[0]
+    mode = {"type": "setMode", "mode": "plan", "destination": "session"}
+    (given,) = answer(behavior="allow", updatedPermissions=[mode]).changes
+    assert (given.change.type, given.change.mode) == ("setMode", "plan")
+    with pytest.raises(Unusable):
+        answer(behavior="allow", updatedPermissions=[{"type": "addRules"}])
     with pytest.raises(Unusable):
         answer(behavior="perhaps")
 

@@ -1,6 +1,7 @@
 """Skills and commands: texts people wrote down for a model, found by name."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -53,3 +54,14 @@ class Skills(ABC):
     @abstractmethod
     def problems(self) -> tuple[str, ...]:
         """Files that were skipped, one sentence each."""
+
+    @abstractmethod
+    def news(self) -> tuple[str, ...]:
+        """Files that came, changed or went since the last look, and do not count yet.
+
+        The first look finds none; who never looks gets every change at once.
+        """
+
+    @abstractmethod
+    def settle(self, refused: Collection[str]) -> None:
+        """Let the news count, but for files whose change was refused."""

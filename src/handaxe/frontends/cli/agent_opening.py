@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,7 @@ from handaxe.text.near_names import nearest
 
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
+    from handaxe.app.permission_tool import PermissionTool
     from handaxe.contract.messages import Message
     from handaxe.frontends.cli.own_checkout import OwnCheckout
 
@@ -83,6 +85,8 @@ class AgentOpener:
         self._open_model: OpenModel = open_model
         self.wait_for_agents_s = _seconds(os.environ.get(WAIT_VARIABLE, ""))
         """How long the end of a run waits for agents in the background."""
+        self.permission_tool = _permission_tool(arguments.permission_prompt_tool)
+        """Who is asked where the other end brings nobody."""
         self.defers_calls = True
         """Whether a run ends where a hook puts a call off."""
 
@@ -120,15 +124,18 @@ class AgentOpener:
         warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
         if brought.servers:
             arguments.mcp_config = [*arguments.mcp_config, dict(brought.servers)]
+        tool = self.permission_tool
         session = open_session(
             arguments,
-            on_ask=brought.on_ask,
+            on_ask=brought.on_ask or (tool and tool.ask),
             on_question=brought.on_question,
             hooks=brought.hooks,
             home=self._home,
             start=self._start(brought.source),
             discovery=msgspec.structs.replace(self._discovery, only_skills=brought.skills),
         )
+        if tool is not None:
+            tool.join(session)
         if self._name is not None:
             name_session(self._home, session.id, self._name)
         return session
@@ -261,6 +268,19 @@ def _checkout(arguments: argparse.Namespace) -> "OwnCheckout | None":
     made = OwnCheckout(arguments)
     arguments.root = made.path
     return made
+
+
+def _permission_tool(name: str | None) -> "PermissionTool | None":
+    """The tool of an MCP server that answers permission questions, if one is named."""
+    if name is None or name == "stdio":
+        return None
+    if not re.fullmatch(r"mcp__.+?__.+", name):
+        raise SetupError(
+            f"--permission-prompt-tool wants mcp__SERVER__TOOL or stdio, not {name!r}."
+        )
+    from handaxe.app.permission_tool import PermissionTool
+
+    return PermissionTool(name)
 
 
 def _effort(given: str | None) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.opening import add_session_options
+from handaxe.frontends.cli.several_values import check_prompt, spread
 from handaxe.text.near_names import nearest
 
 _WITHOUT_EFFECT = (
@@ -116,9 +117,10 @@ def _add_sessions(parser: argparse.ArgumentParser) -> None:
 def parse_agent_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """The options; a flag that nobody knows names the nearest one."""
     words = ["--debug" if word.startswith("--debug=") else word for word in argv]
-    arguments, strange = parser.parse_known_intermixed_args(words)
+    arguments, strange = parser.parse_known_intermixed_args(spread(words))
     if strange:
         raise SetupError(_unknown(strange[0], _flags(parser)))
+    check_prompt(words, arguments.prompt)
     return arguments
 
 

@@ -11,22 +11,23 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
-from handaxe.agent.events import AgentEvent, RunFinished, Told, ToolAnswered, ToolCalled
+from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered
+from handaxe.agent.hook_reports import BEGINNING, failure_of
 from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
 from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import expanded
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cost_of
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.opening import plain, read_settings_option
+from handaxe.frontends.cli.telling import Teller, aside, teller_of
 from handaxe.frontends.line_input import lines_of
 from handaxe.frontends.signals import HeardSignals
-from handaxe.frontends.stream_json.codec import Codec, Shown
+from handaxe.frontends.stream_json.codec import Shown
 from handaxe.frontends.stream_json.endings import Lookups
-from handaxe.frontends.stream_json.lines import LineWriter, encode
+from handaxe.frontends.stream_json.lines import LineWriter
 from handaxe.frontends.stream_json.rewinding import rewind
 from handaxe.frontends.stream_json.serve import Brought, Conversation, Serving, codec_of
 from handaxe.storage.home import data_home
@@ -125,29 +126,38 @@ async def _rewind(opener: AgentOpener, message_id: str) -> int:
     finally:
         await session.close()
     changed = told["filesChanged"]
-    _aside(f"{counted(len(changed), 'file')} put back" + (":" if changed else "."))
+    aside(f"{counted(len(changed), 'file')} put back" + (":" if changed else "."))
     sys.stdout.write("".join(f"{plain(path)}\n" for path in changed))
     return DONE
 
 
 async def _set_up(opener: AgentOpener, *, verbose: bool) -> int:
-    """Let hooks prepare the project; nobody is asked anything, and no model is needed."""
+    """Let hooks prepare the project; nobody is asked anything, and no model is needed.
+
+    There is nothing else to do, so a hook that failed is a run that failed.
+    """
     session = opener.open_session(Brought())
-    if verbose:
-        session.subscribe(_tell_hook)
+    failures: list[str] = []
+
+    def hear(event: Event) -> None:
+        if not isinstance(event, HookRan) or event.event not in BEGINNING:
+            return
+        failure = failure_of(event)
+        if failure is not None:
+            failures.append(failure)
+            aside(failure)
+        elif verbose:
+            what = event.reason or " ".join((*event.told, *event.messages)) or event.outcome
+            aside(f"{event.event} hook {event.hook!r}: {what}")
+
+    session.subscribe(hear)
     try:
         if session.collaborators.opening is not None:
             await session.collaborators.opening()
         await asyncio.sleep(0)
     finally:
         await session.close()
-    return DONE
-
-
-def _tell_hook(event: Event) -> None:
-    if isinstance(event, HookRan):
-        what = event.reason or " ".join((*event.told, *event.messages)) or event.outcome
-        _aside(f"{event.event} hook {event.hook!r}: {what}")
+    return FAILED if failures else DONE
 
 
 async def _answer(
@@ -156,10 +166,12 @@ async def _answer(
     """Answer one prompt, in the format that was asked for."""
     agent = opener.open(Brought())
     ending.suspend, ending.interrupt = agent.suspend, agent.interrupt
-    teller = _teller(arguments, codec_of(agent, _serving(arguments, opener)))
+    teller = teller_of(arguments, codec_of(agent, _serving(arguments, opener)))
     calls = _Calls()
     final: RunFinished | None = None
     try:
+        if opener.permission_tool is not None:
+            await opener.permission_tool.check()
         prompts = await _prompts(agent, prompt, teller)
         stop = agent.session.subscribe(teller.session_event)
         for said in prompts:
@@ -183,7 +195,7 @@ async def _answer(
     return calls.exit_code(final)
 
 
-async def _prompts(agent: Agent, prompt: str | None, teller: "_Teller") -> list[str | None]:
+async def _prompts(agent: Agent, prompt: str | None, teller: Teller) -> list[str | None]:
     """What is said to the agent: first what a hook at the start wants said, then the prompt."""
     stop = agent.session.subscribe(teller.hook_event)
     first = await agent.begin()
@@ -228,80 +240,6 @@ class _Calls:
         return REFUSED if self._refused and not self._others else DONE
 
 
-class _Teller:
-    """Prints a run as text: the answer on standard output, everything else beside it."""
-
-    def __init__(self, codec: Codec, *, verbose: bool) -> None:
-        self._codec = codec
-        self._verbose = verbose
-
-    def hook_event(self, event: Event) -> None:
-        """Tell what a hook did before the run."""
-        if isinstance(event, HookRan):
-            self.event(event)
-
-    def event(self, event: AgentEvent, *, is_last: bool = True) -> None:
-        """Tell one event; of several runs only the last one's end is the outcome."""
-        for message in self._codec.messages(event):
-            if message["type"] == "result" and (is_last or message["is_error"]):
-                self.result(message)
-        if isinstance(event, Told):
-            _aside(event.sentence)
-        elif isinstance(event, Retrying):
-            _aside(f"{event.sentence} Trying again in {event.delay_s:.1f} s.")
-        elif isinstance(event, ToolCalled) and self._verbose:
-            _aside(
-                f"{event.call.tool} {encode({'input': event.call.input}).decode()[:300]}".strip()
-            )
-        elif isinstance(event, ToolAnswered) and (
-            self._verbose or (event.result.code or "").startswith("permission.")
-        ):
-            _aside(f"{event.result.tool}: {event.result.text[:300]}")
-
-    def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
-        """Tell what happens beside the run."""
-
-    def result(self, message: dict[str, Any]) -> None:
-        """Print how it ended."""
-        deferred = message.get("deferred_tool_use")
-        if deferred is not None:
-            how = f"`handaxe -p --resume {message['session_id']}` goes on with it"
-            _aside(f"{deferred['name']} waits: a hook put the call off; {how}.")
-        structured = message.get("structured_output")
-        text = str(message["result"]) if structured is None else _compact(structured)
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-        sys.stdout.flush()
-
-
-class _JsonTeller(_Teller):
-    """Prints one JSON object at the end."""
-
-    def result(self, message: dict[str, Any]) -> None:
-        sys.stdout.write(_compact(message) + "\n")
-        sys.stdout.flush()
-
-
-class _StreamTeller(_Teller):
-    """Prints every message as it comes."""
-
-    def __init__(self, codec: Codec, *, verbose: bool) -> None:
-        super().__init__(codec, verbose=verbose)
-        self._write = LineWriter()
-
-    def event(self, event: AgentEvent, *, is_last: bool = True) -> None:  # noqa: ARG002
-        for message in self._codec.messages(event):
-            self._write(message)
-
-    def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
-        for message in self._codec.session_messages(event):
-            self._write(message)
-
-
-def _teller(arguments: argparse.Namespace, codec: Codec) -> _Teller:
-    kinds = {"text": _Teller, "json": _JsonTeller, "stream-json": _StreamTeller}
-    return kinds[arguments.output_format](codec, verbose=arguments.verbose)
-
-
 def _serving(arguments: argparse.Namespace, opener: AgentOpener) -> Serving:
     return Serving(
         open_agent=opener.open,
@@ -335,8 +273,6 @@ def _check(arguments: argparse.Namespace) -> None:
     tool = arguments.permission_prompt_tool
     if tool == "stdio" and not is_stream:
         raise SetupError("--permission-prompt-tool stdio needs --input-format stream-json.")
-    if tool not in (None, "stdio"):
-        raise SetupError(f"--permission-prompt-tool: there is no MCP tool {tool!r} here.")
 
 
 def _prompt(arguments: argparse.Namespace) -> str | None:
@@ -375,7 +311,7 @@ def _piped(*, wait: bool) -> str:
     if not wait and not stat.S_ISREG(kind):
         ready, _, _ = select.select([fd], [], [], _PATIENCE_S)
         if not ready:
-            _aside("nothing came on standard input; going on without it.")
+            aside("nothing came on standard input; going on without it.")
             return ""
     data = bytearray()
     while piece := os.read(fd, 1 << 16):
@@ -386,13 +322,3 @@ def _piped(*, wait: bool) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise SetupError("What came on standard input is not UTF-8 text.") from None
-
-
-def _aside(sentence: str) -> None:
-    print(f"handaxe: {plain(sentence)}", file=sys.stderr)
-
-
-def _compact(value: Any) -> str:  # noqa: ANN401 - any JSON value
-    import msgspec
-
-    return msgspec.json.encode(value, enc_hook=str).decode()

@@ -31,6 +31,9 @@ COMMANDS = {
     "tour": "see what handaxe does, on a throw-away project",
 }
 
+_OF_TOOLS = frozenset({"call", "tools"})
+"""Their own words are names of tools, so a list of them cannot be told from a list of rules."""
+
 
 def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
@@ -73,6 +76,10 @@ def _run(argv: Sequence[str]) -> int:
     command.configure(parser)
     _collect_garbage()
     words, into = argv[1:], argparse.Namespace(command=name)
+    if name not in _OF_TOOLS and len(words) > 2:
+        from handaxe.frontends.cli.several_values import spread
+
+        words = spread(words)
     # Names among options take a second look at the line, which nobody else need pay for.
     is_server = name == "mcp" and words and not words[0].startswith("-")
     is_mixed = is_server or (name == "call" and any(w.startswith("-") for w in words[1:-1]))

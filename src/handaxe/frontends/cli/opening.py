@@ -24,7 +24,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("session")
     group.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
     group.add_argument(
-        "--add-dir", action="append", default=[], metavar="DIR", help="one more working directory"
+        "--add-dir", action="append", default=[], metavar="DIR", help="more working directories"
     )
     group.add_argument("--permission-mode", metavar="MODE", help="default, acceptEdits, plan, ...")
     group.add_argument(
@@ -34,7 +34,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RULES",
-        help="rules for calls that run without a question",
+        help="rules for calls that run without a question; several may follow each other",
     )
     group.add_argument(
         "--disallowedTools",
@@ -43,7 +43,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RULES",
-        help="rules for calls that never run",
+        help="rules for calls that never run; several may follow each other",
     )
     group.add_argument("--settings", metavar="FILE|JSON", help="settings for this run")
     group.add_argument(
@@ -57,7 +57,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE|JSON",
-        help="MCP servers for this run, as in .mcp.json; may be given several times",
+        help="MCP servers for this run, as in .mcp.json; several may follow each other",
     )
     group.add_argument(
         "--strict-mcp-config",

@@ -6,9 +6,10 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
+from handaxe.contract.permission_changes import PermissionChange
 from handaxe.contract.ports.hook_programs import CommandEnd, Reply
 from handaxe.runtime.hooks.occasions import OCCASIONS
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome
+from handaxe.runtime.hooks.outcome import NOTHING, GivenChange, Outcome
 from handaxe.runtime.hooks.terminal_sequences import harmless
 from handaxe.text.wellformed import scrub
 
@@ -51,7 +52,7 @@ class _Said(msgspec.Struct, frozen=True, rename="camel"):
 class _Behaviour(msgspec.Struct, frozen=True, rename="camel"):
     behavior: Literal["allow", "deny"]
     updated_input: dict[str, Any] | None = None
-    updated_permissions: list[Any] | None = None
+    updated_permissions: tuple[PermissionChange, ...] = ()
     message: str | None = None
     interrupt: bool = False
 
@@ -190,11 +191,11 @@ def _with_behaviour(outcome: Outcome, raw: object) -> Outcome:
         deny = Deny(word.message or "A hook refused it.", by="hook")
         stop = outcome.stop or (deny.reason if word.interrupt else None)
         return msgspec.structs.replace(outcome, decision=deny, stop=stop)
-    notes = outcome.notes
-    if word.updated_permissions:
-        notes = (*notes, "A hook offered new permission rules; hooks cannot make rules.")
+    changes = tuple(GivenChange(change) for change in word.updated_permissions)
     allow = Allow(word.message or "", by="hook")
-    return msgspec.structs.replace(outcome, decision=allow, input=word.updated_input, notes=notes)
+    return msgspec.structs.replace(
+        outcome, decision=allow, input=word.updated_input, changes=changes
+    )
 
 
 def _with_rest(outcome: Outcome, specific: dict[str, Any]) -> Outcome:

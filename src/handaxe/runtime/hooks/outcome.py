@@ -5,6 +5,14 @@ from typing import Any, Final
 import msgspec
 
 from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.permission_changes import PermissionChange
+
+
+class GivenChange(msgspec.Struct, frozen=True):
+    """A change of permissions, and whether a project's own hook wants it."""
+
+    change: PermissionChange
+    from_project: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +40,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """For the terminal itself: a title, a notice, the bell."""
     variables: dict[str, str | None] = {}
     """What later commands find in their environment; None takes a variable away."""
+    changes: tuple[GivenChange, ...] = ()
+    """What is allowed differently from now on, if the yes counts that they came with."""
     extra: dict[str, Any] = {}
     """What else the answer held, for the owner of the event."""
 
@@ -60,6 +70,7 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         told=(*first.told, *second.told),
         sequence=first.sequence + second.sequence,
         variables={**first.variables, **second.variables},
+        changes=(*first.changes, *second.changes),
         extra=_merged_extra(first.extra, second.extra),
     )
 

@@ -7,7 +7,7 @@ does not depend on who answers first: the order of the configuration decides.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from handaxe.contract.events import HookRan
@@ -72,6 +72,7 @@ class Rounds:
         self._keep = keep
         self._background = Background()
         self._spent: list[Placed] = []
+        self._spent_before: set[tuple[str, str, str, str]] = set()
 
     def configure(self, book: HookBook, policy: HookPolicy, programs: HookPrograms | None) -> None:
         """From now on these hooks, and no others."""
@@ -85,6 +86,10 @@ class Rounds:
         closing = [_timeout_s(placed) for placed in by_event.get("SessionEnd", ())]
         self._closing_s = policy.closing_s or max(closing, default=0.0)
         self._outside = Outside(programs, policy, self._servers, self._models, self._variables)
+
+    def resume(self, ran: Iterable[HookRan]) -> None:
+        """Take over which hooks of skills ran in an earlier run of the session."""
+        self._spent_before = {(one.skill, one.event, one.matcher, one.hook) for one in ran}
 
     @property
     def events(self) -> frozenset[str]:
@@ -167,6 +172,8 @@ class Rounds:
 
         Settings that are read again make new objects of the same hooks.
         """
+        if (placed.skill, placed.event, placed.matcher, placed.hook.name) in self._spent_before:
+            return True
         for earlier in self._spent:
             same_place = (earlier.event, earlier.matcher) == (placed.event, placed.matcher)
             if same_place and earlier.skill == placed.skill and earlier.hook == placed.hook:

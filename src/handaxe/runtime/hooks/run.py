@@ -3,7 +3,7 @@
 Most sessions have none: what reads, asks and merges hooks is loaded with the first one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handaxe.contract.events import HookRan
@@ -74,6 +74,11 @@ class Hooks:
         self._events = events = self._rounds.events
         self.watch_before = "PreToolUse" in events
         self.watch_after = "PostToolUse" in events or "PostToolUseFailure" in events
+
+    def resume(self, ran: Iterable[HookRan]) -> None:
+        """Take over which hooks of skills ran in an earlier run of the session."""
+        if self._rounds is not None:
+            self._rounds.resume(ran)
 
     def watches(self, event: str) -> bool:
         """Whether anybody wants to hear of this event."""

@@ -39,6 +39,7 @@ def traced(heard: Heard, call_id: str | None) -> HookRan:
         sequence=outcome.sequence,
         in_background=placed.hook.in_background,
         duration_ms=heard.took_ms,
+        skill=placed.skill,
     )
 
 

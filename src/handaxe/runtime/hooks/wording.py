@@ -38,6 +38,10 @@ def presentable(outcome: Outcome, placed: Placed, keep: Keep | None) -> Outcome:
         messages=shown(outcome.messages),
         notes=shown(outcome.notes),
         told=shown(outcome.told),
+        changes=tuple(
+            msgspec.structs.replace(given, from_project=placed.is_projects)
+            for given in outcome.changes
+        ),
     )
 
 

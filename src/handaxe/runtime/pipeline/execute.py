@@ -21,9 +21,9 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import Stopped
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.heard import PutOff
+from handaxe.runtime.pipeline.heard import PutOff, Refused
 from handaxe.runtime.pipeline.parse import Parsed, parse
-from handaxe.runtime.pipeline.prepare import Refused, prepare
+from handaxe.runtime.pipeline.prepare import prepare
 from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event

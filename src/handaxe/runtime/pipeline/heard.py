@@ -1,11 +1,41 @@
-"""What was said on the way to a decision, beside the decision itself."""
+"""What was said on the way to a decision, beside the decision itself, and what ended the way."""
 
-from handaxe.contract.decision import Allow
-from handaxe.runtime.hooks.outcome import Outcome
+from typing import Any
+
+from handaxe.contract.decision import Allow, Decision, Deny
+from handaxe.contract.faults import ToolFault
+from handaxe.runtime.hooks.outcome import GivenChange, Outcome
 
 
 class PutOff(Exception):
     """The call is not made now; whoever works here stops and can go on with it."""
+
+
+class Refused(Exception):
+    """Permission was not given; the fault for the model and the decision for the record."""
+
+    def __init__(self, fault: ToolFault, decision: Decision) -> None:
+        super().__init__(fault.sentence)
+        self.fault = fault
+        self.decision = decision
+        self.messages: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.stops: str | None = None
+        if isinstance(decision, Deny) and decision.interrupt:
+            self.stops = fault.sentence
+
+
+class Undecided(Exception):
+    """Validation wanted to look at a file that permission has not been given for."""
+
+
+class Rewritten(Exception):
+    """Whoever was asked for permission gave it for another input."""
+
+    def __init__(self, call_input: dict[str, Any], word: Allow) -> None:
+        super().__init__()
+        self.input = call_input
+        self.word = word
 
 
 class Heard:
@@ -14,6 +44,8 @@ class Heard:
     messages: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     stops: str | None = None
+    changes: tuple[GivenChange, ...] = ()
+    """What is to be allowed differently if the call may run."""
     were_asked = False
     has_answer = False
     """Whether a hook brought what a person would have been asked for."""

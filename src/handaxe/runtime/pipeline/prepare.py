@@ -5,26 +5,25 @@ validation that would have to look there is put off until then.
 """
 
 from collections import ChainMap
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
-from handaxe.contract.display import Display
-from handaxe.contract.events import CallAsked, CallDecided, CallProgress
-from handaxe.contract.faults import Asked, Denied, HookBlocked, ToolFault
+from handaxe.contract.decision import Allow, Ask, Decision, Deny
+from handaxe.contract.events import CallProgress
+from handaxe.contract.faults import Asked, Denied, HookBlocked
 from handaxe.contract.ports.files import Files
-from handaxe.contract.subjects import Access, CommandSubject, PathSubject, TextSubject
+from handaxe.contract.subjects import Access, PathSubject
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide, is_final
+from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.heard import Heard
+from handaxe.runtime.pipeline.heard import Heard, Refused, Rewritten, Undecided
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
-from handaxe.runtime.pipeline.telling import hook_event, plain, rule_covers
-from handaxe.runtime.pipeline.voices import is_open, joined, proposals_with, sentence_of
+from handaxe.runtime.pipeline.requests import covers_of, judged_paths, request_of
+from handaxe.runtime.pipeline.telling import hook_event
+from handaxe.runtime.pipeline.voices import joined
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -36,24 +35,6 @@ class Prepared(msgspec.Struct, frozen=True):
     messages: tuple[str, ...] = ()
     was_rewritten: bool = False
     notes: tuple[str, ...] = ()
-
-
-class Refused(Exception):
-    """Permission was not given; the fault for the model and the decision for the record."""
-
-    def __init__(self, fault: ToolFault, decision: Decision) -> None:
-        super().__init__(fault.sentence)
-        self.fault = fault
-        self.decision = decision
-        self.messages: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
-        self.stops: str | None = None
-        if isinstance(decision, Deny) and decision.interrupt:
-            self.stops = fault.sentence
-
-
-class _Undecided(Exception):
-    """Validation wanted to look at a file that permission has not been given for."""
 
 
 class _Grants:
@@ -71,7 +52,7 @@ class _Grants:
             return
         path = JudgedPath(path=real, real=real, access=access, field=None)
         # Opening one file is never more than that, whatever else the tool may do.
-        request = msgspec.structs.replace(_request(self._parsed, (path,)), confined=True)
+        request = msgspec.structs.replace(request_of(self._parsed, (path,)), confined=True)
         if request.command is not None:
             # A file that is opened beside a command is judged as any file is.
             tool = "Read" if access == "read" else "Edit"
@@ -80,19 +61,10 @@ class _Grants:
         if isinstance(decision, Allow):
             return
         if not self.settled:
-            raise _Undecided
+            raise Undecided
         if isinstance(decision, Deny):
             raise Denied(decision.reason)
         raise Asked(decision.reason)
-
-
-class _Rewritten(Exception):
-    """Whoever was asked for permission gave it for another input."""
-
-    def __init__(self, call_input: dict[str, Any], word: Allow) -> None:
-        super().__init__()
-        self.input = call_input
-        self.word = word
 
 
 async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
@@ -122,7 +94,7 @@ async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepar
             parsed, grants, ctx, validated = await _again(parsed, outcome.input, among)
     try:
         parsed, decision = await _permitted(parsed, ctx, hooks_word, heard, among)
-    except _Rewritten as rewritten:
+    except Rewritten as rewritten:
         was_rewritten = True
         parsed, grants, ctx, validated = await _again(parsed, rewritten.input, among)
         word = None if heard.answer is not None else rewritten.word
@@ -132,6 +104,10 @@ async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepar
             place = parsed.places[subject.path]
             grants.opened.update(((place.path, subject.access), (place.real, subject.access)))
     grants.settled = True
+    if heard.changes:
+        from handaxe.runtime.pipeline.questions import change_permissions
+
+        await change_permissions(parsed.call.id, heard, among)
     if not validated:
         await parsed.tool.validate(parsed.args, ctx)
     return Prepared(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes)
@@ -165,16 +141,6 @@ async def _again(
     )
 
 
-def covers_of(parsed: Parsed, among: Collaborators) -> Callable[[str], bool]:
-    """Which permission rules cover this call, for hooks that are meant for some calls only."""
-
-    def covers(rule: str) -> bool:
-        request = _request(parsed, _judged_paths(parsed, among))
-        return rule_covers(rule, request, among.policy())
-
-    return covers
-
-
 async def _checked(
     parsed: Parsed, among: Collaborators
 ) -> tuple[Parsed, _Grants, ToolContext, bool]:
@@ -189,7 +155,7 @@ async def _checked(
         grants, ctx = _context(parsed, among)
     try:
         await parsed.tool.validate(parsed.args, ctx)
-    except _Undecided:
+    except Undecided:
         return parsed, grants, ctx, False
     return parsed, grants, ctx, True
 
@@ -216,9 +182,9 @@ async def _permitted(
     among: Collaborators,
 ) -> tuple[Parsed, Decision]:
     """The call with what it touches followed to the end, and what lets it run, or `Refused`."""
-    judged = _judged_paths(parsed, among)
+    judged = judged_paths(parsed, among)
     tools_word = None if heard.has_answer else await parsed.tool.decide(parsed.args, ctx)
-    request = _request(parsed, judged)
+    request = request_of(parsed, judged)
     if request.command is None:
         rules = decide(request, among.policy())
     else:
@@ -227,7 +193,7 @@ async def _permitted(
         rules = await command_word(request, parsed, ctx, among)
     decision = joined(rules, tools_word, hooks_word)
     if not isinstance(decision, Allow):
-        decision = await _settle(decision, request, parsed, ctx, heard, among)
+        decision = await _settled(decision, request, parsed, ctx, heard, among)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
     unfinished = [s for s, place in parsed.places.items() if not place.is_final]
     if not unfinished:
@@ -235,63 +201,18 @@ async def _permitted(
     for spelling in unfinished:
         path = parsed.places[spelling].path
         parsed.places[spelling] = among.files.locate(path, among.workdir.roots, beyond=True)
-    farther = _judged_paths(parsed, among)
+    farther = judged_paths(parsed, among)
     if farther != judged:
         # The places themselves are settled; what is left is where they lead.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
-        request = _request(parsed, farther)
+        request = request_of(parsed, farther)
         decision = joined(decide(request, among.policy()), tools_word, hooks_word)
         if not isinstance(decision, Allow):
-            decision = await _settle(decision, request, parsed, ctx, heard, among)
+            decision = await _settled(decision, request, parsed, ctx, heard, among)
     return followed(parsed, among), decision
 
 
-def _judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]:
-    judged: list[JudgedPath] = []
-    for subject in parsed.subjects:
-        if isinstance(subject, PathSubject):
-            place = parsed.places[subject.path]
-            shared = (
-                subject.access == "write"
-                and place.is_final
-                and among.files.has_name_outside(place.real, among.workdir.roots)
-            )
-            judged.append(JudgedPath(place.path, place.real, subject.access, subject.field, shared))
-    return tuple(judged)
-
-
-def _request(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
-    tool = parsed.tool
-    texts: tuple[str, ...] = ()
-    command: str | None = None
-    for subject in parsed.subjects:
-        if isinstance(subject, TextSubject):
-            texts = (*texts, subject.text)
-        elif isinstance(subject, CommandSubject) and command is None:
-            command = subject.command
-    return Request(
-        tool=tool.name,
-        aliases=tool.aliases,
-        # Permission is about the world outside; what a session keeps for itself is free.
-        read_only=parsed.effects.is_internal,
-        paths=paths,
-        texts=texts,
-        input=plain(parsed.call.input),
-        command=command,
-        asks_person=tool.asks_person,
-        confined=not parsed.effects.writes_everything,
-    )
-
-
-async def _preview(parsed: Parsed, ctx: ToolContext) -> Display | None:
-    """What the call would do, if it can be told without looking where nobody may look yet."""
-    try:
-        return await parsed.tool.preview(parsed.args, ctx)
-    except (_Undecided, ToolFault):
-        return None
-
-
-async def _settle(
+async def _settled(
     decision: Ask | Deny,
     request: Request,
     parsed: Parsed,
@@ -299,103 +220,7 @@ async def _settle(
     heard: Heard,
     among: Collaborators,
 ) -> Decision:
-    """What makes a yes of a call that may not just run; `Refused` if nothing does."""
-    if isinstance(decision, Deny):
-        raise Refused(Denied(sentence_of(decision)), decision)
-    if is_final(decision):
-        raise Refused(Asked(decision.reason), decision)
-    if heard.answer is not None:
-        return heard.answer
-    if among.hooks.watches("PermissionRequest") and not heard.were_asked:
-        word = await _ask_hooks(decision, request, parsed, heard, among)
-        if word is not None:
-            return word
-    question = PermissionRequest(
-        call_id=parsed.call.id,
-        tool=parsed.tool.name,
-        input={**plain(parsed.call.input), **parsed.derived()},
-        reason=decision.reason,
-        rule=decision.rule,
-        source=decision.source,
-        cwd=ctx.cwd,
-        preview=await _preview(parsed, ctx),
-        agent_id=among.agent_id,
-        agent_type=among.agent_type,
-        proposals=proposals_with(decision, request, among.policy()),
-    )
-    call_id = parsed.call.id
-    answer = await _classified(question, decision, among)
-    if isinstance(answer, Deny):
-        await _tell_denial(answer, parsed, heard, among)
-    if answer is None:
-        if among.asker is None or not among.asker.is_there:
-            raise Refused(Asked(f"{sentence_of(decision)} Nobody is here to ask."), decision)
-        among.emit(
-            CallAsked(
-                call_id=call_id, tool=question.tool, reason=decision.reason, rule=decision.rule
-            )
-        )
-        answer = await among.asker.ask(question)
-    if decision.parts:
-        answer = msgspec.structs.replace(
-            answer, parts=decision.parts, destructive=decision.destructive
-        )
-    among.emit(CallDecided(call_id=call_id, decision=answer))
-    if isinstance(answer, Deny):
-        raise Refused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
-    if answer.input is not None and answer.input != question.input:
-        heard.answer = answer
-        raise _Rewritten(answer.input, answer)
-    return answer
+    # Most calls just run; what asks for the others is loaded when the first one does.
+    from handaxe.runtime.pipeline.questions import settle_question
 
-
-async def _classified(
-    question: PermissionRequest, decision: Decision, among: Collaborators
-) -> Allow | Deny | None:
-    """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
-    if among.classifier is None or among.policy().mode != "auto" or not is_open(decision):
-        return None
-    return await among.classifier(msgspec.structs.replace(question, remarks=tuple(among.remarks)))
-
-
-async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collaborators) -> None:
-    """Hooks hear what the classifier refused; they may let the model try once more."""
-    if not among.hooks.watches("PermissionDenied"):
-        return
-    event = {**hook_event(parsed, among, "PermissionDenied"), "reason": answer.reason}
-    outcome = await among.hooks.fire(
-        event, aliases=parsed.other_names, covers=covers_of(parsed, among)
-    )
-    heard.take(outcome)
-    if outcome.extra.get("retry") is True:
-        heard.messages += ("You may try the call that was refused once more.",)
-
-
-async def _ask_hooks(
-    decision: Decision, request: Request, parsed: Parsed, heard: Heard, among: Collaborators
-) -> Decision | None:
-    """The hooks' word instead of a person's; None leaves it to the person."""
-    heard.were_asked = True
-    event = hook_event(parsed, among, "PermissionRequest")
-    call_id = event.pop("tool_use_id")
-    from handaxe.runtime.permission.suggestions import suggestions
-
-    if offered := suggestions(proposals_with(decision, request, among.policy())):
-        event["permission_suggestions"] = offered
-    outcome = await among.hooks.fire(
-        event, aliases=parsed.other_names, covers=covers_of(parsed, among), call_id=call_id
-    )
-    heard.take(outcome)
-    word = outcome.decision
-    if outcome.blocked is not None:
-        word = Deny(outcome.blocked, by="hook")
-    if isinstance(word, Deny):
-        among.emit(CallDecided(call_id=call_id, decision=word))
-        raise Refused(Denied(word.reason), word)
-    if not isinstance(word, Allow) or not is_open(decision):
-        return None
-    if outcome.input is not None and outcome.input != parsed.call.input:
-        raise _Rewritten(outcome.input, word)
-    word = msgspec.structs.replace(word, by="hook")
-    among.emit(CallDecided(call_id=call_id, decision=word))
-    return word
+    return await settle_question(decision, request, parsed, ctx, heard, among)

@@ -7,7 +7,8 @@ import msgspec
 from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.prepare import Prepared, covers_of
+from handaxe.runtime.pipeline.prepare import Prepared
+from handaxe.runtime.pipeline.requests import covers_of
 from handaxe.runtime.pipeline.telling import hook_event
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed

@@ -49,8 +49,7 @@ class Skill(Tool[SkillArgs]):
 
     async def call(self, args: SkillArgs, ctx: ToolContext) -> ToolResult:
         skill = _find(ctx[Skills], _name(args))
-        text = await skill_text(skill, args.args, ctx)
-        notes = grant(skill, ctx)
+        text, notes = await entered(skill, args.args, ctx)
         agents = ctx.find(Agents)
         if skill.forks and agents is not None:
             outcome = await forked(skill, text, agents, ctx.report, ctx.call_id)
@@ -76,16 +75,19 @@ class Skill(Tool[SkillArgs]):
         return f"Skill({said.strip()})"
 
 
-def grant(skill: SkillInfo, ctx: ToolContext) -> tuple[str, ...]:
-    """Put the skill's own rules in force for this turn, its hooks for good; what is refused."""
-    permissions = ctx.find(PermissionState)
-    if permissions is not None and skill.allowed_tools:
-        permissions.grant_for_turn(skill.allowed_tools)
-    if permissions is not None and skill.disallowed_tools:
-        permissions.grant_for_turn(skill.disallowed_tools, behaviour="deny")
+async def entered(
+    skill: SkillInfo, arguments: str, ctx: ToolContext
+) -> tuple[str, tuple[str, ...]]:
+    """The skill's text and what is refused of it; its rules hold for this turn, its hooks on.
+
+    The commands in the text are the first that the rules are for.
+    """
+    permissions = ctx.find(PermissionState) or PermissionState()
+    with permissions.granting_for_turn(skill.allowed_tools, skill.disallowed_tools):
+        text = await skill_text(skill, arguments, ctx)
     hooks = ctx.find(SkillHooks)
     refused = hooks.enter(skill) if hooks is not None else None
-    return () if refused is None else (refused,)
+    return text, () if refused is None else (refused,)
 
 
 async def forked(
@@ -180,6 +182,7 @@ async def _output(command: str, skill: SkillInfo, ctx: ToolContext) -> str:
     call_input = {"command": command, "timeout": COMMAND_TIMEOUT_MS}
     result = await caller.call(ctx.call_id, "Bash", call_input)
     if not result.ok:
-        raise SkillCommandFailed(skill.name, command, result.text)
+        was_refused = (result.code or "").startswith(("permission.", "hook."))
+        raise SkillCommandFailed(skill.name, command, result.text, was_refused=was_refused)
     data = result.data
     return str(getattr(data, "stdout", None) or result.text).rstrip("\n")

@@ -1,4 +1,4 @@
-"""`handaxe stats`: which tools and servers cost how many tokens, and which were never used."""
+"""`handaxe stats`: what tools, servers and hooks cost, and which were never used."""
 
 import argparse
 import os
@@ -13,10 +13,11 @@ from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import plain
 from handaxe.storage.home import data_home
 from handaxe.storage.sessions import session_of
-from handaxe.storage.statistics import Statistics, ToolCost, statistics_of
+from handaxe.storage.statistics import HookCost, Statistics, ToolCost, statistics_of
 from handaxe.text.counting import counted
 
 _DAY_S = 86_400
+_HOOK_COLUMNS = ("runs", "failed", "waited s", "slowest s")
 _COLUMNS = ("calls", "failed", "tokens", "each", "seconds", "definition")
 
 
@@ -54,11 +55,24 @@ def _show(found: Statistics) -> None:
     print(f"{counted(found.sessions, 'session')}. Tokens are estimates.")
     _table("tool", found.tools)
     _table("server", found.servers)
+    _hooks(found.hooks)
     if found.never_used:
         total = sum(cost.definition_tokens for cost in found.never_used)
         print(f"\nOffered and never called, {total:,} tokens in every request:")
         for cost in found.never_used:
             print(f"  {plain(cost.name):32} {cost.definition_tokens:>9,}")
+
+
+def _hooks(costs: Iterable[HookCost]) -> None:
+    rows = {f"{cost.event} {plain(cost.name)}": cost for cost in costs}
+    if not rows:
+        return
+    width = max(24, *map(len, rows))
+    print(f"\n{'hook':{width}}" + "".join(f"{name:>12}" for name in _HOOK_COLUMNS))
+    for name, cost in rows.items():
+        seconds = (f"{ms / 1000:,.1f}" for ms in (cost.waited_ms, cost.slowest_ms))
+        cells = (f"{cost.runs:,}", f"{cost.failed:,}", *seconds)
+        print(f"{name:{width}}" + "".join(f"{cell:>12}" for cell in cells))
 
 
 def _table(title: str, costs: Iterable[ToolCost]) -> None:

@@ -16,6 +16,7 @@ from handaxe.agent.events import (
     ToolAnswered,
     ToolCalled,
 )
+from handaxe.agent.hook_reports import SlowHooks
 from handaxe.app.session import Session
 from handaxe.contract.display import Diff, Table, Text
 from handaxe.contract.events import Compacted, Event, HookRan
@@ -45,6 +46,7 @@ class Screen:
         self._painter = Painter(colour=colour)
         self._answer = answer_painter(colour=colour)
         self._inputs: dict[str, Any] = {}
+        self._slow_hooks = SlowHooks()
 
     def show(self, event: AgentEvent, session: Session) -> None:
         """Paint one event."""
@@ -73,10 +75,14 @@ class Screen:
                 pass
 
     def hear(self, event: Event) -> None:
-        """What a hook has for the terminal itself, whenever it comes."""
-        if isinstance(event, HookRan) and event.sequence:
+        """What a hook has for the terminal itself, whenever it comes, and that it is slow."""
+        if not isinstance(event, HookRan):
+            return
+        if event.sequence:
             sys.stdout.write(event.sequence)
             sys.stdout.flush()
+        if (slow := self._slow_hooks.heard(event)) is not None:
+            self.say(slow, "warning")
 
     def say(self, text: str, tone: str = "plain") -> None:
         """One line of our own."""

@@ -5,10 +5,10 @@ from itertools import islice
 from typing import Protocol
 
 from handaxe.app.agent_api import Agent
-from handaxe.app.assembly import working_directories
 from handaxe.app.kept_rules import KeptRules
 from handaxe.app.session import Session
 from handaxe.app.slash_commands import commands_of, typed_command
+from handaxe.app.working_directories import working_directories
 from handaxe.contract.display import Table
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Usage

@@ -1,0 +1,25 @@
+"""The directories a session works in, after links; where they come from is not decided here."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from handaxe.contract.faults import SetupError
+
+
+def working_directories(
+    root: str | os.PathLike[str], more: Sequence[str | os.PathLike[str]]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The real working directories, and the names they were given by where those differ."""
+    roots: list[str] = []
+    spellings: dict[str, str] = {}
+    for given in (root, *more):
+        spelled = os.path.normpath(Path.cwd() / Path(given).expanduser())
+        real = os.path.realpath(spelled)
+        if not Path(real).is_dir():
+            raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
+        if real != spelled:
+            spellings[spelled] = real
+        if real not in roots:
+            roots.append(real)
+    return tuple(roots), spellings

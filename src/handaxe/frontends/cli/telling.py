@@ -1,0 +1,105 @@
+"""What a headless run prints: the answer on standard output, everything else beside it."""
+
+import argparse
+import sys
+from typing import Any
+
+from handaxe.agent.events import AgentEvent, Told, ToolAnswered, ToolCalled
+from handaxe.agent.hook_reports import SlowHooks, failure_of
+from handaxe.contract.events import Event, HookRan
+from handaxe.contract.ports.model import Retrying
+from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.stream_json.codec import Codec
+from handaxe.frontends.stream_json.lines import LineWriter, encode
+
+
+class Teller:
+    """Prints a run as text: the answer on standard output, everything else beside it."""
+
+    def __init__(self, codec: Codec, *, verbose: bool) -> None:
+        self._codec = codec
+        self._verbose = verbose
+        self._slow = SlowHooks().heard
+
+    def hook_event(self, event: Event) -> None:
+        """Tell what a hook did before the run."""
+        if isinstance(event, HookRan):
+            self.event(event)
+            if (failure := failure_of(event)) is not None:
+                aside(failure)
+
+    def event(self, event: AgentEvent, *, is_last: bool = True) -> None:
+        """Tell one event; of several runs only the last one's end is the outcome."""
+        for message in self._codec.messages(event):
+            if message["type"] == "result" and (is_last or message["is_error"]):
+                self.result(message)
+        if isinstance(event, Told):
+            aside(event.sentence)
+        elif isinstance(event, Retrying):
+            aside(f"{event.sentence} Trying again in {event.delay_s:.1f} s.")
+        elif isinstance(event, ToolCalled) and self._verbose:
+            aside(f"{event.call.tool} {encode({'input': event.call.input}).decode()[:300]}".strip())
+        elif isinstance(event, ToolAnswered) and (
+            self._verbose or (event.result.code or "").startswith("permission.")
+        ):
+            aside(f"{event.result.tool}: {event.result.text[:300]}")
+        elif isinstance(event, HookRan) and self._verbose and (slow := self._slow(event)):
+            aside(slow)
+
+    def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
+        """Tell what happens beside the run."""
+
+    def result(self, message: dict[str, Any]) -> None:
+        """Print how it ended."""
+        deferred = message.get("deferred_tool_use")
+        if deferred is not None:
+            how = f"`handaxe -p --resume {message['session_id']}` goes on with it"
+            aside(f"{deferred['name']} waits: a hook put the call off; {how}.")
+        structured = message.get("structured_output")
+        text = str(message["result"]) if structured is None else _compact(structured)
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+
+
+class JsonTeller(Teller):
+    """Prints one JSON object at the end."""
+
+    def result(self, message: dict[str, Any]) -> None:
+        """Print how it ended."""
+        sys.stdout.write(_compact(message) + "\n")
+        sys.stdout.flush()
+
+
+class StreamTeller(Teller):
+    """Prints every message as it comes."""
+
+    def __init__(self, codec: Codec, *, verbose: bool) -> None:
+        super().__init__(codec, verbose=verbose)
+        self._write = LineWriter()
+
+    def event(self, event: AgentEvent, *, is_last: bool = True) -> None:  # noqa: ARG002
+        """Write the messages of one event."""
+        for message in self._codec.messages(event):
+            self._write(message)
+
+    def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
+        """Write the messages of what happens beside the run."""
+        for message in self._codec.session_messages(event):
+            self._write(message)
+
+
+def teller_of(arguments: argparse.Namespace, codec: Codec) -> Teller:
+    """Who prints in the format that was asked for."""
+    kinds = {"text": Teller, "json": JsonTeller, "stream-json": StreamTeller}
+    return kinds[arguments.output_format](codec, verbose=arguments.verbose)
+
+
+def aside(sentence: str) -> None:
+    """Say something to the person, not to whoever reads the answer."""
+    print(f"handaxe: {plain(sentence)}", file=sys.stderr)
+
+
+def _compact(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    import msgspec
+
+    return msgspec.json.encode(value, enc_hook=str).decode()

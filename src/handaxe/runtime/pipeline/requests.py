@@ -1,0 +1,58 @@
+"""What a call asks permission for, in the words of permission."""
+
+from collections.abc import Callable
+
+from handaxe.contract.subjects import CommandSubject, PathSubject, TextSubject
+from handaxe.runtime.permission.decide import JudgedPath, Request
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.parse import Parsed
+from handaxe.runtime.pipeline.telling import plain, rule_covers
+
+
+def judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]:
+    """Every place the call names, after links, and what it would do there."""
+    judged: list[JudgedPath] = []
+    for subject in parsed.subjects:
+        if isinstance(subject, PathSubject):
+            place = parsed.places[subject.path]
+            shared = (
+                subject.access == "write"
+                and place.is_final
+                and among.files.has_name_outside(place.real, among.workdir.roots)
+            )
+            judged.append(JudgedPath(place.path, place.real, subject.access, subject.field, shared))
+    return tuple(judged)
+
+
+def request_of(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
+    """The call as rules and modes judge it."""
+    tool = parsed.tool
+    texts: tuple[str, ...] = ()
+    command: str | None = None
+    for subject in parsed.subjects:
+        if isinstance(subject, TextSubject):
+            texts = (*texts, subject.text)
+        elif isinstance(subject, CommandSubject) and command is None:
+            command = subject.command
+    return Request(
+        tool=tool.name,
+        aliases=tool.aliases,
+        # Permission is about the world outside; what a session keeps for itself is free.
+        read_only=parsed.effects.is_internal,
+        paths=paths,
+        texts=texts,
+        input=plain(parsed.call.input),
+        command=command,
+        asks_person=tool.asks_person,
+        confined=not parsed.effects.writes_everything,
+    )
+
+
+def covers_of(parsed: Parsed, among: Collaborators) -> Callable[[str], bool]:
+    """Which permission rules cover this call, for hooks that are meant for some calls only."""
+
+    def covers(rule: str) -> bool:
+        request = request_of(parsed, judged_paths(parsed, among))
+        return rule_covers(rule, request, among.policy())
+
+    return covers
