@@ -2,9 +2,16 @@
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from handaxe import Session
+
+# How fast the machine is proves nothing.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.contract.ports.model import ModelEvent, ToolEnded, ToolInputDelta, ToolStarted
@@ -14,7 +14,6 @@ from handaxe.models.openai.stream import CompletionReader
 from handaxe.models.retries import AttemptFailed
 
 # A busy machine is no reason to fail.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 SERVER = Server("V", "http://v", "m", "K", "U")
 
@@ -105,13 +104,11 @@ def heard(reader: MessageReader | CompletionReader, events: list[dict[str, Any]]
             assert event.id in started
 
 
-@PATIENT
 @given(spoiled(MESSAGES))
 def test_messages_with_anything_in_them(events: list[dict[str, Any]]):
     heard(MessageReader(SERVER), events)
 
 
-@PATIENT
 @given(spoiled(CHUNKS))
 def test_completions_with_anything_in_them(events: list[dict[str, Any]]):
     heard(CompletionReader(SERVER), events)

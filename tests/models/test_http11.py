@@ -4,13 +4,12 @@ from itertools import pairwise
 
 import h11
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from handaxe.models.wire.http11 import AnswerParser, BadAnswer, Head, post_request
 
 # A busy machine is no reason to fail.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 NAME = st.sampled_from(["x-a", "X-B", "retry-after", "Server", "date"])
 VALUE = st.text(alphabet=st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=8)
@@ -111,7 +110,6 @@ def cut(raw: bytes, cuts: list[int]) -> list[bytes]:
     return [raw[a:b] for a, b in pairwise(edges)]
 
 
-@PATIENT
 @given(answers(), st.lists(st.integers(0, 300), max_size=8))
 @example(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\nhello", [])
 @example(b"HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n", [])

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.models import sse
@@ -40,7 +40,6 @@ def test_any_way_to_cut_a_stream_gives_the_same_events(stream: bytes, cuts: list
     assert parsed(bytes([byte]) for byte in stream) == parsed([stream])
 
 
-@settings(deadline=None)
 @given(streams())
 def test_the_official_client_reads_the_same_events(stream: bytes):
     from anthropic._streaming import SSEDecoder

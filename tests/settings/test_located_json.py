@@ -22,13 +22,13 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from([None, 2, "\t"]))
-@effort(deadline=None, max_examples=200)
+@effort(max_examples=200)
 def test_it_reads_what_the_standard_library_writes(value, indent):
     assert LocatedJson(json.dumps(value, indent=indent)).value == value
 
 
 @given(st.text(alphabet="{}[]\",:0123456789.eE+-truefalsn \n\\u/*#'", max_size=30))
-@effort(deadline=None, max_examples=500)
+@effort(max_examples=500)
 def test_it_accepts_exactly_what_the_standard_library_accepts(text):
     try:
         wanted = json.loads(text, parse_constant=_refuse)

@@ -38,13 +38,13 @@ PIECES = [
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_gets_a_verdict(text):
     assert decision(text).verdict in ("allow", "ask", "deny")
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_get_a_verdict(data):
     for encoding, errors in (("latin-1", "strict"), ("utf-8", "surrogateescape")):
         found = decision(data.decode(encoding, errors), allow=["Bash(ls:*)"], deny=["Bash(rm:*)"])
@@ -52,7 +52,7 @@ def test_any_bytes_get_a_verdict(data):
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_heap_of_syntax_gets_a_verdict(pieces):
     assert decision(" ".join(pieces)).verdict in ("allow", "ask", "deny")
     assert decision("".join(pieces)).verdict in ("allow", "ask", "deny")

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.storage.undoable import in_a_process, open_session, tree
 
@@ -54,9 +54,7 @@ def calls(draw: st.DrawFn) -> tuple[list[tuple[str, dict]], int | None]:
 
 
 @pytest.mark.proves("SS-4")
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+@settings(max_examples=25, derandomize=True)
 @given(st.lists(calls(), min_size=1, max_size=7))
 def test_undo_restores_every_earlier_tree_after_any_mix_of_calls_and_crashes(mix):
     place = Path(tempfile.mkdtemp(prefix="undoable-", dir=IN_MEMORY))

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.storage import commanding
 from tests.storage.commanding import (
@@ -89,9 +89,7 @@ async def test_what_somebody_else_changed_before_the_command_stays(tree, tmp_pat
         assert whole_tree(tree) == before
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+@settings(max_examples=25, derandomize=True)
 @given(
     st.lists(operations(), max_size=8),
     st.lists(operations(), max_size=5),

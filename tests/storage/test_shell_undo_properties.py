@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.storage.commanding import open_session, run, whole_tree
 
@@ -51,9 +51,7 @@ def operations(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.proves("SH-8")
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+@settings(max_examples=40, derandomize=True)
 @given(
     st.lists(operations(), max_size=8),
     st.lists(st.lists(operations(), min_size=1, max_size=5), min_size=1, max_size=4),

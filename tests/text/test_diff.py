@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.counted_work import grows_in_proportion
 
@@ -92,7 +92,6 @@ def test_numbers_are_lines_added_and_deleted() -> None:
     assert format_hunks([]) == ""
 
 
-@settings(deadline=None)
 @given(texts, texts, st.sampled_from([0, 1, 3]))
 def test_hunks_lead_from_one_text_to_the_other(old: str, new: str, context: int) -> None:
     hunks = structured_patch(old, new, context)
@@ -100,7 +99,6 @@ def test_hunks_lead_from_one_text_to_the_other(old: str, new: str, context: int)
     assert bool(hunks) == (old != new)
 
 
-@settings(deadline=None)
 @given(texts, texts, texts, st.sampled_from(["", "\n", "X", "X\nY\n"]), st.booleans())
 def test_the_patch_of_a_plan_is_the_patch_of_its_texts(
     head: str, old: str, tail: str, new: str, replace_all: bool

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.text.encoding import (
@@ -114,7 +114,6 @@ def test_the_kinds_of_line_endings_are_told(text: str, kinds: set[str]) -> None:
     assert line_endings(text) == kinds
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused_or_come_back_unchanged(data: bytes) -> None:
     try:
@@ -125,14 +124,12 @@ def test_any_bytes_are_refused_or_come_back_unchanged(data: bytes) -> None:
     assert sniff(data) == Format(decoded.encoding, decoded.bom)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300).map(lambda data: data.replace(b"\0", b" ") + b"plain text " * 60))
 def test_text_without_nul_always_decodes(data: bytes) -> None:
     decoded = decode(data)
     assert encode(decoded.text, decoded) == data
 
 
-@settings(deadline=None)
 @given(st.text(), st.sampled_from([*MARKS, "gbk", "big5", "euc-jp", "koi8-r", "iso-8859-1"]))
 def test_encoding_gives_the_same_text_back_or_says_why_not(text: str, encoding: str) -> None:
     refusal = None

@@ -210,7 +210,7 @@ def hunks_between(old: list[str], new: list[str], context: int) -> list[LineHunk
     return found
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     LINES, LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]), st.integers(0, 3),
@@ -234,7 +234,7 @@ def test_the_patch_from_one_text_to_another_gives_the_other_byte_for_byte_or_is_
     assert after == stored(new)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(LINES, LINES, st.sampled_from(["\n", "\r\n"]))
 def test_with_the_whole_file_as_context_no_patch_is_refused(
     old: list[str], new: list[str], ending: str
@@ -245,7 +245,7 @@ def test_with_the_whole_file_as_context_no_patch_is_refused(
     assert after == "".join(line + ending for line in new).encode()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.binary(max_size=30), st.data())
 def test_a_chain_of_splices_is_one_set_of_splices(content: bytes, data: st.DataObject):
     chain, now = Chain(content), content

@@ -1,10 +1,9 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.text.lines import line_break_of, lines_back, lines_on, split_lines
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="ab\n", max_size=30), st.integers(0, 30), st.integers(0, 5))
 def test_positions_agree_with_splitting(text: str, position: int, count: int) -> None:
     position = min(position, len(text))

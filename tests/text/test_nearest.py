@@ -3,7 +3,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.counted_work import grows_in_proportion
 
@@ -119,7 +119,6 @@ def test_the_text_of_a_unique_place_can_be_sent_back() -> None:
         assert plan(content, place.text, "x").matched_with == "exact"
 
 
-@settings(deadline=None)
 @given(st.text(max_size=80), st.text(max_size=40))
 def test_any_texts_are_compared_without_failing(text: str, old: str) -> None:
     for place in nearest(text, old):

@@ -76,7 +76,7 @@ def validate(data: bytes) -> None:
     nbformat.validate(json.loads(data.decode("utf-8-sig")))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     data=notebooks(),
     place=st.integers(0, 9),
@@ -102,7 +102,7 @@ def test_an_inserted_cell_leaves_all_others_alone_and_can_be_taken_out_again(
     assert applied(changed, notebook_edit.delete(now, index)) == data
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     data=notebooks(),
     place=st.integers(0, 4),
@@ -135,7 +135,7 @@ def test_a_replaced_cell_leaves_all_others_alone(
     assert json.loads(metadata[0]) == json.loads(metadata[1])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=notebooks(), place=st.integers(0, 4))
 def test_a_deleted_cell_leaves_all_others_alone(data: bytes, place: int):
     before = notebook_edit.checked(data)
@@ -149,7 +149,7 @@ def test_a_deleted_cell_leaves_all_others_alone(data: bytes, place: int):
     assert outside(now) == outside(before)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     data=notebooks(),
     flips=st.lists(st.tuples(st.integers(0), st.integers(0, 255)), max_size=4),
@@ -169,7 +169,7 @@ def test_a_damaged_notebook_is_refused_or_understood(data: bytes, flips, cut):
     json.loads(applied(bytes(damaged), change).decode("utf-8-sig"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(value=json_values, indent=st.sampled_from([None, 0, 3]), ascii=st.booleans())
 def test_spans_agree_with_the_parser(value: Any, indent, ascii: bool):
     data = (" \n" + json.dumps(value, indent=indent, ensure_ascii=ascii) + " ").encode()

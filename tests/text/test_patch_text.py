@@ -112,7 +112,7 @@ def test_a_patch_that_was_cut_off_anywhere_is_refused(end: int):
         parse_patch(PATCH[:end])
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.lists(
         st.sampled_from(

@@ -167,13 +167,13 @@ def found(text: str, old: str, encoding: str) -> tuple[str, list[tuple[int, int]
     ]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(small, small.filter(bool), st.sampled_from(["utf-8", "utf-16-le"]))
 def test_places_are_those_a_literal_reading_finds(text: str, old: str, encoding: str) -> None:
     assert found(text, old, encoding) == SecondOpinion(text, old).verdict()
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.data(), documents.filter(bool), st.sampled_from(["utf-8", "utf-16-le"]))
 def test_distorted_parts_of_a_text_are_judged_by_the_rules(
     data: st.DataObject, text: str, encoding: str
@@ -191,7 +191,7 @@ def test_distorted_parts_of_a_text_are_judged_by_the_rules(
     assert found(text, old, encoding) == SecondOpinion(text, old).verdict()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(documents, documents, documents, st.booleans(), st.sampled_from(["exact", "visible"]))
 def test_nothing_outside_the_splices_changes_and_only_known_refusals_are_raised(
     content: str, old: str, new: str, replace_all: bool, tolerance
@@ -213,7 +213,6 @@ def test_nothing_outside_the_splices_changes_and_only_known_refusals_are_raised(
     after.decode()
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60), st.text(max_size=8), st.text(max_size=8), st.booleans())
 def test_any_bytes_and_any_strings_end_in_a_plan_or_a_known_refusal(
     content: bytes, old: str, new: str, replace_all: bool
@@ -225,7 +224,6 @@ def test_any_bytes_and_any_strings_end_in_a_plan_or_a_known_refusal(
     assert made.places >= 1
 
 
-@settings(deadline=None)
 @given(
     st.text(alphabet="ab \n\\1g<>$.*é", max_size=20),
     st.text(alphabet="ab \n\\.*é", max_size=4),
@@ -244,7 +242,6 @@ def test_a_unique_exact_match_is_a_plain_replacement(
     assert everywhere.splices == made.splices
 
 
-@settings(deadline=None)
 @given(
     st.text(alphabet="ab\n日é", max_size=20),
     st.text(alphabet="ab\n日é", min_size=1, max_size=3),
@@ -259,7 +256,6 @@ def test_replace_all_is_what_a_string_would_do(before: str, old: str, after: str
     assert made.places == content.count(old)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["x", "y", "  z", "\tw", ""]), min_size=1, max_size=8),
     st.sampled_from(["\n", "\r\n", "\r"]),
@@ -275,7 +271,6 @@ def test_a_file_with_one_kind_of_ending_keeps_one_kind(
     assert after == stored.join(["head", "first", "new", "second", *lines, "tail"]) + stored
 
 
-@settings(deadline=None)
 @given(
     documents,
     documents.filter(bool),
@@ -300,7 +295,6 @@ def test_the_encoding_makes_no_difference_to_the_text(
     assert outcomes[0] == outcomes[1]
 
 
-@settings(deadline=None)
 @given(documents, documents.filter(bool), documents)
 def test_an_applied_edit_undone_gives_the_file_back(content: str, old: str, new: str) -> None:
     data = content.encode()

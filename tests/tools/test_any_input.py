@@ -65,7 +65,7 @@ def fill(root: Path) -> None:
 @pytest.mark.parametrize("tool", BUILTIN)
 def test_no_input_is_too_strange(tool):
     @given(st.lists(inputs_for(tool), min_size=1, max_size=3))
-    @settings(max_examples=EXAMPLES, deadline=None, database=None)
+    @settings(max_examples=EXAMPLES, database=None)
     def send(inputs):
         async def play():
             with tempfile.TemporaryDirectory() as directory:

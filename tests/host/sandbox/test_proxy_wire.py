@@ -55,7 +55,7 @@ def test_a_plain_request_is_sent_on_for_its_own_host_only():
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.binary(max_size=200)
     | st.builds(lambda rest: b"\x05" + rest, st.binary(max_size=60))
@@ -72,7 +72,7 @@ def test_whatever_comes_is_read_or_refused(text):
     assert host is None or (host.isascii() and not set(host) & set("\0\r\n /@?#\\%"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=40), st.sampled_from(["example.com", "*.example.com"]))
 def test_only_whole_labels_match(text, pattern):
     host = normalize_host(text + "example.com")
@@ -81,7 +81,7 @@ def test_only_whole_labels_match(text, pattern):
     assert host == "example.com" if pattern == "example.com" else host.endswith(".example.com")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["{}", "0x{:x}", "0{:o}", "1.{}", "127.0.{}"]))
 def test_no_spelling_of_an_address_passes_for_a_name(number, form):
     host = normalize_host(form.format(number))

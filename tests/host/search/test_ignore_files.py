@@ -50,7 +50,8 @@ def listed_by_us(root, ignores: Ignores) -> set[str]:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(top=lines, inner=lines, other=lines)
 def test_the_walk_finds_what_ripgrep_finds(tmp_path, top, inner, other):

@@ -171,8 +171,7 @@ async def test_a_command_longer_than_an_argument_runs_too(bench):
 
 @settings(
     max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60))
 def test_any_text_reaches_the_shell_unchanged(tmp_path, text):

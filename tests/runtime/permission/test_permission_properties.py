@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.contract.decision import Allow, Ask, Deny
@@ -167,7 +167,6 @@ ANY_RULE = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(ANY_REQUEST, st.lists(ANY_RULE, max_size=4), MODES)
 def test_no_input_makes_a_decision_fail(request, rules, mode):
     policy = policy_of(rules, mode)

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from probes import Step
 
@@ -49,7 +49,6 @@ def collide(first, second):
 
 @pytest.mark.proves("EX-1", "EX-3", "PL-2")
 @given(STEPS, st.integers(1, 4))
-@settings(deadline=None)
 def test_every_call_runs_once_and_answers_in_the_order_asked(steps, lanes):
     tool, _, calls, results = run_steps(steps, lanes)
     assert [result.id for result in results] == [call.id for call in calls]
@@ -63,7 +62,6 @@ def test_every_call_runs_once_and_answers_in_the_order_asked(steps, lanes):
 
 @pytest.mark.proves("EX-1")
 @given(STEPS)
-@settings(deadline=None)
 def test_colliding_calls_keep_their_order_and_never_overlap(steps):
     tool, *_ = run_steps(steps)
     when = {line: position for position, line in enumerate(tool.story)}
@@ -74,7 +72,6 @@ def test_colliding_calls_keep_their_order_and_never_overlap(steps):
 
 @pytest.mark.proves("EX-1")
 @given(st.integers(2, 20), st.integers(1, 5))
-@settings(deadline=None)
 def test_never_more_calls_run_at_once_than_there_are_lanes(count, lanes):
     tool, *_ = run_steps([{"turns": 3}] * count, lanes)
     running = 0
@@ -86,7 +83,6 @@ def test_never_more_calls_run_at_once_than_there_are_lanes(count, lanes):
 
 @pytest.mark.proves("PL-2", "SS-3")
 @given(STEPS)
-@settings(deadline=None)
 def test_every_started_call_has_exactly_one_finish_event(steps):
     _, bench, calls, _ = run_steps(steps)
     started = [e.call_id for e in bench.events if isinstance(e, CallStarted)]

@@ -1,7 +1,7 @@
 """Files of any size and any encoding."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe import Session
@@ -17,7 +17,6 @@ TEXTS = st.lists(
 
 @pytest.mark.proves("FT-4")
 @given(text=TEXTS, offset=st.integers(-70, 70).filter(bool), limit=st.integers(1, 70))
-@settings(deadline=None)
 def test_a_window_of_a_large_file_is_the_window_of_its_lines(tmp_path_factory, text, offset, limit):
     """The streaming reader agrees with splitting the whole text, with every chunk size."""
     import asyncio

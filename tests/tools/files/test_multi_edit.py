@@ -112,7 +112,7 @@ async def test_the_question_shows_all_edits_together(project):
     assert code.text == "B"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text("ab\n", max_size=12), st.lists(st.tuples(st.text("ab\n", min_size=1, max_size=3),
        st.text("abc\n", max_size=3), st.booleans()), min_size=1, max_size=4))  # fmt: skip
 async def test_many_edits_do_what_as_many_calls_of_edit_do(tmp_path_factory, text, edits):
