@@ -24,7 +24,7 @@ from handaxe.app.output_styles import styles_of
 from handaxe.app.session import PathLike, Session
 from handaxe.app.workplaces import workplace_of
 from handaxe.contract.content import TextBlock
-from handaxe.contract.events import Compacted
+from handaxe.contract.events import AgentChosen, Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
@@ -81,10 +81,18 @@ class Agent:
         self.session = session or Session(root, **session_options)
         settings = self.session.settings
         kinds = kinds_of(self.session, agents)
-        self.kind = kind = main_kind(agent or settings.agent, kinds)
+        self._chosen = earlier = self.session.chosen or AgentChosen()
+        """Whom the log names for this session."""
+        known = {kind.name for kind in kinds()} if earlier.agent else set[str]()
+        self._agent_name = agent or (earlier.agent if earlier.agent in known else "")
+        self.kind = kind = main_kind(self._agent_name or settings.agent, kinds)
         """The type of agent that leads the session, if one was chosen."""
         self._open_model = open_model = open_model or opener_for(settings)
-        self.model = _opened(model or (kind and kind.model) or settings.model, open_model)
+        resumed = _resumed(earlier.model, open_model) if model is None else None
+        self._model_name = model if isinstance(model, str) else earlier.model if resumed else ""
+        self.model = resumed or _opened(
+            model or (kind and kind.model) or settings.model, open_model
+        )
         self._owns_model = not isinstance(model, Model)
         self._left: list[Model] = []
         self._wished: dict[str, Model] = {}
@@ -205,6 +213,7 @@ class Agent:
             await self._main.open()
         for note in await self._prompts.load(self.workplace):
             yield Told(note)
+        self._note_choice()
         prompt = self._with_beginning(prompt)
         try:
             async with aclosing(self.loop.run(prompt, message_id)) as events:
@@ -249,9 +258,17 @@ class Agent:
         if chosen is not self.model:
             self._left.append(self.model)
         self.model = self.loop.model = chosen
+        self._model_name = model if isinstance(model, str) else ""
         self._wished.clear()
         self._prompts.model = chosen.name
         self._show_edits()
+
+    def _note_choice(self) -> None:
+        """Write down who was named for the work, so that a resumed session goes on with them."""
+        now, last = (self._model_name, self._agent_name), self._chosen
+        if now != (last.model, last.agent):
+            self._chosen = AgentChosen(model=now[0], agent=now[1])
+            self.session.collaborators.emit(self._chosen)
 
     def _show_edits(self) -> None:
         """Offer the model the edit format that it knows best."""
@@ -309,6 +326,14 @@ def opener_for(settings: Settings) -> OpenModel:
 
     env = None if settings.api_key_helper is None else EnvironmentWithKey(settings.api_key_helper)
     return open_one
+
+
+def _resumed(name: str, open_model: OpenModel) -> Model | None:
+    """The model that an earlier run talked to, if it can still be opened."""
+    try:
+        return open_model(name) if name else None
+    except SetupError:
+        return None
 
 
 def _opened(model: Model | str | None, open_model: OpenModel) -> Model:

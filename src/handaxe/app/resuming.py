@@ -1,21 +1,25 @@
 """Go on where a session's log ends."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from handaxe import __version__
 from handaxe.app.recording import Record
-from handaxe.contract.events import CallFinished, SessionResumed
+from handaxe.contract.events import CallFinished, ModeChanged, SessionResumed
 from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
+from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir, is_inside
 from handaxe.storage.sessions import History
+
+if TYPE_CHECKING:
+    from handaxe.app.hooking import SessionHooks
 
 
 def resume(
@@ -24,11 +28,17 @@ def resume(
     record: Record,
     pipeline: Pipeline,
     offers: Mapping[type[Any], Any],
+    hooks: "SessionHooks",
 ) -> None:
     """Take over everything that the log tells."""
     resume_state(history, offers[ReadLedger], offers[AppliedEdits], offers[Workdir])
     resume_calls(history, session_id, record, pipeline)
     resume_jobs(history, offers[Jobs])
+    hooks.resume(history)
+    mode = offers[PermissionState].mode
+    if history.mode not in {None, mode}:
+        # What is asked for now is what the next resume goes on with.
+        record.emit(ModeChanged(mode=mode))
 
 
 def resume_state(

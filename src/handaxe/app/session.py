@@ -102,6 +102,7 @@ class Session:
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
         self.said, self.heard, self.put_off = history.said, history.instructions, history.put_off
+        self.chosen = history.chosen
         self._record = Record(directory / LOG_NAME, self._opening)
         emit, self.result_of = self._record.emit, self._record.log.result_of
         self.logged = self._record.logged
@@ -203,8 +204,7 @@ class Session:
             recall=self._record.log.result_of,
         )
         self.jobs: Jobs = offers[Jobs]
-        resume(history, self.id, self._record, self._pipeline, offers)
-        self.hooks.resume(history)
+        resume(history, self.id, self._record, self._pipeline, offers, self.hooks)
 
     @property
     def settings(self) -> Settings:

@@ -297,6 +297,15 @@ class RunEnded(_Event, frozen=True, tag="run_ended", kw_only=True):
     errors: tuple[str, ...] = ()
 
 
+class AgentChosen(_Event, frozen=True, tag="agent_chosen", kw_only=True):
+    """Who works in the session, where somebody named them; they go on after a resume."""
+
+    model: str = ""
+    """As `--model` takes it."""
+    agent: str = ""
+    """The type of agent that leads the session."""
+
+
 class AgentStarted(_Event, frozen=True, tag="agent_started", kw_only=True):
     """A sub-agent began to work, or went on."""
 
@@ -360,6 +369,7 @@ Event = (
     | AssistantEnded
     | Compacted
     | RunEnded
+    | AgentChosen
     | AgentStarted
     | AgentEnded
     | McpServerChanged

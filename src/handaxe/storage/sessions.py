@@ -7,6 +7,7 @@ import msgspec
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
+    AgentChosen,
     AssistantEnded,
     AssistantSaid,
     BriefChanged,
@@ -85,6 +86,7 @@ class History(msgspec.Struct):
     jobs: list[JobStarted | JobEnded | JobsTold] = []
     directory: str | None = None
     mode: str | None = None
+    chosen: AgentChosen | None = None
     todos: TodosChanged | None = None
     brief: BriefChanged | None = None
     loaded_tools: list[str] = []
@@ -111,6 +113,7 @@ class History(msgspec.Struct):
         match event:
             case SessionStarted():
                 self.started = self.started or event
+                self.mode = event.mode
             case CallStarted():
                 self.calls[event.call_id] = event
                 self.put_off = None
@@ -141,6 +144,8 @@ class History(msgspec.Struct):
                 self.directory = event.path
             case ModeChanged():
                 self.mode = event.mode
+            case AgentChosen():
+                self.chosen = event
             case TodosChanged():
                 self.todos = event
             case BriefChanged():

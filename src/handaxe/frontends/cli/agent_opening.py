@@ -96,7 +96,7 @@ class AgentOpener:
         self._default_model = arguments.model or session.settings.model
         self._open_model = opener_for(session.settings)
         agent = Agent(
-            arguments.model and self.model(arguments.model),
+            arguments.model,
             session,
             open_model=self.model,
             system_prompt=self._system,

@@ -136,7 +136,7 @@ class Controls:
         name = request.get("model")
         if name is not None and not isinstance(name, str):
             raise BadRequest("`model` has to be the name of a model, or null.")
-        self._of.agent.set_model(cast("Any", self._open_model(name)))
+        self._of.agent.set_model(name or cast("Any", self._open_model(None)))
         return {}
 
     async def _rewind_files(self, request: Json) -> Json:
