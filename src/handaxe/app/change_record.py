@@ -179,7 +179,5 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         return self._store.own_links(dev, ino)
 
     def _known(self, path: str) -> "KnownFile | None":
-        from handaxe.storage.undo.states import KnownFile
-
         seen = self._ledger.find(path)
-        return None if seen is None else KnownFile(seen.version, self._ledger.content(path))
+        return None if seen is None else (seen.version, self._ledger.content(path))

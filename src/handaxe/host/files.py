@@ -28,8 +28,8 @@ from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
 from handaxe.disk.places import open_regular_at, status_at
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
-from handaxe.text.encoding import Format, NotText, decode, sniff
-from handaxe.text.windows import split_lines, window_of
+from handaxe.text.encoding import NotText, decode
+from handaxe.text.windows import window_of
 
 if TYPE_CHECKING:
     from handaxe.disk.atomic import Ahead, Journal, OwnLinks
@@ -154,7 +154,9 @@ class LocalFiles(Files):
         if info.st_size <= SMALL_BYTES or _is_wide(fd):
             data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
             return _small_window(data, _version(real, version), offset, limit)
-        return await asyncio.to_thread(_large_window, fd, info, real, offset, limit)
+        from handaxe.host.line_scan import large_window
+
+        return await asyncio.to_thread(large_window, fd, info, real, offset, limit)
 
     async def replace(
         self,
@@ -324,46 +326,6 @@ def _small_window(data: bytes, version: FileVersion, offset: int, limit: int) ->
         has_bom=bool(decoded.bom),
         content=data,
     )
-
-
-def _large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: int) -> Window:
-    from handaxe.host.line_scan import SAMPLE_BYTES, WINDOW_BYTES, scan
-
-    try:
-        sample = os.pread(fd, SAMPLE_BYTES, 0)
-        if b"\0" in sample:
-            # Most binary files show it at once; there is no need to go through all of one.
-            raise faults.Binary(real, info.st_size)
-        found = scan(fd, offset, limit)
-        wanted = min(found.end - found.start, WINDOW_BYTES)
-        data = os.pread(fd, wanted, found.start)
-    finally:
-        os.close(fd)
-    if found.has_nul:
-        raise faults.Binary(real, found.size_bytes)
-    stored = Format() if found.is_utf8 else _legacy(sample, data)
-    is_cut = found.end - found.start > wanted
-    if not found.start and sample.startswith(b"\xef\xbb\xbf"):
-        data = data[3:]
-    text = data.decode(stored.encoding, "replace" if is_cut or not found.is_utf8 else "strict")
-    return Window(
-        lines=split_lines(text, found.separator.decode()),
-        first_line=found.first_line,
-        total_lines=found.total_lines,
-        version=FileVersion(real, found.digest, found.size_bytes, info.st_mtime_ns),
-        encoding=stored.encoding,
-        has_bom=sample.startswith(b"\xef\xbb\xbf"),
-        is_cut=is_cut,
-    )
-
-
-def _legacy(sample: bytes, window: bytes) -> Format:
-    from handaxe.host.line_scan import SAMPLE_BYTES
-
-    try:
-        return sniff(sample[: sample.rfind(b"\n") + 1] + window[:SAMPLE_BYTES])
-    except NotText:
-        return Format(encoding="latin-1")
 
 
 def _version(real: str, version: Version) -> FileVersion:

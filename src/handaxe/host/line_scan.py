@@ -12,6 +12,11 @@ from typing import Self
 
 import msgspec
 
+from handaxe.contract import file_faults as faults
+from handaxe.contract.ports.files import FileVersion, Window
+from handaxe.text.encoding import Format, NotText, sniff
+from handaxe.text.windows import split_lines
+
 CHUNK_BYTES = 1 << 20
 WINDOW_BYTES = 16 * CHUNK_BYTES
 SAMPLE_BYTES = 1 << 16
@@ -31,6 +36,36 @@ class Scan(msgspec.Struct, frozen=True):
     has_nul: bool
     is_utf8: bool
     separator: bytes
+
+
+def large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: int) -> Window:
+    """`limit` lines from line `offset` of an open file, which is closed."""
+    try:
+        sample = os.pread(fd, SAMPLE_BYTES, 0)
+        if b"\0" in sample:
+            # Most binary files show it at once; there is no need to go through all of one.
+            raise faults.Binary(real, info.st_size)
+        found = scan(fd, offset, limit)
+        wanted = min(found.end - found.start, WINDOW_BYTES)
+        data = os.pread(fd, wanted, found.start)
+    finally:
+        os.close(fd)
+    if found.has_nul:
+        raise faults.Binary(real, found.size_bytes)
+    stored = Format() if found.is_utf8 else _legacy(sample, data)
+    is_cut = found.end - found.start > wanted
+    if not found.start and sample.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    text = data.decode(stored.encoding, "replace" if is_cut or not found.is_utf8 else "strict")
+    return Window(
+        lines=split_lines(text, found.separator.decode()),
+        first_line=found.first_line,
+        total_lines=found.total_lines,
+        version=FileVersion(real, found.digest, found.size_bytes, info.st_mtime_ns),
+        encoding=stored.encoding,
+        has_bom=sample.startswith(b"\xef\xbb\xbf"),
+        is_cut=is_cut,
+    )
 
 
 def scan(fd: int, offset: int, limit: int) -> Scan:
@@ -161,3 +196,10 @@ class _Hashing:
         while (chunk := self._chunks.get()) is not None:
             self._hash.update(chunk)
             self._slots.release()
+
+
+def _legacy(sample: bytes, window: bytes) -> Format:
+    try:
+        return sniff(sample[: sample.rfind(b"\n") + 1] + window[:SAMPLE_BYTES])
+    except NotText:
+        return Format(encoding="latin-1")

@@ -6,7 +6,7 @@ before anybody sees it.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from hashlib import sha256
 from typing import Any
@@ -96,9 +96,9 @@ class Pipeline:
             call, fingerprint_of(call.tool, call.input), ToolResult.from_fault(fault)
         )
 
-    async def call(self, call: ToolCall) -> ToolResult:
+    def call(self, call: ToolCall) -> Coroutine[Any, Any, ToolResult]:
         """Run one call in the caller's own task."""
-        return await self.conduct(self.admit(call))
+        return self.conduct(self.admit(call))
 
     def expect(self, tool_name: str) -> None:
         """A call of this tool is coming: what takes long to start starts now, beside all else."""
@@ -266,8 +266,8 @@ class Pipeline:
             try:
                 began = time.perf_counter()
                 result = await run(prepared, self._among)
-                took_ms = round((time.perf_counter() - began) * 1000, 3)
-                result = await settle(result, prepared, self._among, took_ms=took_ms)
+                took_s = time.perf_counter() - began
+                result = await settle(result, prepared, self._among, took_s=took_s)
             finally:
                 told = await remember_outcome(prepared, self._among)
             return msgspec.structs.replace(result, notes=(*result.notes, *told)) if told else result

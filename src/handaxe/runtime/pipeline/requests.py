@@ -27,13 +27,8 @@ def judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]
 def request_of(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
     """The call as rules and modes judge it."""
     tool = parsed.tool
-    texts: tuple[str, ...] = ()
-    command: str | None = None
-    for subject in parsed.subjects:
-        if isinstance(subject, TextSubject):
-            texts = (*texts, subject.text)
-        elif isinstance(subject, CommandSubject) and command is None:
-            command = subject.command
+    texts = tuple([s.text for s in parsed.subjects if isinstance(s, TextSubject)])
+    commands = [s.command for s in parsed.subjects if isinstance(s, CommandSubject)]
     return Request(
         tool=tool.name,
         aliases=tool.aliases,
@@ -42,7 +37,7 @@ def request_of(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
         paths=paths,
         texts=texts,
         input=plain(parsed.call.input),
-        command=command,
+        command=commands[0] if commands else None,
         asks_person=tool.asks_person,
         confined=not parsed.effects.writes_everything,
     )

@@ -19,7 +19,7 @@ MAX_REMARKS = 50
 
 
 async def settle(
-    result: ToolResult, prepared: Prepared, among: Collaborators, *, took_ms: float = 0.0
+    result: ToolResult, prepared: Prepared, among: Collaborators, *, took_s: float = 0.0
 ) -> ToolResult:
     """The result as the model gets it."""
     parsed = prepared.parsed
@@ -32,7 +32,7 @@ async def settle(
         decision=prepared.decision,
     )
     if among.hooks.watch_after and result.code != Cancelled.code:
-        result = await _hear_hooks(result, prepared, among, took_ms)
+        result = await _hear_hooks(result, prepared, among, round(took_s * 1000, 3))
     if late := among.hooks.take_late():
         result = msgspec.structs.replace(result, messages=(*result.messages, *late))
     return result

@@ -17,14 +17,8 @@ from handaxe.storage.undo.bundles import INLINE_BYTES, Bundle
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.records import Splice, State, spelled
 
-
-class KnownFile(msgspec.Struct, frozen=True):
-    """A file that somebody has read or written, and hashed, already."""
-
-    version: FileVersion
-    content: bytes | None
-
-
+KnownFile = tuple[FileVersion, bytes | None]
+"""A file that somebody has read or written, and hashed, already; with its content if kept."""
 Known = Callable[[str], KnownFile | None]
 """What the session knows of the file at a real path."""
 
@@ -153,10 +147,10 @@ def _known_state(path: str, known: KnownFile | None) -> tuple[State, bytes | Non
         info = os.lstat(path)
     except OSError:
         return None
-    version = known.version
+    version, content = known
     is_this = (version.size_bytes, version.mtime_ns) == (info.st_size, info.st_mtime_ns)
     is_small = info.st_size <= INLINE_BYTES
-    if not is_this or not stat.S_ISREG(info.st_mode) or (is_small and known.content is None):
+    if not is_this or not stat.S_ISREG(info.st_mode) or (is_small and content is None):
         return None
     text, raw = spelled(path)
     state = State(
@@ -172,7 +166,7 @@ def _known_state(path: str, known: KnownFile | None) -> tuple[State, bytes | Non
         dev=info.st_dev,
         ino=info.st_ino,
     )
-    return state, known.content if is_small else None
+    return state, content if is_small else None
 
 
 def _link_state(path: str, text: str, raw: bytes) -> State:
