@@ -23,6 +23,7 @@ from handaxe.host.search.process import Process
 from handaxe.host.search.rust_regex import translate
 from handaxe.host.search.survey import Survey
 from handaxe.host.search.text_scan import OPEN_TEXT, WIDE_MARKS, Scanner
+from handaxe.host.search.walk import Listings
 from handaxe.host.search.watch import Watch
 
 ALONE_S = 0.012
@@ -50,12 +51,17 @@ class HeadStart:
     """One attempt."""
 
     def __init__(
-        self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
+        self,
+        query: TextQuery,
+        place: SearchPlace,
+        watch: Watch,
+        hides: Hides | None,
+        listings: Listings,
     ) -> None:
         self._place = place
         self._marks = Marks.fresh()
         self._scanner = Scanner(query, self._marks, watch)
-        self._files = AskedFiles(query, place, watch, hides)
+        self._files = AskedFiles(query, place, watch, hides, listings)
         self._paths = self._files.in_path_order()
         self._needs_ascii = _OPENING in query.pattern
         self._at_most = (query.end or 0) + 1
@@ -121,22 +127,22 @@ class HeadStart:
         fd = os.open(path, OPEN_TEXT, dir_fd=self._place.fd)
         try:
             data = os.read(fd, GLIMPSE_BYTES)
-            if data[:2] in WIDE_MARKS:
-                raise NotPlain
-            if b"\0" in data:
-                self._binary += 1
-                return b""
-            if len(data) == GLIMPSE_BYTES:
-                data += os.read(fd, MAX_FILE_BYTES)
+            if b"\0" not in data and len(data) == GLIMPSE_BYTES:
+                # A buffer of about the right size: a large one costs more than reading into it.
+                size = min(max(os.fstat(fd).st_size, GLIMPSE_BYTES), MAX_FILE_BYTES)
+                rest = os.read(fd, size)
+                data += rest
+                if len(rest) == size:
+                    raise NotPlain
         finally:
             os.close(fd)
-        self._texts += 1
-        if len(data) >= MAX_FILE_BYTES:
+        if data[:2] in WIDE_MARKS:
             raise NotPlain
         nul = data.find(b"\0")
         if 0 <= nul < DETECTED_BYTES:
             self._binary += 1
             return b""
+        self._texts += 1
         if not self._scanner.may_match(data):
             return b""
         if nul > 0 or (self._needs_ascii and not data.isascii()):
