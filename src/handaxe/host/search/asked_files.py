@@ -66,9 +66,9 @@ class AskedFiles:
         pending = self._pending
         for directory, names in self._by_directory():
             yield from self._before(_key(directory))
-            if pending and pending[-1][0] == directory:
-                names += pending.pop()[1]
-            pending.append((directory, sorted_names(names, reverse=True)))
+            # Of a very large directory the walk tells one piece after the other.
+            earlier = pending.pop()[1] if pending and pending[-1][0] == directory else []
+            pending.append((directory, sorted_names([*earlier, *names], reverse=True)))
         yield from self._before(None)
 
     def _before(self, limit: bytes | None) -> Iterator[str]:
@@ -80,7 +80,7 @@ class AskedFiles:
             directory, names = self._pending[-1]
             kept = 0
             if limit is not None:
-                kept = bisect_left(names, True, key=lambda name: _key(directory + name) < limit)
+                kept = bisect_left(names, x=True, key=lambda name: _key(directory + name) < limit)
             while len(names) > kept:
                 yield directory + names.pop()
             if names:

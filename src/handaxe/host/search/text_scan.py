@@ -66,10 +66,22 @@ class Scanner:
         """Whether a file with these contents holds the text that every match holds."""
         return self._raw_literal in data
 
-    def lines_in(self, data: bytes, at_most: int) -> bytes:
-        """The lines to show of a file with these contents, for so many matching ones.
+    def is_amid_ascii(self, data: bytes) -> bool:
+        """Whether that text and whatever stands beside it is ASCII, wherever it stands."""
+        literal = self._raw_literal
+        if data.isascii() or not literal.isascii():
+            return literal.isascii()
+        at = data.find(literal)
+        while at >= 0:
+            if not data[max(0, at - 1) : at + len(literal) + 1].isascii():
+                return False
+            at = data.find(literal, at + 1)
+        return True
 
-        The pattern is fixed text, perhaps between `\\b`, so that no match crosses a line break.
+    def lines_in(self, data: bytes, at_most: int) -> bytes:
+        r"""The lines to show of a file with these contents, for so many matching ones.
+
+        The pattern is fixed text, perhaps between `\b`, so that no match crosses a line break.
         """
         text = data.removeprefix(_MARK).decode("utf-8", "surrogateescape")
         if not self._query.has_context:
