@@ -211,12 +211,15 @@ class Ripgrep:
 
     def _fills_at_once(self, run: Later, page: LinePage) -> bool:
         """Whether a sorted run came to its end in a moment, or in others that promised it."""
-        for moments, hoped_for in ((1, 0), (1, (self._query.end or 0) // HOPEFUL)):
-            if run.go(moments * GLANCE_S) != "out_of_time":
+        for seconds, hoped_for in (
+            (GLANCE_S, 0),
+            (GLANCE_S / 2, (self._query.end or 0) // HOPEFUL),
+        ):
+            if run.go(seconds) != "out_of_time":
                 return True
             if page.seen <= hoped_for:
                 return False
-        return run.go(HOPEFUL * GLANCE_S) != "out_of_time"
+        return run.go(GLANCE_S * HOPEFUL) != "out_of_time"
 
     def _settled(self, ordered: Later, page: LinePage) -> TextFound:
         self._settle(ordered.finished())
