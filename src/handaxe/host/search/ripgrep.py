@@ -1,10 +1,11 @@
 """A query answered by ripgrep, in as few and as short runs as it takes.
 
 Lines are wanted in path order, and a sorted run of ripgrep uses one thread. So a sorted run is
-tried for a moment: in a small tree it ends, for a common word it fills the page. If neither is in
-sight it is paused and all threads run unsorted; what they find is sorted here. If that is more
-than a page the sorted run gets as long again as it should need for a page; should the matches all
-lie far behind, the unsorted run goes to its end, and of what it finds the first page is kept.
+tried for a moment, unless a head start has shown the text to be rare: in a small tree it ends, for
+a common word it fills the page. If neither is in sight it is paused and all threads run unsorted;
+what they find is sorted here. If that is more than a page the sorted run gets as long again as it
+should need for a page; should the matches all lie far behind, the unsorted run goes to its end,
+and of what it finds the first page is kept.
 """
 
 import os
@@ -231,7 +232,7 @@ class Ripgrep:
         return self._page_found(page)
 
     def _unsorted_lines(self, ordered: Later | None) -> TextFound | None:
-        """The page of an unsorted run; None if it is left to a sorted one, begun before or not."""
+        """The page of an unsorted run; None if it is left to a sorted one, begun by then or not."""
         end = self._query.end
         pile = LinePile(end, self._is_hidden)
         began = time.monotonic()
