@@ -31,8 +31,10 @@ ALONE_S = 0.012
 BESIDE_S = 0.01
 """How long it may go on while ripgrep is at work."""
 PATIENCE = 64
+PATIENCE_OUT_OF_TIME = 16
 PATIENCE_PER_LINE = 4
-"""After so many files of text, and some more for every line found, the page is not in sight."""
+"""After so many files of text, and some more for every line found, the page is not in sight: fewer
+are enough where reading them took all the time there is."""
 GLIMPSE_BYTES = 1024
 MAX_FILE_BYTES = 1 << 20
 DETECTED_BYTES = 1 << 16
@@ -117,10 +119,12 @@ class HeadStart:
                 if self._files.has_ended and not self._files.has_pending:
                     self._is_given_up = True
                     return self._page.seen > 0 and not self._files.unreadable
-                if self._texts > PATIENCE + PATIENCE_PER_LINE * self._page.seen:
+                too_many = self._texts - PATIENCE_PER_LINE * self._page.seen
+                if too_many > PATIENCE:
                     self._is_given_up = self.is_hopeless = True
                     return False
                 if time.monotonic() > ends_at or is_answered():
+                    self.is_hopeless = too_many > PATIENCE_OUT_OF_TIME
                     return False
         except (NotPlain, OSError):
             self._is_given_up = True
