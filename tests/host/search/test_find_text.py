@@ -37,6 +37,22 @@ async def test_lines_come_in_path_order_part_by_part(search, tmp_path):
     assert (found.total_lines, found.total_files) == (5, 4)
 
 
+@pytest.mark.parametrize("piece", [2, 3, 5_000])
+async def test_lines_of_a_very_large_directory_come_in_order(search, tmp_path, monkeypatch, piece):
+    monkeypatch.setattr("handaxe.host.search.walk.PIECE", piece)
+    raw = os.fsdecode(b"d/\xff/f")
+    files = ["a-b/f", "a.b/f", "a/b", "a/é/f", "b", "c/b", "c/c/f", "d", "é/f", "z/f", "\U0001f600"]
+    paths = [f"d/{name}" for name in files] + [raw]
+    plant(tmp_path, dict.fromkeys(sorted(paths, key=hash), "foo\n"))
+
+    found = await grep(search, tmp_path, "foo", mode="content")
+    page = await grep(search, tmp_path, "foo", mode="content", limit=5)
+
+    shown = [line.path.removeprefix(f"{tmp_path}/") for line in found.lines]
+    assert shown == sorted(paths, key=lambda path: os.fsencode(path).split(b"/"))
+    assert page.lines == found.lines[:5]
+
+
 async def test_columns_and_ranges_are_told_in_characters(search, tmp_path):
     plant(tmp_path, {"a.txt": "é foo ü foo\n"})
 

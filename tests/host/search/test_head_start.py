@@ -70,12 +70,13 @@ async def test_it_is_taken_where_the_page_is_near(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        "needle é\n",
+        "needleé\n",
+        "a é\nneedle\n\xe9needle\n",
         "needle\n".encode("utf-16"),
         b"needle\n" + b"x" * 100_000 + b"\0",
         "needle\n" + "x" * 2_000_000,
     ],
-    ids=["no ASCII", "UTF-16", "NUL far behind", "large"],
+    ids=["no ASCII behind it", "no ASCII before it", "UTF-16", "NUL far behind", "large"],
 )
 async def test_what_is_not_plain_is_left_to_ripgrep(tmp_path, content):
     plant(tmp_path, {"a": content, "b": "needle\n"})
@@ -85,6 +86,29 @@ async def test_what_is_not_plain_is_left_to_ripgrep(tmp_path, content):
 
     assert lines(found, tmp_path) == lines(expected, tmp_path)
     assert found.engine == "ripgrep"
+
+
+@pytest.mark.parametrize("query", [{}, {"before": 1}])
+async def test_text_that_is_not_ascii_is_no_matter_elsewhere(tmp_path, query):
+    files = {"a": "é needle é\nneedles é\n", "b": b"\xff\n needle\n\xfe", "é": "needle"}
+    plant(tmp_path, files)
+
+    expected = await grep(RIPGREP, tmp_path, r"\bneedle\b", mode="content", **query)
+    found = await grep(BOTH, tmp_path, r"\bneedle\b", mode="content", **query)
+
+    assert (found.lines, found.engine) == (expected.lines, "python")
+    assert sum(line.is_match and line.line > 0 for line in found.lines) == 3
+
+
+async def test_what_seemed_rare_and_is_not_comes_in_order(tmp_path):
+    hay = {f"a{number:03}": "hay\n" for number in range(100)}
+    plant(tmp_path, {**hay, **{f"b{number:03}": "needle\n" * 3 for number in range(100)}})
+
+    expected = await grep(RIPGREP, tmp_path, "needle", mode="content", limit=20)
+    found = await grep(BOTH, tmp_path, "needle", mode="content", limit=20)
+
+    assert (found.lines, found.has_more) == (expected.lines, True)
+    assert lines(found, tmp_path)[-1] == "b006:2:needle"
 
 
 async def test_a_page_that_is_not_in_sight_is_left_to_ripgrep(tmp_path):

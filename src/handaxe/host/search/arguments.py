@@ -32,6 +32,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """How one run differs from the plain question."""
 
     is_sorted: bool = False
+    is_prompt: bool = False
+    """Writes every line as soon as it is found."""
     one_thread: bool = False
     saves_memory: bool = False
     """Leaves out the largest files; one that was asked for by name is shown without marks."""
@@ -127,6 +129,8 @@ def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
         yield from ("--multiline", "--multiline-dotall")
     if manner.is_sorted:
         yield "--sort=path"
+    if manner.is_prompt:
+        yield "--line-buffered"
     if manner.one_thread:
         yield "--threads=1"
     if query.is_file:

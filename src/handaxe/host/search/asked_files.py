@@ -3,15 +3,15 @@
 Which of them hold a match is not known here.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from heapq import heappop, heappush
 
 from handaxe.contract.ports.search import Hides, TextQuery
 from handaxe.host.search.blocks import in_path_order
 from handaxe.host.search.filters import FileFilter
-from handaxe.host.search.ignores import Ignores, above
+from handaxe.host.search.ignores import Ignores
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.walk import Choice, Walk
+from handaxe.host.search.walk import Choice, Listings, Walk, sorted_names
 from handaxe.host.search.watch import Watch
 
 
@@ -19,7 +19,12 @@ class AskedFiles:
     """One walk; paths are relative to the directory the search runs in."""
 
     def __init__(
-        self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
+        self,
+        query: TextQuery,
+        place: SearchPlace,
+        watch: Watch,
+        hides: Hides | None,
+        listings: Listings | None = None,
     ) -> None:
         self._place = place
         self._watch = watch
@@ -32,12 +37,15 @@ class AskedFiles:
             ignores=ignores_for(query, place),
             choice=Choice(hides=hides, enters=self._filter.enters, rescues=self._filter.rescues),
             opened_at=place.directory,
+            listings=listings,
         )
         self.ignored: list[str] = []
         """Files that would be searched if no ignore file named them."""
         self.links = 0
         """Links that were met and not followed."""
-        self._pending: list[tuple[bytes, str]] = []
+        self._pending: list[tuple[str, list[str]]] = []
+        """Directories whose files are still to be told, with their names: of both the last one
+        comes first."""
         self.has_ended = query.is_file
         """Whether the walk came to its end, so that everything was told and counted."""
 
@@ -46,33 +54,43 @@ class AskedFiles:
         if self._single is not None:
             yield self._single
             return
-        for files in self._by_directory():
-            yield from files
+        for directory, names in self._by_directory():
+            for name in names:
+                yield directory + name
 
     def in_path_order(self) -> Iterator[str]:
         """Sorted, and yet told as soon as nothing that comes before them can follow."""
         if self._single is not None:
             yield self._single
             return
-        for files in self._by_directory():
-            following = self._walk.following
-            limit = None if following is None else _key(following)
-            keyed = sorted([(_key(path), path) for path in files])
-            if not self._pending and (not keyed or limit is None or keyed[-1][0] < limit):
-                for _, path in keyed:
-                    yield path
-                continue
-            for item in keyed:
-                heappush(self._pending, item)
-            while self._pending and (limit is None or self._pending[0][0] < limit):
-                yield heappop(self._pending)[1]
+        pending = self._pending
+        for directory, names in self._by_directory():
+            yield from self._before(_key(directory))
+            # Of a very large directory the walk tells one piece after the other.
+            earlier = pending.pop()[1] if pending and pending[-1][0] == directory else []
+            pending.append((directory, sorted_names([*earlier, *names], reverse=True)))
+        yield from self._before(None)
+
+    def _before(self, limit: bytes | None) -> Iterator[str]:
+        """What is pending and comes before the directory that the walk is in now.
+
+        Whatever comes behind that directory comes behind all that is in it.
+        """
         while self._pending:
-            yield heappop(self._pending)[1]
+            directory, names = self._pending[-1]
+            kept = 0
+            if limit is not None:
+                kept = bisect_left(names, x=True, key=lambda name: _key(directory + name) < limit)
+            while len(names) > kept:
+                yield directory + names.pop()
+            if names:
+                return
+            self._pending.pop()
 
     @property
     def has_pending(self) -> bool:
         """Whether files that were met are still to be told, in path order."""
-        return bool(self._pending)
+        return any(names for _, names in self._pending)
 
     @property
     def ignored_directories(self) -> list[str]:
@@ -86,10 +104,9 @@ class AskedFiles:
 
     def unvisited(self, not_searched: str | None) -> list[str]:
         """Directories to go on with after time ran out, perhaps when a file was to be searched."""
-        files = [path for _, path in self._pending]
-        files = files if not_searched is None else [not_searched, *files]
-        begun = [self._place.prefix + path for path in files]
-        parts = [path.rpartition("/")[0] or "/" for path in begun]
+        begun = [] if not_searched is None else [not_searched.rpartition("/")[0] + "/"]
+        begun += [directory for directory, names in reversed(self._pending) if names]
+        parts = [(self._place.prefix + directory).rstrip("/") or "/" for directory in begun]
         return list(dict.fromkeys([*parts, *self._walk.unvisited()]))
 
     def below_ignored(self) -> Iterator[str]:
@@ -108,24 +125,27 @@ class AskedFiles:
                     ):
                         yield path
 
-    def _by_directory(self) -> Iterator[list[str]]:
-        walk, wants = self._walk, self._filter.wants_file
+    def _by_directory(self) -> Iterator[tuple[str, list[str]]]:
+        """Directories, with the names of the files in them that are asked for."""
+        walk, wants, wants_all = self._walk, self._filter.wants_file, self._filter.wants_all
         for visit in walk:
             directory, entries, _ = visit
             left_out = walk.ignored_names(visit)
-            files: list[str] = []
-            for entry in entries:
-                name = entry.name
-                path = directory + name
-                if self._is_hidden(path):
-                    continue
-                if not entry.is_file(follow_symlinks=False):
-                    self.links += entry.is_symlink() and name not in left_out
-                elif wants(path, name, is_ignored=name in left_out):
-                    files.append(path)
-                elif name in left_out and wants(path, name, is_ignored=False):
-                    self.ignored.append(path)
-            yield files
+            if self._hides is not None:
+                entries = [e for e in entries if not self._is_hidden(directory + e.name)]
+            files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+            if len(files) < len(entries):
+                self.links += sum(e.is_symlink() and e.name not in left_out for e in entries)
+            if left_out or not wants_all:
+                self.ignored += [
+                    path
+                    for name in files
+                    if name in left_out
+                    and wants(path := directory + name, name, is_ignored=False)
+                    and not wants(path, name, is_ignored=True)
+                ]
+                files = [n for n in files if wants(directory + n, n, is_ignored=n in left_out)]
+            yield directory, files
         self.has_ended = walk.is_complete
 
     def _is_hidden(self, path: str) -> bool:
@@ -140,4 +160,4 @@ def ignores_for(query: TextQuery, place: SearchPlace) -> Ignores | None:
     """The ignore files above a search; None if none of any kind is to be looked at."""
     if not query.respect_ignore:
         return None
-    return Ignores(()) if place.is_ignored else above(place.path)
+    return Ignores(()) if place.is_ignored else place.ignores_above

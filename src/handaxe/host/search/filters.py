@@ -21,6 +21,11 @@ class FileFilter:
         self._globs = [] if glob is None else _glob_patterns(glob)
         self._types = None if query.file_type is None else _type_patterns(query.file_type)
 
+    @property
+    def wants_all(self) -> bool:
+        """Whether every file is wanted that is not ignored."""
+        return self._types is None and not self._globs
+
     def wants_file(self, path: str, name: str, *, is_ignored: bool) -> bool:
         """Whether a file, relative to the search directory, is to be searched."""
         if self._types is not None and not any(glob.matches(name) for glob in self._types):

@@ -2,7 +2,7 @@ r"""The first page of a common word, often found here before ripgrep has come fa
 
 ripgrep in path order has one thread, and opens and reads every compiled file on its way. Reading
 the beginnings of those, and a few files of text, is done sooner than that. This is only for what
-both engines see alike beyond doubt: fixed text, or fixed text between `\b` in files of ASCII. At
+both engines see alike beyond doubt: fixed text, or fixed text between `\b` with ASCII around it. At
 the first thing that is not plain it gives up, and ripgrep's answer stands.
 """
 
@@ -23,6 +23,7 @@ from handaxe.host.search.process import Process
 from handaxe.host.search.rust_regex import translate
 from handaxe.host.search.survey import Survey
 from handaxe.host.search.text_scan import OPEN_TEXT, WIDE_MARKS, Scanner
+from handaxe.host.search.walk import Listings
 from handaxe.host.search.watch import Watch
 
 ALONE_S = 0.012
@@ -30,8 +31,10 @@ ALONE_S = 0.012
 BESIDE_S = 0.01
 """How long it may go on while ripgrep is at work."""
 PATIENCE = 64
+PATIENCE_OUT_OF_TIME = 16
 PATIENCE_PER_LINE = 4
-"""After so many files of text, and some more for every line found, the page is not in sight."""
+"""After so many files of text, and some more for every line found, the page is not in sight: fewer
+are enough where reading them took all the time there is."""
 GLIMPSE_BYTES = 1024
 MAX_FILE_BYTES = 1 << 20
 DETECTED_BYTES = 1 << 16
@@ -50,16 +53,23 @@ class HeadStart:
     """One attempt."""
 
     def __init__(
-        self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
+        self,
+        query: TextQuery,
+        place: SearchPlace,
+        watch: Watch,
+        hides: Hides | None,
+        listings: Listings,
     ) -> None:
         self._place = place
         self._marks = Marks.fresh()
         self._scanner = Scanner(query, self._marks, watch)
-        self._files = AskedFiles(query, place, watch, hides)
+        self._files = AskedFiles(query, place, watch, hides, listings)
         self._paths = self._files.in_path_order()
-        self._needs_ascii = _OPENING in query.pattern
+        self._has_boundary = _OPENING in query.pattern
         self._at_most = (query.end or 0) + 1
         self._is_given_up = False
+        self.is_hopeless = False
+        """Whether it gave up because the text seems to be rare."""
         self._page = LinePage(query, None)
         self._texts = 0
         self._binary = 0
@@ -109,8 +119,12 @@ class HeadStart:
                 if self._files.has_ended and not self._files.has_pending:
                     self._is_given_up = True
                     return self._page.seen > 0 and not self._files.unreadable
-                self._is_given_up = self._texts > PATIENCE + PATIENCE_PER_LINE * self._page.seen
+                too_many = self._texts - PATIENCE_PER_LINE * self._page.seen
+                if too_many > PATIENCE:
+                    self._is_given_up = self.is_hopeless = True
+                    return False
                 if time.monotonic() > ends_at or is_answered():
+                    self.is_hopeless = too_many > PATIENCE_OUT_OF_TIME
                     return False
         except (NotPlain, OSError):
             self._is_given_up = True
@@ -121,24 +135,25 @@ class HeadStart:
         fd = os.open(path, OPEN_TEXT, dir_fd=self._place.fd)
         try:
             data = os.read(fd, GLIMPSE_BYTES)
-            if data[:2] in WIDE_MARKS:
-                raise NotPlain
-            if b"\0" in data:
-                self._binary += 1
-                return b""
-            if len(data) == GLIMPSE_BYTES:
-                data += os.read(fd, MAX_FILE_BYTES)
+            nul = data.find(b"\0")
+            if nul < 0 and len(data) == GLIMPSE_BYTES:
+                # A buffer of about the right size: a large one costs more than reading into it.
+                size = min(max(os.fstat(fd).st_size, GLIMPSE_BYTES), MAX_FILE_BYTES)
+                rest = os.read(fd, size)
+                if len(rest) == size:
+                    raise NotPlain
+                data += rest
+                nul = data.find(b"\0", GLIMPSE_BYTES)
         finally:
             os.close(fd)
-        self._texts += 1
-        if len(data) >= MAX_FILE_BYTES:
+        if data[:2] in WIDE_MARKS:
             raise NotPlain
-        nul = data.find(b"\0")
         if 0 <= nul < DETECTED_BYTES:
             self._binary += 1
             return b""
+        self._texts += 1
         if not self._scanner.may_match(data):
             return b""
-        if nul > 0 or (self._needs_ascii and not data.isascii()):
+        if nul > 0 or (self._has_boundary and not self._scanner.is_amid_ascii(data)):
             raise NotPlain
         return self._scanner.lines_in(data, self._at_most - self._page.seen)

@@ -77,6 +77,7 @@ class LocalSearch(Search):
         from handaxe.host.search.python_grep import PythonGrep
         from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
         from handaxe.host.search.survey import Survey
+        from handaxe.host.search.walk import Listings
 
         program = find_ripgrep(self._roots()) if self._use_ripgrep else None
         with SearchPlace(
@@ -86,10 +87,11 @@ class LocalSearch(Search):
             respect_ignore=query.respect_ignore,
         ) as place:
             if program is not None:
-                survey = Survey(query, place, watch, hides)
+                listings: Listings = {}
+                survey = Survey(query, place, watch, hides, listings)
                 start = None
                 if self._head_start and HeadStart.suits(query):
-                    start = HeadStart(query, place, watch, hides)
+                    start = HeadStart(query, place, watch, hides, listings)
                     if start.is_enough():
                         return start.found(survey)
                 try:

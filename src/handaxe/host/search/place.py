@@ -1,13 +1,14 @@
 """Where a search runs: an open directory, and the file in it if it is about one file only."""
 
 import os
+from functools import cached_property
 from typing import Self
 
 from handaxe.contract.file_faults import NotFound
 from handaxe.contract.file_faults import Stale as ChangedMeanwhile
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.places import open_directory
-from handaxe.host.search.ignores import is_root_ignored
+from handaxe.host.search.ignores import Ignores, above, is_root_ignored
 
 
 class SearchPlace:
@@ -32,6 +33,11 @@ class SearchPlace:
 
     def __exit__(self, *_: object) -> None:
         os.close(self.fd)
+
+    @cached_property
+    def ignores_above(self) -> Ignores:
+        """The ignore files of the directories this one lies in."""
+        return above(self.path)
 
     @property
     def directory(self) -> str:

@@ -24,6 +24,7 @@ PIECE_BYTES = 1 << 16
 QUICK_PIECES = 50
 SMALL_PIECE_BYTES = 1 << 15
 GATHER_S = 0.002
+BRIEFLY_S = 0.0003
 MAX_COMPLAINT_BYTES = 1 << 14
 MAX_SAID_BYTES = 64 << 20
 LOOK_UP_S = 0.2
@@ -124,11 +125,17 @@ class Process:
         watch: Watch,
         outcome: Run,
         at_end: Callable[[Run], None] = lambda _: None,
+        *,
+        is_prompt: bool = False,
     ) -> None:
+        """Begin; `is_prompt` says that it writes every line at once."""
         self.outcome = outcome
         self._feed = feed
         self._at_end = at_end
         self._watch = watch
+        self._quick_pieces, self._gather_s = (
+            (0, BRIEFLY_S) if is_prompt else (QUICK_PIECES, GATHER_S)
+        )
         self._began = time.monotonic()
         self._said = _quiet_file()
         try:
@@ -209,9 +216,9 @@ class Process:
             if has_enough():
                 return "enough"
             pieces += 1
-            if pieces > QUICK_PIECES and len(piece) < SMALL_PIECE_BYTES:
-                # A long answer: let some of it gather instead of waking for every file.
-                time.sleep(GATHER_S)
+            if pieces > self._quick_pieces and len(piece) < SMALL_PIECE_BYTES:
+                # Let some of it gather instead of waking for every file, or every line.
+                time.sleep(self._gather_s)
 
     def _kill(self) -> None:
         self._signal(signal.SIGKILL)
@@ -221,6 +228,43 @@ class Process:
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
+
+
+class Later:
+    """A run that begins when it is first let go."""
+
+    def __init__(self, begin: Callable[[], Process]) -> None:
+        self._begin = begin
+        self._process: Process | None = None
+
+    @property
+    def process(self) -> Process:
+        """The run, which has begun by now."""
+        if self._process is None:
+            self._process = self._begin()
+        return self._process
+
+    def go(self, for_s: float) -> Ending:
+        """Let it run, on from where it was, until it ends or its time is up."""
+        self.process.resume()
+        return self.process.go(time.monotonic() + for_s)
+
+    def finished(self) -> Process:
+        """The run, which has come to its end."""
+        if self._process is None or self._process.outcome.ending == "out_of_time":
+            self.process.resume()
+            self.process.go()
+        return self.process
+
+    def pause(self) -> None:
+        """Keep it from using the machine."""
+        if self._process is not None:
+            self._process.pause()
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        if self._process is not None:
+            self._process.end()
 
 
 def _quiet_file() -> BinaryIO:

@@ -1,10 +1,11 @@
 """A query answered by ripgrep, in as few and as short runs as it takes.
 
 Lines are wanted in path order, and a sorted run of ripgrep uses one thread. So a sorted run is
-tried for a moment: in a small tree it ends, for a common word it fills the page. If neither is in
-sight it is paused and all threads run unsorted; what they find is sorted here. If that is more
-than a page the sorted run gets as long again as it should need for a page; should the matches all
-lie far behind, the unsorted run goes to its end, and of what it finds the first page is kept.
+tried for a moment, unless a head start has shown the text to be rare: in a small tree it ends, for
+a common word it fills the page. If neither is in sight it is paused and all threads run unsorted;
+what they find is sorted here. If that is more than a page the sorted run gets as long again as it
+should need for a page; should the matches all lie far behind, the unsorted run goes to its end,
+and of what it finds the first page is kept.
 """
 
 import os
@@ -28,7 +29,7 @@ from handaxe.host.search.head_start import HeadStart
 from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.pages import Least, LinePage, LinePile
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.process import Feed, Process, Run
+from handaxe.host.search.process import Feed, Later, Process, Run
 from handaxe.host.search.second_look import SecondLook
 from handaxe.host.search.survey import Survey
 from handaxe.host.search.watch import Watch
@@ -37,6 +38,8 @@ GLANCE_S = 0.02
 """How long a sorted run may take before the search counts as a long one."""
 HOPEFUL = 5
 """A sorted run goes on so many times as long if that promises to fill the page."""
+PROMPT_LINES = 1_000
+"""Up to so many lines it writes each at once: what it has found by a moment shows what to hope."""
 SORTED_SHARE = 3
 """How many times the unsorted run's time the sorted one may take for the same number of lines."""
 MAX_PILE_LINES = 200_000
@@ -178,27 +181,23 @@ class Ripgrep:
             return self._sorted_lines()
         if end is None:
             return self._unsorted_lines(None) or self._sorted_lines()
-        page = self._page()
-        ordered = self._open_sorted(page)
+        page, start = self._page(), self._start
+        ordered = Later(lambda: self._open_and_look(page.take, self._sorted()))
         try:
-            if self._start is not None and self._start.is_ahead_of(ordered):
-                return self._start.found(self._survey)
-            if not self._fills_at_once(ordered, page):
+            if start is None or not start.is_hopeless:
+                if start is not None and start.is_ahead_of(ordered.process):
+                    return start.found(self._survey)
+                if self._fills_at_once(ordered, page):
+                    return self._settled(ordered, page)
                 ordered.pause()
-                found = self._unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
-                if found is not None:
-                    return found
-            if ordered.outcome.ending == "out_of_time":
-                ordered.resume()
-                ordered.go()
-            self._settle(ordered)
-            return self._page_found(page)
+            found = self._unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
+            return found or self._settled(ordered, page)
         finally:
             ordered.end()
 
-    def _open_sorted(self, page: LinePage) -> Process:
-        """Begin a sorted run, and look around while it does: a page may be full in a moment."""
-        run = self._open_lines(page.take, self._sorted())
+    def _open_and_look(self, take: Callable[[bytes, bytes], bool], manner: Manner) -> Process:
+        """Begin a run, and look around while it does: a page may be full in a moment."""
+        run = self._open_lines(take, manner)
         if self._is_surveyed:
             return run
         try:
@@ -209,34 +208,42 @@ class Ripgrep:
         if not self._is_told_why:
             return run
         run.end()
-        return self._open_lines(page.take, self._sorted())
+        return self._open_lines(take, manner)
 
-    def _fills_at_once(self, run: Process, page: LinePage) -> bool:
-        """Whether a sorted run came to its end in a moment, or in another that promised it."""
-        if run.go(time.monotonic() + GLANCE_S) != "out_of_time":
-            return True
-        is_hopeful = page.seen * HOPEFUL > (self._query.end or 0)
-        return is_hopeful and run.go(time.monotonic() + GLANCE_S * HOPEFUL) != "out_of_time"
+    def _fills_at_once(self, run: Later, page: LinePage) -> bool:
+        """Whether a sorted run came to its end in a moment, or in others that promised it."""
+        for seconds, hoped_for in (
+            (GLANCE_S, 0),
+            (GLANCE_S / 2, (self._query.end or 0) // HOPEFUL),
+        ):
+            if run.go(seconds) != "out_of_time":
+                return True
+            if page.seen <= hoped_for:
+                return False
+        return run.go(GLANCE_S * HOPEFUL) != "out_of_time"
+
+    def _settled(self, ordered: Later, page: LinePage) -> TextFound:
+        self._settle(ordered.finished())
+        return self._page_found(page)
 
     def _sorted_lines(self) -> TextFound:
         page = self._page()
         self._finish(self._open_lines(page.take, self._sorted()))
         return self._page_found(page)
 
-    def _unsorted_lines(self, ordered: Process | None) -> TextFound | None:
-        """The page of an unsorted run; None if it is left to a sorted one, begun before or not."""
+    def _unsorted_lines(self, ordered: Later | None) -> TextFound | None:
+        """The page of an unsorted run; None if it is left to a sorted one, begun by then or not."""
         end = self._query.end
         pile = LinePile(end, self._is_hidden)
         began = time.monotonic()
         manner = Manner(max_per_file=None if end is None else end + 1)
-        run = self._open_lines(pile.take, manner)
+        run = self._open_and_look(pile.take, manner)
         try:
             ending = run.go(has_enough=lambda: pile.is_overfull)
             if ending == "enough" and ordered is not None:
                 run.pause()
-                ordered.resume()
                 patience_s = SORTED_SHARE * (time.monotonic() - began) + GLANCE_S
-                if ordered.go(time.monotonic() + patience_s) != "out_of_time":
+                if ordered.go(patience_s) != "out_of_time":
                     return None
                 ordered.pause()
                 run.resume()
@@ -255,7 +262,11 @@ class Ripgrep:
 
     def _sorted(self) -> Manner:
         end = self._query.end
-        return Manner(is_sorted=True, max_per_file=None if end is None else end + 1)
+        return Manner(
+            is_sorted=True,
+            is_prompt=end is not None and end <= PROMPT_LINES,
+            max_per_file=None if end is None else end + 1,
+        )
 
     def _open_lines(self, take: Callable[[bytes, bytes], bool], manner: Manner) -> Process:
         stream = (
@@ -321,7 +332,8 @@ class Ripgrep:
         line = command(self._program, self._query, wanted, manner, self._marks)
         try:
             outcome = Run(self._is_hidden)
-            return Process(line, self._place.directory, feed, self._watch, outcome, at_end)
+            place, is_prompt = self._place.directory, manner.is_prompt
+            return Process(line, place, feed, self._watch, outcome, at_end, is_prompt=is_prompt)
         except OSError as error:
             raise RipgrepFailed(str(error)) from error
 

@@ -5,6 +5,7 @@ ripgrep has (`\p{Greek}`, class arithmetic) is refused with a hint to install it
 """
 
 import re
+from functools import lru_cache
 
 from handaxe.contract.ports.search import BadQuery
 
@@ -51,6 +52,7 @@ class Translated:
         """Whether the pattern is nothing but that text."""
 
 
+@lru_cache(maxsize=16)
 def translate(pattern: str, *, multiline: bool) -> Translated:
     """The pattern for `re`, or `BadQuery` with the diagnostic."""
     return _Translator(pattern, multiline=multiline).translate()

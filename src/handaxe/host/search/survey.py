@@ -13,7 +13,7 @@ from handaxe.contract.ports.search import BadQuery, Hides, Skipped, TextQuery
 from handaxe.host.search.asked_files import ignores_for
 from handaxe.host.search.filters import FileFilter
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.walk import Choice, Visit, Walk
+from handaxe.host.search.walk import Choice, Listings, Visit, Walk
 from handaxe.host.search.watch import Watch
 
 SMALL_TREE = 3_000
@@ -30,7 +30,12 @@ class Survey:
     """The ignored entries and the links of a tree, as far as they were looked for."""
 
     def __init__(
-        self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
+        self,
+        query: TextQuery,
+        place: SearchPlace,
+        watch: Watch,
+        hides: Hides | None,
+        listings: Listings | None = None,
     ) -> None:
         """Plan a survey; nothing is walked yet."""
         self._place = place
@@ -47,6 +52,7 @@ class Survey:
             ),
             opened_at=place.directory,
             by_level=True,
+            listings=listings,
         )
         self._visits = iter(self._walk)
         self._seen: list[Visit] = []

@@ -66,11 +66,52 @@ class Scanner:
         """Whether a file with these contents holds the text that every match holds."""
         return self._raw_literal in data
 
+    def is_amid_ascii(self, data: bytes) -> bool:
+        """Whether that text and whatever stands beside it is ASCII, wherever it stands."""
+        literal = self._raw_literal
+        if data.isascii() or not literal.isascii():
+            return literal.isascii()
+        at = data.find(literal)
+        while at >= 0:
+            if not data[max(0, at - 1) : at + len(literal) + 1].isascii():
+                return False
+            at = data.find(literal, at + 1)
+        return True
+
     def lines_in(self, data: bytes, at_most: int) -> bytes:
-        """The lines to show of a file with these contents, for so many matching ones."""
+        r"""The lines to show of a file with these contents, for so many matching ones.
+
+        The pattern is fixed text, perhaps between `\b`, so that no match crosses a line break.
+        """
         text = data.removeprefix(_MARK).decode("utf-8", "surrogateescape")
+        if not self._query.has_context:
+            shown = islice(self._fixed(text), at_most)
+            return "".join(shown).encode("utf-8", "surrogateescape")
         spans = list(islice(self._matching(text), at_most))
         return self._shown(text, spans, 1) if spans else b""
+
+    def _fixed(self, text: str) -> Iterator[str]:
+        """The lines that hold fixed text, found by its places and not line by line."""
+        opening, closing, literal, fits = self._start, self._end, self._literal, self._regex.match
+        number, begin, at, stop, line = 1, 0, 0, -1, ""
+        end = 0
+        while (start := text.find(literal, end)) >= 0:
+            end = start + len(literal)
+            if fits(text, start) is None:
+                end = start + 1
+                continue
+            if start > stop:
+                if line:
+                    yield f"{line}{text[at:stop]}\n"
+                number += text.count("\n", begin, start)
+                begin = at = text.rfind("\n", begin, start) + 1 or begin
+                stop = text.find("\n", end)
+                stop = stop if stop >= 0 else len(text)
+                line = f"{number}:"
+            line += f"{text[at:start]}{opening}{text[start:end]}{closing}"
+            at = end
+        if line:
+            yield f"{line}{text[at:stop]}\n"
 
     def _texts(
         self, path: str, dir_fd: int, *, in_binary: bool = False

@@ -22,6 +22,9 @@ Visit = tuple[str, list[os.DirEntry[str]], Ignores | None]
 """A directory by its relative path with a slash, what is in it beside directories, and who may
 ignore some of it, if anybody does."""
 
+Listings = dict[str, list[os.DirEntry[str]]]
+"""What directories hold, by their relative paths with a slash; no very large one is kept."""
+
 PIECE = 5_000
 """So many entries of a directory are looked at at a time, so that none is too large."""
 _NEVER = frozenset(VCS_NAMES)
@@ -61,6 +64,7 @@ class Walk:
         choice: Choice = EVERYTHING,
         opened_at: str | None = None,
         by_level: bool = False,
+        listings: Listings | None = None,
     ) -> None:
         """Plan a walk.
 
@@ -71,6 +75,7 @@ class Walk:
             choice: what of the tree matters.
             opened_at: another name of the root, which nobody can turn into a link.
             by_level: whether what lies near the root comes first, not what comes first by name.
+            listings: what another walk of the same root has read, and this one adds to.
         """
         self._base = root.rstrip("/") + "/"
         self._opened = self._base if opened_at is None else opened_at + "/"
@@ -79,8 +84,10 @@ class Walk:
         self._enters = choice.enters
         self._rescues = choice.rescues
         self._by_level = by_level
+        self._listings = listings
         self._endings = choice.endings
-        self._telling = ("",) if "" in choice.endings else (*choice.endings, _IGNORE_FILE)
+        self._tells_all = "" in choice.endings
+        self._telling = (*choice.endings, _IGNORE_FILE)
         self._waiting: deque[tuple[str, Ignores | None]] = deque([("", ignores)])
         self.ignored_directories: list[str] = []
         """Relative to the root."""
@@ -98,16 +105,21 @@ class Walk:
                     self.is_complete = False
                     return
             directory, ignores = take()
-            try:
-                with os.scandir(self._opened + directory) as listing:
-                    entries = list(islice(listing, PIECE))
-                    if len(entries) == PIECE:
-                        unwatched = LOOK_UP
-                        yield from self._in_pieces(directory, entries, listing, ignores)
-                        continue
-            except OSError:
-                self.unreadable += 1
-                continue
+            listings = self._listings
+            entries = None if listings is None else listings.get(directory)
+            if entries is None:
+                try:
+                    with os.scandir(self._opened + directory) as listing:
+                        entries = list(islice(listing, PIECE))
+                        if len(entries) == PIECE:
+                            unwatched = LOOK_UP
+                            yield from self._in_pieces(directory, entries, listing, ignores)
+                            continue
+                except OSError:
+                    self.unreadable += 1
+                    continue
+                if listings is not None:
+                    listings[directory] = entries
             unwatched += 1 + len(entries)
             yield self._visit(directory, entries, ignores)
 
@@ -119,12 +131,23 @@ class Walk:
         ignores: Ignores | None,
     ) -> Iterator[Visit]:
         inside = self._below(directory, NAMES, ignores)
+        before = len(self._waiting)
         while entries:
             yield self._visit(directory, entries, inside, is_read=True)
             if self._watch.is_over():
                 self._waiting.append((directory, ignores))
                 return
             entries = list(islice(rest, PIECE))
+        if not self._by_level:
+            self._sort_waiting_from(before)
+
+    def _sort_waiting_from(self, first: int) -> None:
+        """Put directories in order that were met in several pieces of the one they are in."""
+        met = {path[:-1]: ignores for path, ignores in islice(self._waiting, first, None)}
+        for _ in met:
+            self._waiting.pop()
+        for path in sorted_names([*met], reverse=True):
+            self._waiting.append((path + "/", met[path]))
 
     def _visit(
         self,
@@ -141,16 +164,22 @@ class Walk:
         """
         inside: list[str] = []
         told: list[os.DirEntry[str]] = []
-        names: list[str] = []
-        endings = self._telling
-        for entry in entries:
-            name = entry.name
-            if entry.is_dir(follow_symlinks=False):
-                inside.append(name)
-            elif name.endswith(endings):
-                told.append(entry)
-                names.append(name)
-        names += inside
+        if self._tells_all:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    inside.append(entry.name)
+                else:
+                    told.append(entry)
+            names = [entry.name for entry in entries]
+        else:
+            endings = self._telling
+            for entry in entries:
+                name = entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    inside.append(name)
+                elif name.endswith(endings):
+                    told.append(entry)
+            names = [*inside, *map(_name, told)]
         if not _SPECIAL.isdisjoint(names):
             if not is_read:
                 ignores = self._below(directory, names, ignores)
@@ -184,13 +213,6 @@ class Walk:
         """How many directories the walk knows of and did not get to."""
         return len(self._waiting)
 
-    @property
-    def following(self) -> str | None:
-        """The directory that comes next, relative to the root and with a slash, if any does."""
-        if not self._waiting:
-            return None
-        return self._waiting[0 if self._by_level else -1][0]
-
     def unvisited(self) -> list[str]:
         """Directories the walk did not get to, the topmost ones of each branch, the next first."""
         waiting = self._waiting if self._by_level else reversed(self._waiting)
@@ -203,7 +225,7 @@ class Walk:
         left_out: AbstractSet[str] = NOBODY
         if speaking is not None:
             left_out = speaking.left_out(self._base + directory, names, is_dir=True)
-        names.sort(reverse=not self._by_level)
+        names = sorted_names(names, reverse=not self._by_level)
         if not left_out and self._enters is None and self._hides is None:
             for name in names:
                 self._waiting.append((f"{directory}{name}/", ignores))
@@ -218,3 +240,10 @@ class Walk:
                 self.ignored_directories.append(path)
             else:
                 self._waiting.append((path + "/", ignores))
+
+
+def sorted_names(names: list[str], *, reverse: bool = False) -> list[str]:
+    """Names or paths in the order of their bytes."""
+    if "".join(names).isascii():
+        return sorted(names, reverse=reverse)
+    return sorted(names, key=os.fsencode, reverse=reverse)
