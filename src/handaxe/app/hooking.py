@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -21,7 +22,6 @@ from handaxe.storage.sessions import History
 if TYPE_CHECKING:
     from handaxe.app.beginning import Start
     from handaxe.app.offers import Offers
-    from handaxe.app.session_title import SessionTitle
     from handaxe.app.watched_files import WatchedFiles
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
@@ -169,20 +169,20 @@ class SessionHooks:
         self,
         among: Collaborators,
         start: "Start | str",
-        title: "SessionTitle",
+        home: Path,
         servers: "McpServers | None",
         follow: Callable[[], None],
     ) -> None:
         """Have the first call wait until the hooks were told of the start.
 
-        `follow` carries changed settings into the session.
+        `home` has the names of sessions. `follow` carries changed settings into the session.
         """
         self._among, self._follow = among, follow
         self._configuration.holds = lambda: self.hooks.watches("ConfigChange")
 
         async def opening() -> None:
             if self._start is None:
-                self._start = asyncio.ensure_future(self._begin(among, start, title))
+                self._start = asyncio.ensure_future(self._begin(among, start, home))
             await asyncio.shield(self._start)
             if among.opening is opening:
                 among.opening = None
@@ -207,15 +207,14 @@ class SessionHooks:
                 await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": reason})
         await self.hooks.close()
 
-    async def _begin(
-        self, among: Collaborators, start: "Start | str", title: "SessionTitle"
-    ) -> None:
+    async def _begin(self, among: Collaborators, start: "Start | str", home: Path) -> None:
         if isinstance(start, str) and not among.hooks.watches("SessionStart"):
             return
         from handaxe.app.beginning import Start, begin
+        from handaxe.app.session_title import SessionTitle
 
         told = Start(start) if isinstance(start, str) else start
-        self.first_message = await begin(among, told, title)
+        self.first_message = await begin(among, told, SessionTitle(home, among.session_id))
 
     def _hold_calls(self) -> None:
         """Let calls wait until the hooks have said whether files may change what holds."""

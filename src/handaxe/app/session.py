@@ -23,7 +23,6 @@ from handaxe.app.offering import first_offers, offer_changes
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
 from handaxe.app.resuming import resume
-from handaxe.app.session_title import SessionTitle
 from handaxe.app.working_directories import working_directories
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
@@ -196,8 +195,7 @@ class Session:
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
         begins = start or ("resume" if history.started else "startup")
-        self.title = SessionTitle(data, self.id)
-        self.hooks.join(self._collaborators, begins, self.title, self.mcp, self.follow)
+        self.hooks.join(self._collaborators, begins, data, self.mcp, self.follow)
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,

@@ -9,6 +9,7 @@ from handaxe.agent.workplace import Workplace
 from handaxe.app.loading import Announcer
 from handaxe.app.open_tasks import open_items
 from handaxe.app.session import Session
+from handaxe.app.session_title import SessionTitle
 from handaxe.app.skill_listing import SkillNews
 from handaxe.app.tool_specs import ToolSpecs
 from handaxe.contract.faults import UnknownTool
@@ -30,6 +31,7 @@ def workplace_of(session: Session) -> Workplace:
         among.offers[ReadLedger], among.emit, session.heard, partial(tell_loaded, among)
     )
     skills = SkillNews(among.offers, session.settings)
+    title = SessionTitle(session.surroundings.data_home, session.id)
     return Workplace(
         among=among,
         open_stream=session.stream,
@@ -41,8 +43,8 @@ def workplace_of(session: Session) -> Workplace:
         notes=lambda: notes(announcer, skills),
         changes=lambda: changes(announcer, nearby, skills),
         nearby=nearby,
-        title=session.title.read,
-        rename=session.title.write,
+        title=title.read,
+        rename=title.write,
         has_tool=lambda tool: has_tool(session, tool),
     )
 
