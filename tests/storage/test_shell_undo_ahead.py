@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.holding import open_descriptors
 from tests.storage import commanding
 from tests.storage.commanding import (
     AHEAD,
@@ -215,14 +216,14 @@ async def test_a_session_closed_meanwhile_leaves_nothing_behind(tree, tmp_path, 
     home = tmp_path / "home"
     async with open_session(tree, home) as session:
         await session.call("Read", file_path=str(tree / "a.txt"))
-    descriptors, running = set(os.listdir("/proc/self/fd")), children()
+    descriptors, running = open_descriptors(), children()
     async with open_session(tree, home) as session:
         await session.surroundings.checkpoints.prepare()
         if waits:
             await until(lambda: children() - running)
     assert not is_preparing()
-    assert children() == running
-    assert set(os.listdir("/proc/self/fd")) == descriptors
+    assert children() <= running
+    assert open_descriptors() <= descriptors
     assert leavings(home) == []
 
 
@@ -275,6 +276,25 @@ async def test_one_at_a_time_and_a_command_does_not_wait_for_its_turn(tree, tmp_
         assert not is_preparing()
         assert (await session.undo()).ok
     assert whole_tree(tree) == before
+
+
+async def test_a_host_keeps_few_trees_ready_and_the_others_are_kept_by_their_commands(
+    tree, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(preparation, "_MAX_UNUSED", 1)
+    home = tmp_path / "home"
+    async with open_session(tree, home) as one, open_session(tree, home) as other:
+        await prepare(one)
+        before = open_descriptors()
+        await other.surroundings.checkpoints.prepare()
+        assert open_descriptors() <= before
+        assert not is_preparing()
+        for session in (other, one):
+            as_it_was = whole_tree(tree)
+            await run(session, tree, "rm -rf deep; mkdir deep; echo new > deep/x.txt")
+            assert (await session.undo()).ok
+            assert whole_tree(tree) == as_it_was
+    assert preparation.can_prepare()
 
 
 async def test_a_command_that_comes_meanwhile_waits_for_what_is_under_way(tree, tmp_path):

@@ -28,6 +28,8 @@ _START = (
 )
 _VARIABLES = ("PATH", "HOME")
 """What git needs of our environment."""
+_MAX_UNUSED = 16
+"""How many trees one process keeps ready: each has a queue of watches, and a user has few."""
 
 
 class Order(msgspec.Struct, array_like=True, frozen=True):
@@ -82,11 +84,13 @@ class Preparation:
         self._process: subprocess.Popen[bytes] | None = None
         self._said: Outcome | None = None
         self._is_given_up = False
+        _unused.add(self)
         self._thread = threading.Thread(target=self._run, name="handaxe-preparing", daemon=True)
         self._thread.start()
 
     def finish(self, roots: Sequence[str]) -> Prepared | None:
         """Wait for it; what it kept, unless it failed, had no turn yet or was of other roots."""
+        _unused.discard(self)
         is_wanted = tuple(map(os.fsencode, roots)) == self._order.roots
         with _turns:
             if self._process is None and self._said is None:
@@ -112,6 +116,7 @@ class Preparation:
 
     def stop(self) -> None:
         """End it and throw away what it left."""
+        _unused.discard(self)
         with _turns:
             self._is_given_up = True
             if self._process is not None:
@@ -125,6 +130,7 @@ class Preparation:
 
     def keep(self) -> None:
         """No command came: leave what is ready for the next session, and throw away what is not."""
+        _unused.discard(self)
         if self._thread.is_alive() or self._said is None:
             self.stop()
             return
@@ -190,11 +196,12 @@ class Preparation:
 
 _turns = threading.Condition()
 _at_work: list[Preparation] = []
+_unused: set[Preparation] = set()
 
 
 def can_prepare() -> bool:
-    """Whether a process of our own can be started here."""
-    return bool(sys.executable)
+    """Whether a process of our own can be started here, and not too many trees wait already."""
+    return bool(sys.executable) and len(_unused) < _MAX_UNUSED
 
 
 def _watches(roots: Sequence[str]) -> Watches | None:
