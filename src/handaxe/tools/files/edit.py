@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
-from handaxe.contract.file_faults import NotFound, TooLarge
 from handaxe.contract.ports.files import Files, Loaded
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
@@ -17,26 +16,18 @@ from handaxe.settings.model import Settings
 from handaxe.text import replace
 from handaxe.text.counting import counted
 from handaxe.text.diff import Hunk, patch_of, stat
+from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
 from handaxe.tools.files.failed_match import shortened
-from handaxe.tools.files.faults import AlreadyThere, NoChange, NoMatch
-from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.faults import NoChange, NoMatch
 from handaxe.tools.files.planning import plan_of
 from handaxe.tools.files.versions import (
     behind_mark,
     diff_display,
-    existing_file,
     fill,
     forgiven,
-    is_filled,
-    line_changes,
-    refuse_changed,
-    refuse_unread_or_stale,
     shown_text,
     take_in_later_changes,
 )
-
-MAX_BYTES = 1 << 30
-KEPT_BYTES = 1 << 20
 
 
 class EditArgs(ToolArgs, kw_only=True):
@@ -63,18 +54,7 @@ class Edit(Tool[EditArgs]):
         if args.old_string == args.new_string:
             raise NoChange
         path = ctx[Workdir].resolve(args.file_path)
-        info = await existing_file(path, ctx)
-        if info is None:
-            if args.old_string:
-                raise await with_near_names(NotFound(path), path, ctx)
-            return
-        if info.size_bytes > MAX_BYTES:
-            raise TooLarge(path, info.size_bytes, MAX_BYTES)
-        if not args.old_string:
-            if await is_filled(path, info.size_bytes, ctx):
-                raise AlreadyThere(path)
-        else:
-            await refuse_unread_or_stale(path, info, ctx)
+        await check_target(path, ctx, creates=not args.old_string)
 
     async def preview(self, args: EditArgs, ctx: ToolContext) -> Display | None:
         path = ctx[Workdir].resolve(args.file_path)
@@ -87,13 +67,7 @@ class Edit(Tool[EditArgs]):
         path = ctx[Workdir].resolve(args.file_path)
         if not args.old_string:
             return await _fill(path, args, ctx)
-        info = await existing_file(path, ctx)
-        if info is None:
-            raise NotFound(path)
-        seen = await refuse_unread_or_stale(path, info, ctx)
-        loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
-        refuse_changed(path, loaded.data, loaded.version, seen, ctx)
-        return await _replace(path, loaded, args, ctx)
+        return await _replace(path, await load_as_read(path, ctx), args, ctx)
 
     async def recheck(self, args: EditArgs, ctx: ToolContext, result: ToolResult) -> ToolResult:
         return await take_in_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
@@ -111,13 +85,7 @@ async def _replace(path: str, loaded: Loaded, args: EditArgs, ctx: ToolContext) 
         if repeated and replace.already_applied(content, args.old_string, args.new_string):
             return _already_applied(path, args)
         raise
-    hunks = patch_of(content, plan)
-    pieces = list(plan.pieces(content))
-    version = await ctx[Files].replace(path, pieces, expect=loaded.version)
-    small = len(content) <= KEPT_BYTES
-    ctx[ReadLedger].edited(
-        version, line_changes(hunks), content=b"".join(pieces) if small else None
-    )
+    version, hunks = await carry_out(path, loaded, plan, ctx)
     edits.add(version.path, args.old_string, args.new_string)
     return _done(path, args, loaded, plan, hunks)
 

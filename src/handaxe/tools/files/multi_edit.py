@@ -8,7 +8,6 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.file_faults import NotFound, TooLarge
 from handaxe.contract.ports.files import Files, Loaded
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
@@ -20,20 +19,14 @@ from handaxe.settings.model import Settings
 from handaxe.text import replace
 from handaxe.text.diff import Hunk, patch_of, stat
 from handaxe.text.replace.chain import joined
-from handaxe.tools.files.edit import KEPT_BYTES, MAX_BYTES
-from handaxe.tools.files.faults import AlreadyThere, EmptyOldString, NoChange, NoEdits, NoMatch
-from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
+from handaxe.tools.files.faults import EmptyOldString, NoChange, NoEdits, NoMatch
 from handaxe.tools.files.planning import plan_of
 from handaxe.tools.files.versions import (
     behind_mark,
     diff_display,
-    existing_file,
     fill,
     forgiven,
-    is_filled,
-    line_changes,
-    refuse_changed,
-    refuse_unread_or_stale,
     shown_text,
     take_in_later_changes,
 )
@@ -73,17 +66,7 @@ class MultiEdit(Tool[MultiEditArgs]):
     async def validate(self, args: MultiEditArgs, ctx: ToolContext) -> None:
         _refuse_senseless(args)
         path = ctx[Workdir].resolve(args.file_path)
-        info = await existing_file(path, ctx)
-        if info is None:
-            if not args.creates:
-                raise await with_near_names(NotFound(path), path, ctx)
-        elif info.size_bytes > MAX_BYTES:
-            raise TooLarge(path, info.size_bytes, MAX_BYTES)
-        elif args.creates:
-            if await is_filled(path, info.size_bytes, ctx):
-                raise AlreadyThere(path)
-        else:
-            await refuse_unread_or_stale(path, info, ctx)
+        await check_target(path, ctx, creates=args.creates)
 
     async def preview(self, args: MultiEditArgs, ctx: ToolContext) -> Display | None:
         path = ctx[Workdir].resolve(args.file_path)
@@ -97,15 +80,9 @@ class MultiEdit(Tool[MultiEditArgs]):
     async def call(self, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
         _refuse_senseless(args)
         path = ctx[Workdir].resolve(args.file_path)
-        info = await existing_file(path, ctx)
         if args.creates:
             return await _create(path, args, ctx)
-        if info is None:
-            raise NotFound(path)
-        seen = await refuse_unread_or_stale(path, info, ctx)
-        loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
-        refuse_changed(path, loaded.data, loaded.version, seen, ctx)
-        return await _replace(path, loaded, args, ctx)
+        return await _replace(path, await load_as_read(path, ctx), args, ctx)
 
     async def recheck(
         self, args: MultiEditArgs, ctx: ToolContext, result: ToolResult
@@ -171,13 +148,7 @@ async def _replace(path: str, loaded: Loaded, args: MultiEditArgs, ctx: ToolCont
         raise
     except replace.SameText:
         raise NoChange from None
-    hunks = patch_of(content, plan)
-    pieces = list(plan.pieces(content))
-    version = await ctx[Files].replace(path, pieces, expect=loaded.version)
-    small = len(content) <= KEPT_BYTES
-    ctx[ReadLedger].edited(
-        version, line_changes(hunks), content=b"".join(pieces) if small else None
-    )
+    version, hunks = await carry_out(path, loaded, plan, ctx)
     made.add(version.path, *fingerprint)
     return _done(path, args, loaded, plans, plan, hunks)
 

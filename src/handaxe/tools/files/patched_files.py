@@ -17,7 +17,7 @@ from handaxe.session.workdir import Workdir
 from handaxe.text.diff import Hunk, patch_of
 from handaxe.text.patch_text import FilePatch
 from handaxe.text.replace import MatchedWith
-from handaxe.tools.files.edit import KEPT_BYTES, MAX_BYTES
+from handaxe.tools.files.changing import KEPT_BYTES, MAX_BYTES, load_as_read
 from handaxe.tools.files.faults import InTheWay, NamedTwice, PatchBroken
 from handaxe.tools.files.missing import with_near_names
 from handaxe.tools.files.planning import HunkPlanner
@@ -25,7 +25,6 @@ from handaxe.tools.files.versions import (
     existing_file,
     is_filled,
     line_changes,
-    refuse_changed,
     refuse_unread_or_stale,
 )
 
@@ -100,7 +99,7 @@ async def plan(patches: Iterable[FilePatch], ctx: ToolContext) -> list[Patched]:
             if patch.kind == "add":
                 planned.append(await _added(path, patch, ctx))
             elif patch.kind == "delete":
-                loaded = await _as_read(path, ctx)
+                loaded = await load_as_read(path, ctx)
                 mode = await _mode(path, ctx)
                 planned.append(
                     Patched(path=path, action="deleted", before=loaded, mode=mode, pieces=None)
@@ -123,17 +122,6 @@ async def _added(path: str, patch: FilePatch, ctx: ToolContext) -> Patched:
     return Patched(path=path, action="added", before=before, pieces=[patch.content.encode()])
 
 
-async def _as_read(path: str, ctx: ToolContext) -> Loaded:
-    """The file, if it is the one that was read."""
-    info = await existing_file(path, ctx)
-    if info is None:
-        raise NotFound(path)
-    seen = await refuse_unread_or_stale(path, info, ctx)
-    loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
-    refuse_changed(path, loaded.data, loaded.version, seen, ctx)
-    return loaded
-
-
 async def _mode(path: str, ctx: ToolContext) -> int | None:
     info = await ctx[Files].look(path)
     return info.mode if info is not None else None
@@ -143,7 +131,7 @@ async def _updated(
     path: str, patch: FilePatch, faults: list[ToolFault], ctx: ToolContext
 ) -> list[Patched]:
     """The file with its hunks; hunks that fit nowhere are told all at once."""
-    loaded = await _as_read(path, ctx)
+    loaded = await load_as_read(path, ctx)
     updated = Patched(path=path, action="updated", before=loaded, pieces=[loaded.data])
     if patch.hunks:
         planner = HunkPlanner(loaded.data, path, ctx)
