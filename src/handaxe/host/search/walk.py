@@ -164,6 +164,7 @@ class Walk:
         """
         inside: list[str] = []
         told: list[os.DirEntry[str]] = []
+        names: list[str] = []
         if self._tells_all:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
@@ -179,7 +180,8 @@ class Walk:
                     inside.append(name)
                 elif name.endswith(endings):
                     told.append(entry)
-            names = [*inside, *map(_name, told)]
+                    names.append(name)
+            names += inside
         if not _SPECIAL.isdisjoint(names):
             if not is_read:
                 ignores = self._below(directory, names, ignores)
@@ -244,6 +246,5 @@ class Walk:
 
 def sorted_names(names: list[str], *, reverse: bool = False) -> list[str]:
     """Names or paths in the order of their bytes."""
-    if "".join(names).isascii():
-        return sorted(names, reverse=reverse)
-    return sorted(names, key=os.fsencode, reverse=reverse)
+    is_plain = len(names) < 2 or "".join(names).isascii()
+    return sorted(names, key=None if is_plain else os.fsencode, reverse=reverse)
