@@ -14,6 +14,7 @@ from tests.waiting import blocked_until, until
 import handaxe
 from handaxe import Session
 from handaxe.app import ready_tree
+from handaxe.app.ready_tree import ReadyTree
 
 QUIET = {
     "no tool that runs anything": {"tools": ["Read", "Edit", "Grep"]},
@@ -64,6 +65,20 @@ async def test_a_session_that_has_no_use_for_it_keeps_nothing(project, at_once, 
         await asyncio.sleep(0.05)
         assert not is_preparing()
     assert not snapshots().exists()
+
+
+async def test_calls_that_follow_each_other_come_first(project, monkeypatch):
+    monkeypatch.setattr(ready_tree, "START_S", 3600)
+    (project / "a.txt").write_text("one\n")
+    async with Session(project) as session:
+        ready = next(c for c in session.companions if isinstance(c, ReadyTree))
+        for _ in range(3):
+            await session.call("Read", file_path=str(project / "a.txt"))
+            ready.begin_if_idle(session.catalog)
+            await asyncio.sleep(0.05)
+            assert not snapshots().exists()
+        ready.begin_if_idle(session.catalog)
+        await until(lambda: list(snapshots().glob("*/*.prepared")))
 
 
 async def test_a_session_that_closes_at_once_begins_nothing(project):

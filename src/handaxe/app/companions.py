@@ -95,6 +95,7 @@ class Companions:
 
     def __init__(self, *members: Companion) -> None:
         self.members = list(members)
+        self.times_used = 0
         self._is_open = False
 
     @property
@@ -109,6 +110,7 @@ class Companions:
 
     def open(self, catalog: Catalog) -> None:
         """The session is in use."""
+        self.times_used += 1
         if not self._is_open:
             self._is_open = True
             for one in self.members:

@@ -27,7 +27,7 @@ class SessionCompanions(Companions):
     ) -> None:
         self.memory = Memory(around, history)
         self.background = BackgroundWork(around, self.memory.wakeups)
-        self.ready_tree = ReadyTree(around)
+        self.ready_tree = ReadyTree(around, lambda: self.times_used)
         self.mcp = _mcp_companion(around, mcp_servers, is_strict=is_strict)
         mcp = (self.mcp,) if self.mcp else ()
         super().__init__(self.memory, self.background, self.ready_tree, *mcp)

@@ -4,32 +4,33 @@ Not here: how that is done (`handaxe.storage.tree_snapshots.preparation`).
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.runtime.catalog.catalog import Catalog
 
 START_S = 0.5
-"""How long a session is in use before it begins: what came with the start goes first."""
+"""How long nobody calls before it begins: calls that follow each other are not slowed down."""
 _COMMANDS = ("Bash", "Monitor")
 
 
 class ReadyTree(Companion):
     """Sees to it that the first command of a session waits for little."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, times_used: Callable[[], int]) -> None:
         self._around = around
+        self._times_used = times_used
+        self._used_before = 0
         self._is_wanted = True
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Future[None] | None = None
 
     def open(self, catalog: Catalog) -> None:
-        """The session is in use: begin in a moment."""
-        if self._is_wanted:
-            with suppress(RuntimeError):
-                # Without a running loop there is nobody to wait in.
-                loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(START_S, self._begin, catalog)
+        """The session is in use: begin when it is not for a moment."""
+        with suppress(RuntimeError):
+            # Without a running loop there is nobody to wait in.
+            self._wait(catalog)
 
     def leave(self) -> None:
         """There is no need for it."""
@@ -44,6 +45,15 @@ class ReadyTree(Companion):
         if self._work is not None:
             await asyncio.wait([self._work])
 
-    def _begin(self, catalog: Catalog) -> None:
-        if catalog.could_offer(*_COMMANDS):
+    def begin_if_idle(self, catalog: Catalog) -> None:
+        """Begin, unless somebody called since the last look; then look again in a moment."""
+        if self._times_used() != self._used_before:
+            self._wait(catalog)
+        elif catalog.could_offer(*_COMMANDS):
             self._work = asyncio.ensure_future(self._around.checkpoints.prepare())
+
+    def _wait(self, catalog: Catalog) -> None:
+        if self._is_wanted:
+            self._used_before = self._times_used()
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(START_S, self.begin_if_idle, catalog)
