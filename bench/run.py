@@ -328,6 +328,7 @@ async def cancelled_after_s(session: Session, tool: str, given: dict[str, str]) 
     on.unlink(missing_ok=True)
     running = asyncio.ensure_future(session.call(tool, given))
     while not on.exists():
+        assert not running.done(), running.result().text
         await asyncio.sleep(0.001)
     began = time.perf_counter()
     session.cancel()

@@ -102,6 +102,7 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     if script.problems:
         decisions.append(session.unreadable(script))
     elif _is_allowed(decisions):
+        decisions.extend(_unproven(decisions, session.rebinds, mode))
         decisions.extend(_doubts(command, script, judge, second_opinion))
     return session.result(decisions, parts, script)
 
@@ -123,6 +124,8 @@ class _Session:
         self._dirs = working_dirs
         self._assigned = assigned
         self._losses: list[Destruction] = []
+        self.rebinds = ""
+        """What changes the meaning of other parts' words; empty when nothing does."""
         self._dangers: dict[tuple[object, ...], Danger] = {}
 
     def _danger(self, part: Part) -> Danger:
@@ -156,6 +159,7 @@ class _Session:
 
     def decide(self, part: Part) -> PartDecision:
         danger = self._danger(part)
+        self.rebinds = self.rebinds or danger.rebinds
         losses = find_destruction(part, danger, self._cwd, self._home, self._dirs)
         self._losses.extend(losses)
         return self._judge.part(part, danger, losses)
@@ -242,6 +246,14 @@ def _assigned(parts: list[Part]) -> dict[str, set[str]]:
 
 def _is_allowed(decisions: list[PartDecision]) -> bool:
     return bool(decisions) and all(item.verdict == "allow" for item in decisions)
+
+
+def _unproven(decisions: list[PartDecision], rebinds: str, mode: Mode) -> list[PartDecision]:
+    """An ask where a rule lets one part change what the words mean that others were proved by."""
+    proved = [item.text for item in decisions if item.by != "rule"]
+    if not rebinds or not proved or mode == "bypassPermissions":
+        return []
+    return [PartDecision(proved[0], "ask", rebinds, cause="unreadable")]
 
 
 def _doubts(

@@ -6,6 +6,8 @@ text does not say, the state is unknown, never guessed.
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from handaxe.shell.fields import Field, fields_of, value_field
@@ -28,6 +30,9 @@ _STATEFUL = names(
     "eval source . mapfile readarray declare typeset local export readonly unset let getopts "
     "pushd popd shopt exec trap alias unalias enable builtin command set bind complete fc"
 )
+_NAMING = names("export readonly declare typeset local unset")
+_NAMED = re.compile(r"([A-Za-z_]\w*)(?:=(.*))?", re.ASCII | re.DOTALL)
+_KEEPS = re.compile(r"-[gprvx]+")
 _VISITS = 40
 _LOOP_VALUES = 12
 
@@ -317,12 +322,31 @@ def _step(node: Simple, state: State) -> _Pair:
         unset = {field.value: None for field in fields[1:]} | {"REPLY": None}
         after = State(state.cwds, {**state.variables, **unset})
         return after, after
+    if program in _NAMING:
+        after = _named(fields[1:], state)
+        return after, after
     if program is None or _may_change_shell(program, fields[1:]):
         return state.lost(), state.lost()
     return state, state
 
 
+def _named(operands: list[Field], state: State) -> State:
+    """The state after variables were declared or unset, if the text says which; else lost."""
+    variables = dict(state.variables)
+    for field in operands:
+        name = _NAMED.fullmatch(field.value) if field.single else None
+        if name is not None and (field.kind == "known" or "=" in field.value):
+            value = name[2] if field.kind == "known" and "~" not in field.value else None
+            variables[name[1]] = None if value is None else Field("known", value, value)
+        elif field.known is None or not _KEEPS.fullmatch(field.known):
+            return state.lost()
+    return State(state.cwds, variables)
+
+
 def _may_change_shell(program: str, operands: list[Field]) -> bool:
+    if program == "trap":
+        # An empty action ignores signals, and - undoes that; neither runs anything.
+        return not operands or operands[0].known not in ("", "-")
     if program == "set":
         return not all((field.known or "").startswith(("-", "pipefail")) for field in operands)
     if program == "printf":
@@ -339,7 +363,8 @@ def _change_directory(operands: list[Field], state: State) -> State:
         target = home.known if home else None
     if target is None or target == "-" or target.startswith("-") or not target:
         return State(frozenset(), {**state.variables, "PWD": None})
-    if not state.cwds and not target.startswith("/"):
+    may_search = "CDPATH" in state.variables and not target.startswith(("/", "./", "../"))
+    if (may_search or not state.cwds) and not target.startswith("/"):
         return State(frozenset(), {**state.variables, "PWD": None})
     cwds = frozenset(resolve(target, base) for base in (state.cwds or {"/"}))
     only = next(iter(cwds))

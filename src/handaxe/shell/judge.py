@@ -133,7 +133,7 @@ class Judge(Struct):
         exact = (rule for rule in self.rules.allow if is_exact(rule.specifier))
         if any(allows(rule.specifier, part) for rule in exact):
             return granted
-        for use in written_uses(part, danger):
+        for use in written_uses(part, danger, self.setting.cwd):
             self.written.append(use)
             answer = self.written_verdict(use.path, "write") if use.path is not None else _NOWHERE
             if answer.verdict != "allow":

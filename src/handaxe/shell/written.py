@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from handaxe.shell.danger import Danger
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import Part, State
+from handaxe.shell.flow import Part
 from handaxe.shell.little_languages import is_printing_sed
 from handaxe.shell.places import PathUse, uses_of
 from handaxe.shell.runners import program_name
@@ -74,20 +74,24 @@ class _Words(Struct):
     values: list[Field] = []
 
 
-def written_uses(part: Part, danger: Danger) -> list[PathUse]:
-    """The paths that `part` writes as operands, in every state; a path nobody knows has none."""
+def written_uses(part: Part, danger: Danger, cwd: str) -> list[PathUse]:
+    """The paths that `part` writes as operands, in every state; a path nobody knows has none.
+
+    Where the text does not say from which directory, a literal word is seen from `cwd`: the rule
+    that allows the command lets it go there as well.
+    """
     uses: list[PathUse] = []
     for candidate in danger.candidates:
         for state in part.states:
-            uses.extend(_uses(list(candidate.fields), state))
+            uses.extend(_uses(list(candidate.fields), state.cwds or frozenset({cwd})))
     return list(dict.fromkeys(uses))
 
 
-def _uses(fields: list[Field], state: State) -> list[PathUse]:
+def _uses(fields: list[Field], cwds: frozenset[str]) -> list[PathUse]:
     program = program_name(fields[0]) or ""
     words = _sorted_words(fields[1:], program)
     written = [*words.outputs, *_OPERANDS.get(program, _no_operand)(program, words)]
-    uses = (use for field in written for use in uses_of(field, "write", state.cwds))
+    uses = (use for field in written for use in uses_of(field, "write", cwds))
     return [
         PathUse(None, "write", use.text) if use.glob and _HIDDEN_GLOB.search(use.text) else use
         for use in uses

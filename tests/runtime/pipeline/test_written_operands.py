@@ -64,6 +64,32 @@ FREE = [
 ]
 
 
+FREE_WITH_BASH = [
+    "export A=1; touch a",
+    "export A=1 B; echo x | tee a",
+    "readonly A=1; declare -x B=2; mkdir d",
+    "unset A; cp hk copy",
+    "trap '' TERM; touch a",
+    "trap - TERM; touch a",
+    "source ./env.sh && touch a",
+    "f() { touch a; }; f",
+    "pushd sub && touch a && popd",
+    "cd $(git rev-parse --show-toplevel) && touch a",
+    "((i++)); touch a",
+    "eval 'cd sub'; cp hk copy",
+]
+ASKED_WITH_BASH = [
+    "export A=1; touch .bashrc",
+    "source ./env.sh && cp hk .git/hooks/x",
+    "f() { touch ../outside/t; }; f",
+    "export HOME=/nowhere; cd; touch x",
+    "export CDPATH=/nowhere; cd /nowhere/etc; touch x",
+    "pushd sub && rm ../../outside/.bashrc",
+    "trap 'cd /' DEBUG; cp hk $(pwd)/x",
+    'unset A; cp hk "$A"',
+]
+
+
 @pytest.fixture
 def place(project: Path) -> Path:
     (project / "hk").write_text("x\n")
@@ -98,6 +124,24 @@ async def test_ordinary_work_inside_the_project_runs_unasked(command, place):
     async with Session(place, allow=RULES) as session:
         answer = await session.call("Bash", command=command)
     assert answer.decision.verdict == "allow", answer.text
+
+
+@pytest.mark.parametrize("command", FREE_WITH_BASH)
+async def test_a_rule_for_all_of_bash_also_allows_it_where_the_directory_is_not_known(
+    command, place
+):
+    async with Session(place, allow=["Bash"]) as session:
+        answer = await session.call("Bash", command=command)
+    assert answer.decision.verdict == "allow", answer.text
+
+
+@pytest.mark.parametrize("command", ASKED_WITH_BASH)
+async def test_names_that_say_enough_ask_all_the_same(command, place):
+    before = guarded(place)
+    async with Session(place, allow=["Bash"]) as session:
+        answer = await session.call("Bash", command=command)
+    assert answer.code == "permission.asked", answer.text
+    assert guarded(place) == before
 
 
 async def test_a_rule_that_spells_the_command_out_is_enough_but_not_for_protected_files(place):
