@@ -52,9 +52,9 @@ def peak_memory_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def resident_mb() -> float:
-    """The resident memory of this process now."""
-    with open("/proc/self/statm", encoding="ascii") as file:
+def resident_mb(pid: int | str = "self") -> float:
+    """The resident memory of a process now."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / (1 << 20)
 
 

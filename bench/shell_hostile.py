@@ -1,6 +1,6 @@
 """Commands that try to leave something behind, by the thousand; nothing may be left.
 
-    python bench/shell_hostile.py 2000
+    python bench/shell_hostile.py 2000 [seed]
 
 Each command bears a word of its own in its arguments; after its end no process may have it. Ends
 are by themselves, by a stop, or by the close of their shell. Also looks at descriptors, memory and
@@ -77,8 +77,8 @@ def living(words: set[str]) -> list[str]:
     return found
 
 
-async def main(count: int, at_once: int) -> int:
-    random.seed(count)
+async def main(count: int = 150, seed: int = 0, at_once: int = 10) -> int:
+    random.seed(seed)
     left = 0
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
@@ -112,4 +112,4 @@ async def main(count: int, at_once: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 150, 10)))
+    sys.exit(asyncio.run(main(*map(int, sys.argv[1:]))))

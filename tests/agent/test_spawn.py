@@ -136,8 +136,41 @@ async def test_headless_an_agents_question_is_a_refusal(project: Path):
             says("Could not."),
             says("Done."),
         )
-        await Agent(model, session).ask("Go.")
+        final = await Agent(model, session).ask("Go.")
     assert not (project / "a.txt").exists()
+    assert [(denied.tool, denied.id) for denied in final.denials] == [("Write", "w1")]
+
+
+async def test_a_run_counts_refusals_of_agents_at_any_depth_and_of_no_other_run(project: Path):
+    async with Session(project) as session:
+        model = Player(
+            calls(task()),
+            calls(task("t2", "Ask another.")),
+            calls(("w1", "Write", {"file_path": "a.txt", "content": "x"})),
+            says("Could not."),
+            calls(("w2", "Write", {"file_path": "b.txt", "content": "x"})),
+            says("Neither could I."),
+            calls(("w3", "Write", {"file_path": "c.txt", "content": "x"})),
+            says("Done."),
+            says("Nothing to do."),
+        )
+        agent = Agent(model, session)
+        final = await agent.ask("Go.")
+        assert [denied.id for denied in final.denials] == ["w1", "w2", "w3"]
+        assert (await agent.ask("Again.")).denials == ()
+
+
+async def test_a_run_counts_what_agents_in_the_background_were_refused(project: Path):
+
+    def answer(request: ModelRequest):
+        if request.messages[0].content[0].text == "Do it." and len(request.messages) == 1:
+            return calls(("w1", "Write", {"file_path": "a.txt", "content": "x"}))
+        return says("Done.")
+
+    async with Session(project) as session:
+        model = Player(calls(task(run_in_background=True)), *[answer] * 4)
+        final = await Agent(model, session).ask("Go.")
+    assert [denied.id for denied in final.denials] == ["w1"]
 
 
 @pytest.mark.parametrize("wanted", ["bypassPermissions", "acceptEdits", "auto"])

@@ -126,6 +126,14 @@ def test_json_is_one_object_with_the_fields_of_the_last_message(project, script)
     assert {"duration_ms", "duration_api_ms", "num_turns", "session_id", "usage"} <= result.keys()
 
 
+def test_what_sub_agents_were_refused_is_told_with_what_they_wanted(project, script):
+    start = {"call": [{"tool": "Agent", "input": {"prompt": "write", "description": "a try"}}]}
+    model = script(start, WRITE, {"text": "Refused."}, {"text": "No luck."})
+    out = run("-p", "go", "--model", model, "--output-format", "json", cwd=project)
+    (denied,) = json.loads(out.stdout)["permission_denials"]
+    assert (denied["tool_name"], denied["tool_input"]) == ("Write", WRITE["call"][0]["input"])
+
+
 @pytest.mark.parametrize(
     ("turns", "words", "code"),
     [

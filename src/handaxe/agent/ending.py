@@ -5,7 +5,14 @@ from typing import Any
 
 import msgspec
 
-from handaxe.agent.events import RunFinished, Subtype, TerminalReason
+from handaxe.agent.events import (
+    AgentEvent,
+    FromAgent,
+    MessageAdded,
+    RunFinished,
+    Subtype,
+    TerminalReason,
+)
 from handaxe.agent.limits import Meter, Reached
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import RunEnded
@@ -41,6 +48,14 @@ def not_there(call: ToolCall) -> Ending:
     said = f"The call that was put off needs the tool {call.tool}, which is not on offer now."
     reason = "tool_deferred_unavailable"
     return Ending(reason, said, stop_reason=reason, is_error=True, errors=(said,), deferred=call)
+
+
+def refused_in(event: AgentEvent) -> list[ToolResult]:
+    """The calls that an event says were refused for want of permission, also a sub-agent's."""
+    while isinstance(event, FromAgent):
+        event = event.event
+    answered = event.results if isinstance(event, MessageAdded) else ()
+    return [result for result in answered if (result.code or "").startswith("permission.")]
 
 
 def finished(

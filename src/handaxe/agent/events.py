@@ -120,7 +120,7 @@ class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     duration_ms: float = 0.0
     model_ms: float = 0.0
     denials: tuple[ToolResult, ...] = ()
-    """Calls that were refused for want of permission."""
+    """Calls that were refused for want of permission, those of sub-agents as well."""
     errors: tuple[str, ...] = ()
     deferred_call: ToolCall | None = None
     """The call that a hook put off; the next run of the session makes it first."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from handaxe.agent import wording
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import Conversation
-from handaxe.agent.ending import Ending, finished, logged, not_there, put_off, used_up
+from handaxe.agent.ending import Ending, finished, logged, not_there, put_off, refused_in, used_up
 from handaxe.agent.events import (
     PASSED_ON,
     AgentEvent,
@@ -106,6 +106,7 @@ class AgentLoop:
     def tell(self, event: AgentEvent) -> None:
         """Put an event into the stream of whoever listens; between runs nobody does."""
         if self.is_running:
+            self._denials += refused_in(event)
             self._events.put_nowait(event)
 
     async def run(
@@ -324,7 +325,6 @@ class AgentLoop:
             self.conversation.leave_open(turn.calls[0].id)
         else:
             message = self.conversation.settle(results)
-        self._denials += [r for r in results if (r.code or "").startswith("permission.")]
         if message is not None:
             self.tell(MessageAdded(message, new_id(), tuple(results)))
         if turn.model:

@@ -22,7 +22,6 @@ from handaxe.app.loading import deferral_of
 from handaxe.app.offering import first_offers, offer_changes
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
-from handaxe.app.resuming import resume
 from handaxe.app.working_directories import working_directories
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
@@ -102,9 +101,8 @@ class Session:
         history = read_history(directory / LOG_NAME) if session_id else History()
         self.said, self.heard, self.put_off = history.said, history.instructions, history.put_off
         self.chosen = history.chosen
-        self._record = Record(directory / LOG_NAME, self._opening)
-        emit, self.result_of = self._record.emit, self._record.log.result_of
-        self.logged = self._record.logged
+        self._record = record = Record(directory / LOG_NAME, self._opening)
+        emit, self.result_of, self.logged = record.emit, record.log.result_of, record.logged
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token, self._calls_made = new_session_id()[:12], 0
@@ -134,7 +132,6 @@ class Session:
             options=lambda: self.settings.undo,
         )  # fmt: skip
         self._repaired = self._changes.repair(resumed=session_id is not None)
-        files = self._changes.files
         around = Surroundings(
             session_id=self.id,
             data_home=data,
@@ -143,7 +140,7 @@ class Session:
             workdir=self.workdir,
             permissions=self.permissions,
             policy=policy,
-            files=files,
+            files=self._changes.files,
             results=results,
             checkpoints=self._changes,
             emit=emit,
@@ -175,7 +172,7 @@ class Session:
             catalog=self.catalog,
             offers=offers,
             workdir=self.workdir,
-            files=files,
+            files=self._changes.files,
             policy=policy,
             hooks=self.hooks.hooks,
             emit=emit,
@@ -199,10 +196,13 @@ class Session:
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
-            recall=self._record.log.result_of,
+            recall=self.result_of,
         )
         self.jobs: Jobs = offers[Jobs]
-        resume(history, self.id, self._record, self._pipeline, offers, self.hooks)
+        if session_id:
+            from handaxe.app.resuming import resume
+
+            resume(history, self.id, record, self._pipeline, offers, self.hooks)
 
     @property
     def settings(self) -> Settings:

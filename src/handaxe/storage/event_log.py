@@ -24,6 +24,7 @@ from handaxe.contract.events import (
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
+from handaxe.session.call_facts import CallFacts
 from handaxe.storage.home import make_private
 from handaxe.text.wellformed import scrub
 
@@ -33,6 +34,7 @@ MAX_WAITING = 64
 LONG_CHARS = 16_000
 """A result so long takes longer to write than most calls take to run."""
 
+_OFFSET_BYTES = 8
 _log = logging.getLogger("handaxe.storage")
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
@@ -54,7 +56,7 @@ class EventLog:
         self._looking: set[str] = set()
         self._is_flush_due = False
         self._lines = LineLog(path)
-        self._result_at: dict[str, int] = {}
+        self._result_at = CallFacts(_OFFSET_BYTES)
         self._used = False
         self._has_directory = False
         self._watcher: asyncio.TimerHandle | None = None
@@ -117,7 +119,7 @@ class EventLog:
             raise
         for event, offset in zip(waiting, offsets, strict=True):
             if isinstance(event, CallFinished):
-                self._result_at[event.call_id] = offset
+                self.replay(event.call_id, offset)
 
     def flush_but_long_look(self) -> None:
         """Write every event taken so far; a long result of a call that only looked comes soon.
@@ -136,8 +138,8 @@ class EventLog:
             self.flush()
 
     def replay(self, call_id: str, offset: int) -> None:
-        """A result that an earlier run of the session had written."""
-        self._result_at[call_id] = offset
+        """A result stands there, perhaps written by an earlier run of the session."""
+        self._result_at.keep(call_id, offset.to_bytes(_OFFSET_BYTES, "little"))
 
     def result_of(self, call_id: str) -> ToolResult | None:
         """The stored result of a finished call."""
@@ -145,7 +147,7 @@ class EventLog:
         offset = self._result_at.get(call_id)
         if offset is None:
             return None
-        event = _decoder().decode(self._lines.read_at(offset))
+        event = _decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
         return event.result if isinstance(event, CallFinished) else None
 
     async def close(self) -> None:

@@ -278,6 +278,7 @@ class Codec:
         if isinstance(inner, FromAgent):
             yield from self._from_agent(inner)
         elif isinstance(inner, ToolCalled):
+            self._inputs[inner.call.id] = inner.call.input
             yield self._system("task_progress", **self._tasks.called(event, inner.call.tool))
         elif isinstance(inner, MessageAdded):
             message = inner.message

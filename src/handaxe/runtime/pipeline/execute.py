@@ -28,10 +28,12 @@ from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
+from handaxe.session.call_facts import CallFacts
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 
 _WITHIN: ContextVar[str] = ContextVar("call_id", default="")
+FINGERPRINT_BYTES = 16
 Recall = Callable[[str], ToolResult | None]
 """The stored result of a finished call, by id."""
 
@@ -73,7 +75,7 @@ class Pipeline:
         self._traffic = order or Traffic(lanes)
         self._recall = recall
         self._active: dict[str, _Activity] = {}
-        self._finished: dict[str, bytes] = {}
+        self._finished = CallFacts(FINGERPRINT_BYTES)
         self._telling: set[asyncio.Future[Outcome]] = set()
         self._expected: set[str] = set()
 
@@ -84,11 +86,11 @@ class Pipeline:
 
     def knows(self, call_id: str, tool: str, call_input: object) -> None:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
-        self._finished[call_id] = fingerprint_of(tool, call_input)
+        self._finished.keep(call_id, fingerprint_of(tool, call_input))
 
     def has_call(self, call_id: str) -> bool:
         """Whether a call of this id runs or has run."""
-        return call_id in self._finished or call_id in self._active
+        return call_id in self._active or self._finished.get(call_id) is not None
 
     def refuse(self, call: ToolCall, fault: ToolFault) -> Admitted:
         """Answer a call with what is wrong with it, before anything looks at it."""
@@ -316,7 +318,7 @@ class Pipeline:
             tokens=result.tokens or estimate(result.text),
         )
         self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
-        self._finished[call.id] = admitted.fingerprint
+        self._finished.keep(call.id, admitted.fingerprint)
         activity = self._active.pop(call.id, None)
         if activity is not None and activity.done is not None and not activity.done.done():
             activity.done.set_result(result)
@@ -352,7 +354,7 @@ def fingerprint_of(tool: str, call_input: object) -> bytes:
     except (TypeError, ValueError, RecursionError):
         encoded = repr(call_input).encode(errors="backslashreplace")
     name = tool.encode(errors="backslashreplace")
-    return sha256(name + b"\0" + encoded).digest()[:16]
+    return sha256(name + b"\0" + encoded).digest()[:FINGERPRINT_BYTES]
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
