@@ -7,11 +7,15 @@ are one file.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from handaxe.contract.events import FileForgotten, FileSeen
 from handaxe.contract.ports.files import FileVersion
+
+if TYPE_CHECKING:
+    from handaxe.session.line_numbering import Numbering
 
 KEPT_CONTENT_BYTES = 4 * 1024 * 1024
 KEPT_FILE_BYTES = 256 * 1024
@@ -47,6 +51,8 @@ class ReadLedger:
     def __init__(self, announce: Announce = lambda _: None) -> None:
         self._seen: dict[str, Seen] = {}
         self._contents: OrderedDict[str, bytes] = OrderedDict()
+        # Only of files whose lines were shown with tags.
+        self._numberings: dict[str, Numbering] = {}
         self._kept_bytes = 0
         self._announce = announce
 
@@ -69,8 +75,14 @@ class ReadLedger:
         content: bytes | None = None,
         total_lines: int | None = None,
         lines: tuple[int, int] | None = None,
+        shown: tuple[int, int] | None = None,
+        changes: Sequence[LineChange] | None = None,
     ) -> None:
-        """Note that a version was seen: all of it, or the given range of lines."""
+        """Note that a version was seen: all of it, or the given range of lines.
+
+        `shown` are the lines that whoever reads can name by number and tag from now on; `changes`
+        is how another content came to be, where that is known.
+        """
         before = self._seen.get(version.path)
         same = before is not None and before.version.digest == version.digest
         ranges = (lines,) if lines is not None else ()
@@ -81,9 +93,9 @@ class ReadLedger:
             self._keep(version.path, content)
         elif not same:
             self._drop(version.path)
-        if seen == before:
+        if seen == before and shown is None:
             return
-        self._note(seen)
+        self._note(seen, shown=shown, changes=changes)
 
     def edited(
         self, version: FileVersion, changes: Sequence[LineChange], *, content: bytes | None
@@ -99,11 +111,17 @@ class ReadLedger:
             self._drop(version.path)
         else:
             self._keep(version.path, content)
-        self._note(Seen(version, total, ranges))
+        self._note(Seen(version, total, ranges), changes=changes)
+
+    def meant_by(self, path: str, number: int) -> frozenset[int] | None:
+        """Where the line may be now that was shown under a number; None if nobody knows."""
+        numbering = self._numberings.get(path)
+        return frozenset({number}) if numbering is None else numbering.meant_by(number)
 
     def forget(self, path: str) -> None:
         """The file is gone: nothing of it counts as seen."""
         if self._seen.pop(path, None) is not None:
+            self._numberings.pop(path, None)
             self._drop(path)
             self._announce(FileForgotten(path=path))
 
@@ -111,23 +129,53 @@ class ReadLedger:
         """Take over what an earlier run of the session had announced."""
         if isinstance(event, FileForgotten):
             self._seen.pop(event.path, None)
+            self._numberings.pop(event.path, None)
             return
+        self._renumber(event)
         version = FileVersion(event.path, event.digest, event.size_bytes, event.mtime_ns)
         self._seen[event.path] = Seen(version, event.total_lines, event.lines)
 
-    def _note(self, seen: Seen) -> None:
+    def _note(
+        self,
+        seen: Seen,
+        *,
+        shown: tuple[int, int] | None = None,
+        changes: Sequence[LineChange] | None = None,
+    ) -> None:
         version = seen.version
-        self._seen[version.path] = seen
-        self._announce(
-            FileSeen(
-                path=version.path,
-                digest=version.digest,
-                size_bytes=version.size_bytes,
-                mtime_ns=version.mtime_ns,
-                total_lines=seen.total_lines,
-                lines=seen.lines,
-            )
+        moved = None
+        if changes is not None and version.path in self._numberings:
+            moved = tuple((c.first, c.old_count, c.new_count) for c in changes)
+        event = FileSeen(
+            path=version.path,
+            digest=version.digest,
+            size_bytes=version.size_bytes,
+            mtime_ns=version.mtime_ns,
+            total_lines=seen.total_lines,
+            lines=seen.lines,
+            shown=shown,
+            moved=moved,
         )
+        self._renumber(event)
+        self._seen[version.path] = seen
+        self._announce(event)
+
+    def _renumber(self, event: FileSeen) -> None:
+        """Keep up with the numbers of lines that were shown with tags."""
+        numbering, before = self._numberings.get(event.path), self._seen.get(event.path)
+        if event.shown is None and numbering is None:
+            return
+        is_other = before is not None and before.version.digest != event.digest
+        if numbering is None or event.shown == (1, event.total_lines):
+            from handaxe.session.line_numbering import Numbering
+
+            numbering = self._numberings[event.path] = Numbering()
+        elif event.moved is not None:
+            numbering.move(event.moved)
+        elif is_other:
+            numbering.lose()
+        if event.shown is not None:
+            numbering.show(*event.shown)
 
     def _keep(self, path: str, content: bytes) -> None:
         self._drop(path)

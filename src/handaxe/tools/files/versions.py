@@ -158,9 +158,13 @@ async def take_in_later_changes(path: str, ctx: ToolContext, result: ToolResult)
     loaded = await ctx[Files].load(path)
     if loaded.version.digest == seen.version.digest:
         return result
-    changes = changes_between(ledger.content(info.path), loaded.data, path)
-    ledger.saw(loaded.version, content=loaded.data)
+    hunks = hunks_between(ledger.content(info.path), loaded.data)
+    changes = line_changes(hunks) if hunks else None
+    ledger.saw(loaded.version, content=loaded.data, changes=changes)
     text = f"{result.text}\n\nA hook changed the file afterwards"
-    text += f":\n{changes}" if changes else "; read it again before the next change."
+    if hunks:
+        text += f":\n{format_hunks(hunks, old_name=path, new_name=path)}"
+    else:
+        text += "; read it again before the next change."
     data: dict[str, Any] = {**result.data, "changedByHook": True}
     return msgspec.structs.replace(result, text=text, data=data)
