@@ -223,14 +223,18 @@ def plan_of(content: bytes, call: dict[str, Any], name: str) -> Any:  # noqa: AN
 def tagged_plan(content: bytes, call: dict[str, Any]) -> Any:  # noqa: ANN401
     """The plan of one call of EditLines, which refuses with faults."""
     from handaxe.contract.faults import ToolFault
+    from handaxe.session.line_numbering import Meant
     from handaxe.tools.files.edit_lines import EditLinesArgs, OneChange, wanted_by
     from handaxe.tools.files.tagged_lines import plan_tagged
+
+    def as_shown(number: int) -> Meant:
+        return Meant(frozenset({number}))
 
     codes = {code: refusal for refusal, code in run.refusals().items()}
     changes = [OneChange(**change) for change in call["changes"]]
     args = EditLinesArgs(file_path=call["file_path"], changes=changes)
     try:
-        return plan_tagged(content, PATH, wanted_by(args), lambda number: frozenset({number})).plan
+        return plan_tagged(content, PATH, wanted_by(args), as_shown).plan
     except ToolFault as fault:
         raise codes[fault.code].__new__(codes[fault.code]) from None
 

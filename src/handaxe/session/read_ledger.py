@@ -15,7 +15,7 @@ from handaxe.contract.events import FileForgotten, FileSeen
 from handaxe.contract.ports.files import FileVersion
 
 if TYPE_CHECKING:
-    from handaxe.session.line_numbering import Numbering
+    from handaxe.session.line_numbering import Meant, Numbering
 
 KEPT_CONTENT_BYTES = 4 * 1024 * 1024
 KEPT_FILE_BYTES = 256 * 1024
@@ -43,6 +43,8 @@ class LineChange(msgspec.Struct, frozen=True):
     first: int
     old_count: int
     new_count: int
+    gone: tuple[str, ...] = ()
+    """The lines that went, where they are known."""
 
 
 class ReadLedger:
@@ -95,28 +97,38 @@ class ReadLedger:
             self._drop(version.path)
         if seen == before and shown is None:
             return
-        self._note(seen, shown=shown, changes=changes)
+        self._note(seen, shown=() if shown is None else (shown,), changes=changes)
 
     def edited(
-        self, version: FileVersion, changes: Sequence[LineChange], *, content: bytes | None
+        self,
+        version: FileVersion,
+        changes: Sequence[LineChange],
+        *,
+        content: bytes | None,
+        shown: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """The session itself changed lines: it knows the new version as far as the old one."""
+        """The session itself changed lines: it knows the new version as far as the old one.
+
+        `shown` are new lines whose numbers and tags it was told.
+        """
         before = self._seen.get(version.path)
         ranges = before.lines if before else ()
         total = before.total_lines if before else None
-        for change in sorted(changes, key=lambda change: -change.first):
+        for change in sorted(changes, key=lambda c: (-c.first, -c.old_count)):
             ranges = shift(ranges, change)
             total = None if total is None else total + change.new_count - change.old_count
         if content is None or len(content) > KEPT_FILE_BYTES:
             self._drop(version.path)
         else:
             self._keep(version.path, content)
-        self._note(Seen(version, total, ranges), changes=changes)
+        self._note(Seen(version, total, ranges), shown=shown, changes=changes)
 
-    def meant_by(self, path: str, number: int) -> frozenset[int] | None:
-        """Where the line may be now that was shown under a number; None if nobody knows."""
+    def meant_by(self, path: str, number: int) -> "Meant | None":
+        """What the number of a line that was shown with its tag may stand for now."""
+        from handaxe.session.line_numbering import Meant
+
         numbering = self._numberings.get(path)
-        return frozenset({number}) if numbering is None else numbering.meant_by(number)
+        return Meant(frozenset({number})) if numbering is None else numbering.meant_by(number)
 
     def forget(self, path: str) -> None:
         """The file is gone: nothing of it counts as seen."""
@@ -139,13 +151,15 @@ class ReadLedger:
         self,
         seen: Seen,
         *,
-        shown: tuple[int, int] | None = None,
+        shown: tuple[tuple[int, int], ...] = (),
         changes: Sequence[LineChange] | None = None,
     ) -> None:
         version = seen.version
         moved = None
         if changes is not None and version.path in self._numberings:
-            moved = tuple((c.first, c.old_count, c.new_count) for c in changes)
+            from handaxe.session.line_numbering import tags_of
+
+            moved = tuple((c.first, c.old_count, c.new_count, tags_of(c.gone)) for c in changes)
         event = FileSeen(
             path=version.path,
             digest=version.digest,
@@ -163,10 +177,10 @@ class ReadLedger:
     def _renumber(self, event: FileSeen) -> None:
         """Keep up with the numbers of lines that were shown with tags."""
         numbering, before = self._numberings.get(event.path), self._seen.get(event.path)
-        if event.shown is None and numbering is None:
+        if not event.shown and numbering is None:
             return
         is_other = before is not None and before.version.digest != event.digest
-        if numbering is None or event.shown == (1, event.total_lines):
+        if numbering is None or event.shown == ((1, event.total_lines),):
             from handaxe.session.line_numbering import Numbering
 
             numbering = self._numberings[event.path] = Numbering()
@@ -174,8 +188,8 @@ class ReadLedger:
             numbering.move(event.moved)
         elif is_other:
             numbering.lose()
-        if event.shown is not None:
-            numbering.show(*event.shown)
+        for first, last in event.shown:
+            numbering.show(first, last)
 
     def _keep(self, path: str, content: bytes) -> None:
         self._drop(path)

@@ -19,6 +19,7 @@ _FIRST = "abcdefghjkmnpqrstuvwxyz"
 _SECOND = f"{_FIRST}23456789"
 _TAGS = tuple(first + second for first in _FIRST for second in _SECOND)
 TAG_COUNT = len(_TAGS)
+TAG_CHARS = 2
 # What Read shows in front of a line may be copied as a whole, with the line or without it.
 _REF = re.compile(r"\s*(\d{1,12})(?:\s*:\s*([A-Za-z0-9]{2}))?\s*(?:[→\t].*)?", re.DOTALL)
 _SHOWN = re.compile(rf" *(\d{{1,12}}):([{_FIRST}][{_SECOND}])[→\t]")

@@ -294,7 +294,7 @@ async def test_an_old_number_never_lands_on_a_line_that_only_looks_the_same(sess
     # Line 3 is a brace now, and line 3 was one before; which is meant nobody can know.
     result = await change(session, {"first": ref[3], "text": "X"})
     assert result.code == "edit.many_matches"
-    assert result.data["lines"] == [3, 4]
+    assert result.data["lines"] == [4]
     assert file.read_text() == now
     # A range whose other end is beyond doubt is beyond doubt.
     moved = refs(now)
@@ -303,6 +303,35 @@ async def test_an_old_number_never_lands_on_a_line_that_only_looks_the_same(sess
     ref = await read(session, offset=2, limit=3)
     assert (await change(session, {"first": ref[3], "text": "X"})).ok
     assert file.read_text() == "a {\nnew\nX\n}\nc {\n}\n"
+
+
+async def test_a_deletion_that_is_sent_again_deletes_no_other_line(session, project):
+    file = project / "a.txt"
+    file.write_text("}\n}\n}\nx\n")
+    ref = await read(session)
+    again = {"first": ref[1], "text": ""}
+    assert (await change(session, again)).ok
+    result = await change(session, again)
+    assert result.code == "edit.many_matches"
+    assert "is gone" in result.text
+    assert file.read_text() == "}\n}\nx\n"
+    # What was told of the new lines counts as shown, and what is beyond doubt is taken.
+    told = await change(session, {"first": f"3:{tag_of('x')}", "text": "}\ny"})
+    assert f"now 3:{tag_of('}')} 4:{tag_of('y')}" in told.text
+    assert (await change(session, {"first": f"3:{tag_of('}')}", "text": "z"})).ok
+    assert file.read_text() == "}\n}\nz\ny\n"
+
+
+async def test_changes_by_other_tools_move_the_numbers_too(session, project):
+    file = project / "a.txt"
+    file.write_text("a\n}\n}\nb\n}\n")
+    ref = await read(session)
+    edit = {"file_path": "a.txt", "old_string": "a\n", "new_string": ""}
+    assert (await session.call("Edit", **edit)).ok
+    assert (await change(session, {"first": ref[2], "text": "X"})).code == "edit.many_matches"
+    assert (await session.call("Undo")).ok
+    assert (await change(session, {"first": ref[4], "text": "B"})).ok
+    assert file.read_text() == "a\n}\n}\nB\n}\n"
 
 
 async def test_a_number_that_was_told_to_have_moved_is_taken(session, project):
@@ -356,6 +385,23 @@ async def test_a_hook_that_changes_the_file_moves_the_numbers(project):
         result = await change(session, {"first": ref[3], "text": "X"})
         assert result.code == "edit.many_matches"
         assert (await change(session, {"first": f"5:{tag_of('last')}", "text": "end"})).ok
+
+
+@pytest.mark.proves("RG-7")
+@pytest.mark.parametrize("name", ["Edit", "EditLines", "MultiEdit"])
+async def test_a_rule_for_one_format_is_a_rule_for_all(project, name):
+    (project / "secret").mkdir()
+    for path in ("a.txt", "secret/a.txt"):
+        (project / path).write_text("one\n")
+    one = {"first": refs("one")[1], "text": "1"}
+    rules = {"allow": [f"{name}(*.txt)"], "deny": [f"{name}(secret/**)"]}
+    async with Session(project, settings=LINES, **rules) as session:
+        for path in ("a.txt", "secret/a.txt"):
+            await session.call("Read", file_path=path)
+        assert (await change(session, one)).ok
+        denied = await change(session, one, name="secret/a.txt")
+    assert denied.code == "permission.denied", denied.text
+    assert (project / "secret/a.txt").read_text() == "one\n"
 
 
 async def test_the_question_shows_the_change(project):
@@ -431,6 +477,14 @@ async def test_one_change_after_the_other_by_old_numbers_is_right_or_refused(
             result = await change(session, {"first": ref[number], "text": text})
             if not result.ok:
                 continue
-            at = next(i for i, (old, _) in enumerate(marked) if old == number)
-            marked[at : at + 1] = [(0, line) for line in split_lines(text)]
+            # The line that was shown under the number, or its replacement where that is told.
+            [at] = [i for i, (old, _) in enumerate(marked) if old == number]
+            new = [(0, line) for line in split_lines(text)]
+            marked[at : at + 1] = new
+            # Those that are told take the numbers over from what was shown before.
+            told = range(at + 1, at + 1 + len(new))
+            marked = [
+                (i, line) if i in told else (0 if old in told else old, line)
+                for i, (old, line) in enumerate(marked, 1)
+            ]
             assert file.read_text() == "".join(f"{line}\n" for _, line in marked)

@@ -76,5 +76,7 @@ def _format_of(name: str, own: Mapping[str, EditFormat]) -> EditFormat:
     for pattern, form in own.items():
         if fnmatchcase(name, pattern.casefold()):
             return form
-    fitting = (known.format for known in profiles() if fnmatchcase(name, known.pattern))
-    return next(fitting, OTHERS)
+    for known in profiles():
+        if fnmatchcase(name, known.pattern):
+            return known.format
+    return OTHERS

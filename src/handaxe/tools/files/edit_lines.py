@@ -28,19 +28,17 @@ MAX_NEW_TAGS = 40
 
 
 class OneChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """One of the changes: of lines, or behind a line."""
+    """One of the changes."""
 
-    first: Annotated[str | None, "The first line to replace, such as `12:k3`."] = None
-    last: Annotated[str | None, "The last line to replace, if it is another one."] = None
-    after: Annotated[
-        str | None, "Instead of first: the line to put `text` behind; `0` for the top."
-    ] = None
-    text: Annotated[str, "The new lines; empty to delete the old ones."]
+    first: Annotated[str | None, "The first line to replace, as `12:k3`."] = None
+    last: Annotated[str | None, "The last line to replace."] = None
+    after: Annotated[str | None, "Instead: the line to add behind; `0` is the top."] = None
+    text: Annotated[str, "The new lines."]
 
 
 class EditLinesArgs(ToolArgs, kw_only=True):
     file_path: Annotated[str, "The path of the file to change, absolute if possible."]
-    changes: Annotated[list[OneChange], "The changes, all against the file as it was read."]
+    changes: Annotated[list[OneChange], "The changes, in any order."]
 
 
 class EditLines(Tool[EditLinesArgs]):
@@ -69,8 +67,11 @@ class EditLines(Tool[EditLinesArgs]):
         path = ctx[Workdir].resolve(args.file_path)
         loaded = await load_as_read(path, ctx)
         tagged = _plan(loaded, path, args, ctx)
-        _, hunks = await carry_out(path, loaded, tagged.plan, ctx)
-        return _done(path, args, loaded, tagged, hunks)
+        told, shown = _new_refs(tagged.changes)
+        _, hunks = await carry_out(
+            path, loaded, tagged.plan, ctx, changes=tagged.line_changes, shown=shown
+        )
+        return _done(path, args, loaded, tagged, told, hunks)
 
     async def recheck(
         self, args: EditLinesArgs, ctx: ToolContext, result: ToolResult
@@ -135,13 +136,13 @@ def _plan(loaded: Loaded, path: str, args: EditLinesArgs, ctx: ToolContext) -> T
 
 
 def _done(
-    path: str, args: EditLinesArgs, loaded: Loaded, tagged: TaggedPlan, hunks: list[Hunk]
+    path: str, args: EditLinesArgs, loaded: Loaded, tagged: TaggedPlan, told: str, hunks: list[Hunk]
 ) -> ToolResult:
     lines = stat(hunks)
     many = counted(len(args.changes), "change")
     return ToolResult(
         f"The file {path} has been updated successfully with {many}. "
-        f"(+{lines.additions} -{lines.deletions} lines)\n{_new_refs(tagged.changes)}",
+        f"(+{lines.additions} -{lines.deletions} lines)\n{told}",
         data={
             "filePath": path,
             "changes": [msgspec.to_builtins(change) for change in args.changes],
@@ -156,23 +157,25 @@ def _done(
     )
 
 
-def _new_refs(changes: list[NumberedChange]) -> str:
-    """The numbers and tags of the new lines, and how far the old ones behind them moved."""
+def _new_refs(changes: list[NumberedChange]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """What is told of new lines and of how far others moved, and which lines have tags there."""
     told: list[str] = []
+    shown: list[tuple[int, int]] = []
     moved, left = 0, MAX_NEW_TAGS
-    for change in sorted(changes, key=lambda change: change.reach):
+    for change in changes:
         first = change.first + moved
         refs = [f"{n}:{tag_of(line)}" for n, line in enumerate(change.new, first)]
         moved += len(change.new) - (change.last - change.first + 1)
-        if len(refs) > left:
+        left -= max(1, len(refs))
+        if left < 0:
             told.append("Read the file again for further tags.")
             break
-        left -= max(1, len(refs))
-        old = _old(change)
-        told.append(f"{old}: now {' '.join(refs)}." if refs else f"{old}: gone.")
+        if refs:
+            shown.append((first, first + len(refs) - 1))
+        told.append(f"{_old(change)}: " + (f"now {' '.join(refs)}." if refs else "gone."))
         if moved:
             told[-1] += f" Lines behind it: {moved:+d}."
-    return "\n".join(told)
+    return "\n".join(told), tuple(shown)
 
 
 def _old(change: NumberedChange) -> str:

@@ -111,17 +111,18 @@ class WrongLines(ToolFault):
 
 
 class LinesMoved(ToolFault):
-    """A number and tag may mean two lines that are alike: lines moved since they were shown."""
+    """A number and tag may mean two lines that are alike: lines changed since they were shown."""
 
     code = "edit.many_matches"
 
-    def __init__(self, change: int, given: str, lines: list[int]) -> None:
-        where = " and ".join(map(str, lines))
+    def __init__(self, change: int, given: str, moved_to: list[int]) -> None:
+        where = " or ".join(map(str, moved_to))
+        was = f"is line {where} now" if moved_to else "is gone"
         super().__init__(
-            f"Nothing was changed: lines moved since they were shown, and {given} of change "
-            f"{change + 1} may mean lines {where}, which have the same tag. Read them again, then "
-            "send the changes with the numbers that are shown.",
-            data={"change": change, "given": given, "lines": lines},
+            f"Nothing was changed: lines moved since they were shown. {given} of change "
+            f"{change + 1} fits that line, but the line that had this number and tag before {was}. "
+            "Read the lines again, then send the changes with the numbers that are shown.",
+            data={"change": change, "given": given, "lines": moved_to},
         )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from handaxe.session.line_numbering import Meant
+from handaxe.session.read_ledger import LineChange
 from handaxe.text import replace
 from handaxe.text.line_tags import LineRef, ref_of, shown_ref, tag_of, tagged
 from handaxe.text.replace.numbered_edits import NumberedChange, NumberedEdits, SharedLine
@@ -22,8 +24,8 @@ from handaxe.tools.files.faults import (
 )
 from handaxe.tools.files.planning import file_faults
 
-MeantBy = Callable[[int], frozenset[int] | None]
-"""Where the line may be now that was shown under a number; None if nobody knows."""
+MeantBy = Callable[[int], Meant | None]
+"""What a number that was shown may stand for now; None if nobody knows."""
 NEARBY_LINES = 50
 """So far from where it should be a line with the same tag is looked for."""
 SHOWN_LINES = 2
@@ -47,10 +49,11 @@ class WantedChange(msgspec.Struct, frozen=True):
 
 
 class TaggedPlan(msgspec.Struct, frozen=True):
-    """What to do with the file, and with which lines, in the order they were asked for."""
+    """What to do with the file, and with which lines, from the first to the last."""
 
     plan: replace.Plan
     changes: list[NumberedChange]
+    line_changes: list[LineChange]
 
 
 class CopiedTag(Exception):
@@ -83,7 +86,9 @@ def plan_tagged(
         changes = [_numbered(edits, number, change) for number, change in enumerate(wanted)]
         try:
             edits.put(changes)
-            return TaggedPlan(edits.plan(), changes)
+            changes.sort(key=lambda change: change.reach)
+            line_changes = [_line_change(edits, change) for change in changes]
+            return TaggedPlan(edits.plan(), changes, line_changes)
         except SharedLine as shared:
             raise ChangesOverlap(shared.one, shared.other, shared.line) from None
         except replace.SameText:
@@ -112,6 +117,11 @@ def _numbered(edits: NumberedEdits, number: int, change: WantedChange) -> Number
     if change.last is None:
         return NumberedChange(change.first.number + 1, change.first.number, new)
     return NumberedChange(change.first.number, change.last.number, new)
+
+
+def _line_change(edits: NumberedEdits, change: NumberedChange) -> LineChange:
+    gone = tuple(map(edits.line, range(change.first, change.last + 1)))
+    return LineChange(change.first, len(gone), len(change.new), gone)
 
 
 def _fits(edits: NumberedEdits, ref: LineRef) -> bool:
@@ -154,11 +164,14 @@ def _refuse_moved(
         meant = meant_by(ref.number)
         if meant is None:
             raise LinesNotShown(path, str(ref))
-        others = [n for n in sorted(meant - {ref.number}) if _fits(edits, LineRef(n, ref.tag))]
-        elsewhere.append((ref, others))
-    if elsewhere and all(others for _, others in elsewhere):
-        ref, others = elsewhere[0]
-        raise LinesMoved(number, str(ref), sorted((ref.number, *others)))
+        others = meant.lines - {ref.number}
+        alike = [line for line in sorted(others) if _fits(edits, LineRef(line, ref.tag))]
+        if not alike and ref.tag not in meant.gone:
+            return
+        elsewhere.append((ref, alike))
+    if elsewhere:
+        ref, alike = elsewhere[0]
+        raise LinesMoved(number, str(ref), alike)
 
 
 def _described(edits: NumberedEdits, ref: LineRef, moved: LineRef | None) -> str:

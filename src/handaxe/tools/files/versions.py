@@ -127,16 +127,16 @@ def line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
     """The runs of lines that changed, without the unchanged lines around them."""
     changes: list[LineChange] = []
     for hunk in hunks:
-        line, gone, come = hunk.old_start, 0, 0
+        line, come, gone = hunk.old_start, 0, list[str]()
         for text in (*hunk.lines, " "):
             if text.startswith("-"):
-                gone += 1
+                gone.append(text[1:].removesuffix("\r"))
             elif text.startswith("+"):
                 come += 1
             elif text.startswith(" "):
                 if gone or come:
-                    changes.append(LineChange(line, gone, come))
-                line, gone, come = line + gone + 1, 0, 0
+                    changes.append(LineChange(line, len(gone), come, tuple(gone)))
+                line, come, gone = line + len(gone) + 1, 0, []
     return changes
 
 
