@@ -108,11 +108,10 @@ class Catalog:
         Nothing is loaded to know it. Rules take all of them for one tool, so only the one that
         is left has to be asked about.
         """
-        formats = [
-            name for name in EDIT_TOOLS.values() if name in self._selected and self._allows(name)
-        ]
-        is_left = edit_tool in formats and edit_tool not in unshown(formats, self.edit_tool)
-        return is_left and not self._hides()(edit_tool)
+        for name in (self.edit_tool, *EDIT_TOOLS.values()):
+            if name in self._selected and self._allows(name):
+                return name == edit_tool and not self._hides()(name)
+        return False
 
     def find(self, name: str) -> tuple[AnyTool, str | None]:
         """The tool of that name, and a note if the name is an old one.

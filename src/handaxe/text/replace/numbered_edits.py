@@ -4,7 +4,7 @@ Where a change goes is certain here; how its lines are dressed, that a file keep
 with, and the one plan in the end are those of every edit of lines.
 """
 
-from array import array
+from bisect import bisect_right
 from itertools import pairwise
 
 import msgspec
@@ -14,6 +14,8 @@ from handaxe.text.replace.dress import Dresser
 from handaxe.text.replace.line_edits import LineEdits
 from handaxe.text.replace.outcome import Splice
 from handaxe.text.replace.places import Place
+
+_WALKED_LINES = 16
 
 
 class NumberedChange(msgspec.Struct, frozen=True):
@@ -54,8 +56,9 @@ class NumberedEdits(LineEdits):
     def __init__(self, content: bytes, *, stored: Format | None = None) -> None:
         """Raise `NotText` where the content is binary."""
         super().__init__(content, stored=stored)
-        # Filled as far as lines are asked for: most edits are far from the end of a large file.
-        self._starts = array("Q", [self._haystack.first])
+        # Where lines begin that were asked for, and their numbers in order.
+        self._starts = {1: self._haystack.first}
+        self._numbers = [1]
 
     def has(self, number: int) -> bool:
         """Whether there is a line of that number."""
@@ -68,15 +71,14 @@ class NumberedEdits(LineEdits):
         if self._added_end and end == self._haystack.size:
             # A CR that the file really ends with belongs to its last line.
             return text.removesuffix(self._added_end.decode(self._haystack.stored.encoding))
-        if self._haystack.breaks_at_cr:
-            return text.removesuffix("\r")
-        return text.removesuffix("\n").removesuffix("\r")
+        bare = text.removesuffix(self._break)
+        return bare if self._haystack.breaks_at_cr else bare.removesuffix("\r")
 
     def count_up_to(self, number: int) -> int:
         """How many lines there are, or `number` where there are more."""
-        self._start(number + 1)
-        ends_there = self._starts[-1] >= self._haystack.size
-        return min(number, len(self._starts) - ends_there)
+        if not number or self.has(number):
+            return number
+        return self._haystack.count(self._break, self._haystack.first, self._haystack.size)
 
     def lines_of(self, text: str) -> tuple[str, ...]:
         """The lines of a text that is to be put in; a break at its end begins no further line."""
@@ -133,8 +135,32 @@ class NumberedEdits(LineEdits):
         (splice,) = dresser.splices((place,))
         return splice
 
+    @property
+    def _break(self) -> str:
+        return "\r" if self._haystack.breaks_at_cr else "\n"
+
     def _start(self, number: int) -> int:
         """Where a line begins; the end of the file for all lines behind it."""
-        while len(self._starts) < number and self._starts[-1] < self._haystack.size:
-            self._starts.append(self._haystack.lines_on(self._starts[-1], 1))
-        return self._starts[min(number, len(self._starts)) - 1]
+        at = bisect_right(self._numbers, number)
+        known = self._numbers[at - 1]
+        position = self._starts[known]
+        if known < number:
+            position = self._behind(position, number - known)
+            self._numbers.insert(at, number)
+            self._starts[number] = position
+        return position
+
+    def _behind(self, position: int, count: int) -> int:
+        """Where `count` lines have ended; many are counted, not walked over."""
+        if count <= _WALKED_LINES:
+            return self._haystack.lines_on(position, count)
+        low, high = position, self._haystack.size
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self._haystack.count(self._break, low, middle)
+            if found >= count:
+                high = middle
+            else:
+                count -= found
+                low = middle
+        return high
