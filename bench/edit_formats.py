@@ -24,8 +24,10 @@ import difflib
 import json
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -221,10 +223,18 @@ def _as_text(request: ModelRequest) -> str:
     return "\n".join(texts)
 
 
-async def measure(model: Model, count: int, attempts: int) -> tuple[dict[str, Any], bool]:
-    """A row for each format, and whether tokens are estimates; formats take turns."""
+async def measure(
+    model: Model, count: int, attempts: int, minutes: float = inf
+) -> tuple[dict[str, Any], bool]:
+    """A row for each format, and whether tokens are estimates; formats take turns.
+
+    No task begins after so many minutes.
+    """
     runs = {name: Run(model, name, attempts) for name in table.FORMATS}
+    began = time.monotonic()
     for number, case in enumerate(tasks(count), 1):
+        if time.monotonic() - began > 60 * minutes:
+            break
         for name, one in runs.items():
             verdict = await one.take(case)
             one.counts.update(["tasks", verdict])
@@ -273,10 +283,11 @@ async def main() -> int:
     parser.add_argument("--model", required=True, help="as for handaxe, or `perfect`")
     parser.add_argument("--tasks", type=int, default=40, help="how many tasks (default 40)")
     parser.add_argument("--attempts", type=int, default=2, help="calls per task (default 2)")
+    parser.add_argument("--minutes", type=float, default=inf, help="begin no task after that")
     options = parser.parse_args()
     model = Perfect() if options.model == "perfect" else open_model(options.model)
     try:
-        rows, is_estimated = await measure(model, options.tasks, options.attempts)
+        rows, is_estimated = await measure(model, options.tasks, options.attempts, options.minutes)
     except ModelFailed as failed:
         sys.stderr.write(f"{failed.sentence}\n")
         return 1
