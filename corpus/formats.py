@@ -4,11 +4,12 @@
     python corpus/formats.py --json    # the same as JSON, with every failure
 
 The cases are those of `run.py`, which hold an old and a new text. They are put into the other
-formats mechanically: a list with one edit, and a patch whose hunk holds the whole lines of the old
-text; where every place is meant, hunks with three lines around them, or as many as make them
-clear. No model is asked, so this says what a format can express, whether the engine lands it, and
-how long it is; not how well a model writes it. Exit code 1 unless every case that a format can
-express ends as it should.
+formats mechanically: a list with one edit; a patch whose hunk holds the whole lines of the old
+text, or, where every place is meant, hunks with three lines around them, or as many as make them
+clear; and the fewest changes of tagged lines that come to the same. No model is asked, so this
+says what a format can express, whether the engine lands it, and how long it is; not how well a
+model writes it (`bench/edit_formats.py`). Exit code 1 unless every case that a format can express
+ends as it should.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from typing import Any
 
 import run
 
-FORMATS = ("replace", "multi", "patch")
+FORMATS = ("replace", "multi", "patch", "lines")
 PATH = "src/file.txt"
 CONTEXT = 3
 Case = dict[str, Any]
@@ -37,6 +38,9 @@ def sent(case: Case, name: str) -> dict[str, Any] | None:
         return {"file_path": PATH, **edit}
     if name == "multi":
         return {"file_path": PATH, "edits": [edit]}
+    if name == "lines":
+        changes = changes_of(case)
+        return changes and {"file_path": PATH, "changes": changes}
     hunks = hunks_of(case)
     if hunks is None:
         return None
@@ -52,7 +56,7 @@ def hunks_of(case: Case) -> list[str] | None:
         return None if right is None else diff_hunks(lines_of(text), lines_of(decoded(right)))
     old, new = case["old_string"], case["new_string"]
     lands = "code" not in case["expect"]
-    count = sum(text.startswith(old, at) for at in range(len(text)))
+    count = places(text, old)
     if count == 1:
         old, new = in_whole_lines(text, old, new)
     elif lands and count:
@@ -67,6 +71,45 @@ def hunks_of(case: Case) -> list[str] | None:
         return None
     hunk = marked(before, after)
     return ["@@", *hunk] if hunk else None
+
+
+def changes_of(case: Case) -> list[dict[str, str]] | None:
+    """The changes of tagged lines that come to what a case asks for; None where none do.
+
+    Whoever names a line by its number cannot name two, or one that is not there: cases that have
+    to be refused for that cannot be said. Lines that differ in their endings alone look alike.
+    """
+    from handaxe.text.line_tags import ref_of
+
+    text = decoded(case["before"])
+    old, right = lines_of(text), run.after(case)
+    if right is not None:
+        new = lines_of(decoded(right))
+    elif places(text, case["old_string"]) == 1:
+        new = lines_of(text.replace(case["old_string"], case["new_string"]))
+    else:
+        return None
+    if old == new:
+        if right is not None:
+            return None
+        same = text[: text.index(case["old_string"])].count("\n")
+        return [{"first": str(ref_of(same + 1, old[same])), "text": old[same]}]
+    refs = [str(ref_of(number, line)) for number, line in enumerate(old, 1)]
+    changes: list[dict[str, str]] = []
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        text = "\n".join(new[c:d]) or "\n" * (d > c)
+        if tag == "insert":
+            changes.append({"after": refs[a - 1] if a else "0", "text": text})
+        elif tag != "equal":
+            last = {"last": refs[b - 1]} if b - a > 1 else {}
+            changes.append({"first": refs[a], **last, "text": text})
+    return changes
+
+
+def places(text: str, part: str) -> int:
+    """How often a part is in a text, overlapping ones included."""
+    return sum(text.startswith(part, at) for at in range(len(text)))
 
 
 def in_whole_lines(text: str, old: str, new: str) -> tuple[str, str]:
@@ -151,7 +194,7 @@ def answer(case: Case, call: dict[str, Any], name: str) -> Answer:
         return {"code": codes[type(refusal)]}
     made = {"after_base64": base64.b64encode(plan.apply(case["before"])).decode()}
     # Whole lines differ in their endings where a part of one does not: classes are not compared.
-    return made if name == "patch" else {**made, "matched_with": plan.matched_with}
+    return made if name in ("patch", "lines") else {**made, "matched_with": plan.matched_with}
 
 
 def plan_of(content: bytes, call: dict[str, Any], name: str) -> Any:  # noqa: ANN401
@@ -161,6 +204,8 @@ def plan_of(content: bytes, call: dict[str, Any], name: str) -> Any:  # noqa: AN
     from handaxe.text.replace.chain import joined
     from handaxe.text.replace.line_edits import LineEdits
 
+    if name == "lines":
+        return tagged_plan(content, call)
     if name == "patch":
         edits = LineEdits(content)
         for hunk in parse_patch(call["input"])[0].hunks:
@@ -173,6 +218,34 @@ def plan_of(content: bytes, call: dict[str, Any], name: str) -> Any:  # noqa: AN
         plans.append(replace.plan(now, edit["old_string"], edit["new_string"], replace_all=every))
         now = plans[-1].apply(now)
     return joined(content, plans)
+
+
+def tagged_plan(content: bytes, call: dict[str, Any]) -> Any:  # noqa: ANN401
+    """The plan of one call of EditLines, which refuses with faults."""
+    from handaxe.contract.faults import ToolFault
+    from handaxe.session.line_numbering import Meant
+    from handaxe.tools.files.edit_lines import EditLinesArgs, OneChange, wanted_by
+    from handaxe.tools.files.tagged_lines import plan_tagged
+
+    def as_shown(number: int) -> Meant:
+        return Meant(frozenset({number}))
+
+    codes = {code: refusal for refusal, code in run.refusals().items()}
+    changes = [OneChange(**change) for change in call["changes"]]
+    args = EditLinesArgs(file_path=call["file_path"], changes=changes)
+    try:
+        return plan_tagged(content, PATH, wanted_by(args), as_shown).plan
+    except ToolFault as fault:
+        raise codes[fault.code].__new__(codes[fault.code]) from None
+
+
+def as_read(case: Case, name: str) -> str:
+    """The file as Read shows it to whoever edits in a format."""
+    from handaxe.text.line_tags import tagged
+    from handaxe.text.windows import numbered
+
+    lines = lines_of(decoded(case["before"]))
+    return tagged(lines, 1) if name == "lines" else numbered(lines, 1)
 
 
 def measure() -> dict[str, Any]:
@@ -199,6 +272,9 @@ def measure() -> dict[str, Any]:
             **{column: counts[column] for column in (*run.COLUMNS, "not_expressible")},
             "tokens": sum(tokens),
             "tokens_per_call": round(sum(tokens) / len(shared), 1),
+            "tokens_per_read": round(
+                sum(estimate(as_read(cases[n], name)) for n in shared) / len(shared), 1
+            ),
             "failures": failures,
         }
     return report

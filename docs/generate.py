@@ -22,7 +22,7 @@ from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exits
 from handaxe.frontends.cli.agent_options import add_agent_options
 from handaxe.frontends.cli.main import COMMANDS
-from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, PROFILES
+from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, profiles
 from handaxe.runtime.catalog.presets import PRESETS
 from handaxe.settings.model import Settings
 from handaxe.text.schema import input_schema
@@ -145,14 +145,22 @@ def edit_formats_page() -> Iterator[str]:
     yield "Which tool a model is shown to change text with, where `edit.format` is `auto`. The"
     yield "first pattern that fits the model's name, without its vendor, counts.\n"
     yield from _table(
-        ("model", "format", "tool"),
-        [(f"`{name}`", f"`{form}`", EDIT_TOOLS[form]) for name, form in PROFILES],
+        ("model", "format", "tool", "why"),
+        [
+            *(
+                (f"`{known.pattern}`", f"`{known.format}`", EDIT_TOOLS[known.format], known.source)
+                for known in profiles()
+            ),
+            ("`*`", f"`{OTHERS}`", EDIT_TOOLS[OTHERS], "can say everything"),
+        ],
     )
+    yield "\nEntries of `edit.formats` in the settings are asked first. The table is written from"
+    yield "`corpus/models.toml`; [the guide](../guides/edit-formats.md) says how to add a model."
     yield "\n## What was measured\n"
     yield "The cases of [the edit corpus](../guides/edit-corpus.md), put into each format. *Right*"
     yield "are those that landed or were refused as they should; tokens are estimates: of the input"
-    yield "of one call, over the cases that every format can say, and of the tool's definition,"
-    yield "which goes along with every request.\n"
+    yield "of one call, over the cases that every format can say; of the tool's definition,"
+    yield "which goes along with every request; and of a file as Read shows it.\n"
     rows: list[tuple[str, ...]] = []
     for name, row in measured.items():
         schema = input_schema(tools[name].args_type)
@@ -163,16 +171,41 @@ def edit_formats_page() -> Iterator[str]:
                 f"`{name}`", EDIT_TOOLS[name], f"{right} of {row['cases']}",
                 str(row["not_expressible"]), str(row["wrong_place"] + row["outside_changed"]),
                 str(row["tokens_per_call"]), str(estimate(definition)),
+                str(row["tokens_per_read"]),
             )
         )  # fmt: skip
     yield from _table(
         ("format", "tool", "right", "cannot be said", "wrong places", "tokens per call",
-         "tokens of the definition"), rows,
+         "tokens of the definition", "tokens per read"), rows,
     )  # fmt: skip
-    yield "\nThe engine is the same behind all three, so the formats differ in what they can say"
-    yield "and how long it is, not in what lands. How well a given model writes a format is not"
-    yield "measured here: that needs the model. The first table names models whose maker documents"
-    yield "this patch format for them; everybody else gets the format that can say everything."
+    yield "\nThe engine is the same behind all of them, so the formats differ in what they can say"
+    yield "and how long it is, not in what lands. Lines that are named by number cannot be named"
+    yield "wrongly in the way that these cases ask for: a text that is in two places, or nowhere."
+    yield "How well a model writes a format is another question.\n"
+    yield from _measured_models()
+
+
+def _measured_models() -> Iterator[str]:
+    """What models made of the corpus."""
+    measured = import_module("table").known().get("measured", [])
+    yield "## Models\n"
+    yield "What models made of tasks of the corpus, by `bench/edit_formats.py`. *Refused* are calls"
+    yield "that were answered with a fault, over all attempts; tokens are per task.\n"
+    yield from _table(
+        ("model", "format", "tasks", "landed", "refused", "wrong places", "tokens in", "tokens out"),
+        [
+            (
+                f"`{one['model']}`", f"`{name}`", str(row["tasks"]), str(row["landed"]),
+                str(row["refused"]), str(row["wrong_place"]), str(row["tokens_in"]),
+                str(row["tokens_out"]),
+            )
+            for one in measured
+            for name, row in one["formats"].items()
+        ],
+    )  # fmt: skip
+    for one in measured:
+        if note := one.get("note"):
+            yield f"\n`{one['model']}`: {note}"
 
 
 # Faults

@@ -7,8 +7,9 @@ from players import Player, calls, says
 
 from handaxe import Agent, Session
 from handaxe.contract.ports.model import ModelRequest
+from handaxe.text.line_tags import ref_of
 
-FORMATS = {"Edit", "MultiEdit", "ApplyPatch"}
+FORMATS = {"Edit", "MultiEdit", "ApplyPatch", "EditLines"}
 
 
 def shown(request: ModelRequest) -> set[str]:
@@ -56,7 +57,44 @@ async def test_an_agent_with_a_model_of_its_own_gets_that_models_format(
     assert shown(helper.requests[0]) == {"ApplyPatch"}
 
 
-@pytest.mark.parametrize("name", ["Edit", "MultiEdit", "ApplyPatch"])
+@pytest.mark.proves("RG-7", "FT-19")
+async def test_only_the_agent_that_edits_by_tags_is_shown_tags(project: Path):
+    (project / "a.txt").write_text("one\n")
+    folder = project / ".claude/agents"
+    folder.mkdir(parents=True)
+    (folder / "helper.md").write_text(
+        "---\nname: helper\ndescription: Helps.\nmodel: tagger\n---\nHelp."
+    )
+    reads = calls(("c1", "Read", {"file_path": "a.txt"}))
+    helper = Player(reads, says("Helped."), name="tagger")
+    task = {"description": "x", "prompt": "y", "subagent_type": "helper"}
+    main = Player(
+        calls(("c0", "Read", {"file_path": "a.txt"})),
+        calls(("t1", "Agent", task)),
+        says("Done."),
+        name="plain",
+    )
+    settings = {"edit": {"formats": {"tagger": "lines"}}}
+    async with (
+        Session(project, settings=settings, trusted=True) as session,
+        Agent(main, session, open_model=lambda name: helper if name == "tagger" else main) as agent,
+    ):
+        await agent.ask("Go.")
+        assert [shown(request) for request in main.requests] == [{"Edit"}] * 3
+        assert shown(helper.requests[0]) == {"EditLines"}
+        tagged = f"     {ref_of(1, 'one')}→one"
+        assert tagged in str(helper.requests[1].messages)
+        assert "     1→one" in str(main.requests[1].messages)
+        assert tagged not in str(main.requests[-1].messages)
+        # The model is exchanged, and what it reads with it.
+        other = Player(reads, says("Done."), name="tagger")
+        agent.set_model(other)
+        await agent.ask("Again.")
+        assert shown(other.requests[0]) == {"EditLines"}
+        assert tagged in str(other.requests[1].messages)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
 async def test_an_agent_that_may_not_edit_may_not_in_any_format(
     session: Session, project: Path, name: str
 ):

@@ -62,6 +62,7 @@ def tries() -> list[tuple[str, str, dict[str, object]]]:
         ("Write", {"file_path": "a.txt", "content": "x"}),
         ("Edit", edit),
         ("MultiEdit", {"file_path": "a.txt", "edits": [edit]}),
+        ("EditLines", {"file_path": "a.txt", "changes": [{"after": "0", "text": "x"}]}),
         ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "1", "edit_mode": "insert"}),
         ("Undo", {}),
         ("Config", {"key": "permissions.allow", "value": ["Bash"], "scope": "project"}),

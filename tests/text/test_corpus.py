@@ -34,7 +34,7 @@ def test_a_hundred_tab_files_keep_their_tabs() -> None:
     assert report["families"]["tab_files"]["landed"] >= 100
 
 
-@pytest.mark.proves("FT-18", "FT-17")
+@pytest.mark.proves("FT-18", "FT-17", "FT-19")
 def test_every_case_that_a_format_can_say_ends_as_it_should(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -42,12 +42,16 @@ def test_every_case_that_a_format_can_say_ends_as_it_should(
     formats = module("formats")
     report = formats.measure()
     assert {name: row["failures"] for name, row in report.items()} == {
-        "replace": [], "multi": [], "patch": [],
+        "replace": [], "multi": [], "patch": [], "lines": [],
     }  # fmt: skip
     assert report["replace"]["cases"] == report["multi"]["cases"]
     # Parts of lines and line endings alone are all that a patch cannot say.
     assert report["patch"]["not_expressible"] == 6
     assert report["patch"]["landed"] >= 420
+    # Of what has to land only a change of a line ending cannot be said with tagged lines; the rest
+    # are refusals for a text that is nowhere, or in two places, which no line number is.
+    assert report["lines"]["landed"] == report["replace"]["landed"] - 1
+    assert report["lines"]["tokens_per_read"] > report["replace"]["tokens_per_read"]
     monkeypatch.setattr(sys, "argv", ["formats.py"])
     assert formats.main() == 0
     assert "tokens_per_call" in capsys.readouterr().out
@@ -120,3 +124,40 @@ def test_the_report_is_json_and_the_exit_code_says_whether_it_is_perfect(
     monkeypatch.setattr(sys, "argv", ["run.py"])
     assert runner.main() == 1
     assert "missed" in capsys.readouterr().out
+
+
+def test_the_table_of_formats_is_what_the_known_facts_make() -> None:
+    table = module("table")
+    assert table.TABLE.read_text("utf-8") == table.written(table.known())
+
+
+def measured(**landed: int) -> dict[str, object]:
+    rows = {
+        name: {"tasks": 20, "landed": landed.get(name, 0), "refused": 0, "wrong_place": 0,
+               "tokens_in": 100.0, "tokens_out": 10.0 + len(name)}
+        for name in ("replace", "multi", "patch", "lines")
+    }  # fmt: skip
+    return {"model": "Some[1]*", "formats": rows}
+
+
+def test_a_measurement_decides_by_what_landed_then_by_tokens() -> None:
+    table = module("table")
+    assert table.best(measured(replace=3, lines=4)) == "lines"
+    assert table.best(measured(replace=4, multi=4, lines=4)) == "multi"
+    [entry] = table.profiles({"measured": [measured(patch=7)]})
+    assert entry["pattern"] == "some[[]1][*]"
+    assert entry["source"] == "measured: 7 of 20 tasks landed, most of all formats"
+
+
+def test_a_measurement_that_says_too_little_decides_nothing() -> None:
+    table = module("table")
+    assert table.best(measured()) is None
+    few = measured(patch=7)
+    few["formats"]["lines"]["tasks"] = 19
+    assert table.best(few) is None
+    wrong = measured(patch=7)
+    wrong["formats"]["patch"]["wrong_place"] = 1
+    assert table.best(wrong) is None
+    missing = measured(patch=7)
+    del missing["formats"]["lines"]
+    assert table.profiles({"measured": [missing]}) == []

@@ -11,7 +11,8 @@ NEVER_GIVEN = frozenset({
 MEMORY_TOOLS = ("Read", "Write", "Edit")
 """What an agent needs to keep a memory of its own."""
 _RENAMED = {
-    "ApplyPatch": "Edit", "LS": "Glob", "MultiEdit": "Edit", "Task": "Agent", "apply_patch": "Edit",
+    "ApplyPatch": "Edit", "EditLines": "Edit", "LS": "Glob", "MultiEdit": "Edit", "Task": "Agent",
+    "apply_patch": "Edit",
 }  # fmt: skip
 
 

@@ -272,7 +272,7 @@ class Agent:
 
     def _show_edits(self) -> None:
         """Offer the model the edit format that it knows best."""
-        wanted = edit_tool(self.session.settings.edit.format, self.model.name)
+        wanted = edit_tool(self.session.settings.edit, self.model.name)
         self.session.catalog.edit_tool = wanted
 
     async def _end_agents(self) -> None:

@@ -189,7 +189,7 @@ class _Place:
         catalog = parent.catalog.narrowed(
             pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers
         )
-        catalog.edit_tool = edit_tool(session.settings.edit.format, state.model)
+        catalog.edit_tool = edit_tool(session.settings.edit, state.model)
         catalog.ask_what_is_hidden(lambda: hidden_by(policy()))
         deferral = deferral_of(catalog, offers[LoadedTools], session.settings)
         offers[ToolIndex] = deferral

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from handaxe.storage.undo.tree_record import TreeRecord
 
 REPLACING = (
-    frozenset({"ApplyPatch", "Edit", "MultiEdit", "NotebookEdit", "Undo", "Write"}) & BUILTIN.keys()
+    frozenset({"ApplyPatch", "Edit", "EditLines", "MultiEdit", "NotebookEdit", "Undo", "Write"})
+    & BUILTIN.keys()
 )
 """The tools that change files by a rename or take them away, and in no other way."""
 WAITING = REPLACING - {"ApplyPatch", "Undo"}

@@ -162,7 +162,7 @@ class Session:
         offer_changes(offers, around, self._live)
         self.hooks = SessionHooks(hooks, self.configuration, emit=emit, keep=results.keep)
         self.catalog = catalog_of(tools, offers, lambda: hidden_by(policy()))
-        self.catalog.edit_tool = edit_tool(self.settings.edit.format)
+        self.catalog.edit_tool = edit_tool(self.settings.edit)
         self._changes.stand_ins = self.catalog.stand_ins
         self.deferral = offers[ToolIndex] = deferral_of(
             self.catalog, self._companions.memory.loaded, self.settings

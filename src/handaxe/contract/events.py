@@ -137,6 +137,10 @@ class FileSeen(_Event, frozen=True, tag="file_seen", kw_only=True):
     total_lines: int | None = None
     lines: tuple[tuple[int, int], ...] = ()
     """Seen line ranges, first and last inclusive; empty means the whole file."""
+    shown: tuple[tuple[int, int], ...] = ()
+    """The lines that were shown with their numbers and tags just now."""
+    moved: tuple[tuple[int, int, int, str], ...] | None = None
+    """Of a file whose lines were shown so: first line, how many went and came, tags of the gone."""
 
 
 class FileForgotten(_Event, frozen=True, tag="file_forgotten", kw_only=True):

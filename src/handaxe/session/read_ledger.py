@@ -7,11 +7,15 @@ are one file.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from handaxe.contract.events import FileForgotten, FileSeen
 from handaxe.contract.ports.files import FileVersion
+
+if TYPE_CHECKING:
+    from handaxe.session.line_numbering import Meant, Numbering
 
 KEPT_CONTENT_BYTES = 4 * 1024 * 1024
 KEPT_FILE_BYTES = 256 * 1024
@@ -39,6 +43,8 @@ class LineChange(msgspec.Struct, frozen=True):
     first: int
     old_count: int
     new_count: int
+    gone: tuple[str, ...] = ()
+    """The lines that went, where they are known."""
 
 
 class ReadLedger:
@@ -47,6 +53,8 @@ class ReadLedger:
     def __init__(self, announce: Announce = lambda _: None) -> None:
         self._seen: dict[str, Seen] = {}
         self._contents: OrderedDict[str, bytes] = OrderedDict()
+        # Only of files whose lines were shown with tags.
+        self._numberings: dict[str, Numbering] = {}
         self._kept_bytes = 0
         self._announce = announce
 
@@ -69,8 +77,14 @@ class ReadLedger:
         content: bytes | None = None,
         total_lines: int | None = None,
         lines: tuple[int, int] | None = None,
+        shown: tuple[int, int] | None = None,
+        changes: Sequence[LineChange] | None = None,
     ) -> None:
-        """Note that a version was seen: all of it, or the given range of lines."""
+        """Note that a version was seen: all of it, or the given range of lines.
+
+        `shown` are the lines that whoever reads can name by number and tag from now on; `changes`
+        is how another content came to be, where that is known.
+        """
         before = self._seen.get(version.path)
         same = before is not None and before.version.digest == version.digest
         ranges = (lines,) if lines is not None else ()
@@ -81,29 +95,45 @@ class ReadLedger:
             self._keep(version.path, content)
         elif not same:
             self._drop(version.path)
-        if seen == before:
+        if seen == before and shown is None:
             return
-        self._note(seen)
+        self._note(seen, shown=() if shown is None else (shown,), changes=changes)
 
     def edited(
-        self, version: FileVersion, changes: Sequence[LineChange], *, content: bytes | None
+        self,
+        version: FileVersion,
+        changes: Sequence[LineChange],
+        *,
+        content: bytes | None,
+        shown: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """The session itself changed lines: it knows the new version as far as the old one."""
+        """The session itself changed lines: it knows the new version as far as the old one.
+
+        `shown` are new lines whose numbers and tags it was told.
+        """
         before = self._seen.get(version.path)
         ranges = before.lines if before else ()
         total = before.total_lines if before else None
-        for change in sorted(changes, key=lambda change: -change.first):
+        for change in sorted(changes, key=lambda c: (-c.first, -c.old_count)):
             ranges = shift(ranges, change)
             total = None if total is None else total + change.new_count - change.old_count
         if content is None or len(content) > KEPT_FILE_BYTES:
             self._drop(version.path)
         else:
             self._keep(version.path, content)
-        self._note(Seen(version, total, ranges))
+        self._note(Seen(version, total, ranges), shown=shown, changes=changes)
+
+    def meant_by(self, path: str, number: int) -> "Meant | None":
+        """What the number of a line that was shown with its tag may stand for now."""
+        from handaxe.session.line_numbering import Meant
+
+        numbering = self._numberings.get(path)
+        return Meant(frozenset({number})) if numbering is None else numbering.meant_by(number)
 
     def forget(self, path: str) -> None:
         """The file is gone: nothing of it counts as seen."""
         if self._seen.pop(path, None) is not None:
+            self._numberings.pop(path, None)
             self._drop(path)
             self._announce(FileForgotten(path=path))
 
@@ -111,23 +141,55 @@ class ReadLedger:
         """Take over what an earlier run of the session had announced."""
         if isinstance(event, FileForgotten):
             self._seen.pop(event.path, None)
+            self._numberings.pop(event.path, None)
             return
+        self._renumber(event)
         version = FileVersion(event.path, event.digest, event.size_bytes, event.mtime_ns)
         self._seen[event.path] = Seen(version, event.total_lines, event.lines)
 
-    def _note(self, seen: Seen) -> None:
+    def _note(
+        self,
+        seen: Seen,
+        *,
+        shown: tuple[tuple[int, int], ...] = (),
+        changes: Sequence[LineChange] | None = None,
+    ) -> None:
         version = seen.version
-        self._seen[version.path] = seen
-        self._announce(
-            FileSeen(
-                path=version.path,
-                digest=version.digest,
-                size_bytes=version.size_bytes,
-                mtime_ns=version.mtime_ns,
-                total_lines=seen.total_lines,
-                lines=seen.lines,
-            )
+        moved = None
+        if changes is not None and version.path in self._numberings:
+            from handaxe.session.line_numbering import tags_of
+
+            moved = tuple((c.first, c.old_count, c.new_count, tags_of(c.gone)) for c in changes)
+        event = FileSeen(
+            path=version.path,
+            digest=version.digest,
+            size_bytes=version.size_bytes,
+            mtime_ns=version.mtime_ns,
+            total_lines=seen.total_lines,
+            lines=seen.lines,
+            shown=shown,
+            moved=moved,
         )
+        self._renumber(event)
+        self._seen[version.path] = seen
+        self._announce(event)
+
+    def _renumber(self, event: FileSeen) -> None:
+        """Keep up with the numbers of lines that were shown with tags."""
+        numbering, before = self._numberings.get(event.path), self._seen.get(event.path)
+        if not event.shown and numbering is None:
+            return
+        is_other = before is not None and before.version.digest != event.digest
+        if numbering is None or event.shown == ((1, event.total_lines),):
+            from handaxe.session.line_numbering import Numbering
+
+            numbering = self._numberings[event.path] = Numbering()
+        elif event.moved is not None:
+            numbering.move(event.moved)
+        elif is_other:
+            numbering.lose()
+        for first, last in event.shown:
+            numbering.show(first, last)
 
     def _keep(self, path: str, content: bytes) -> None:
         self._drop(path)

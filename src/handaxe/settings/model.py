@@ -32,14 +32,22 @@ class ReadOptions(_Options, frozen=True, kw_only=True):
     ] = 500_000
 
 
+EditFormat = Literal["replace", "multi", "patch", "lines"]
+
+
 class EditOptions(_Options, frozen=True, kw_only=True):
     """How text in files is changed."""
 
     format: Annotated[
-        Literal["auto", "replace", "multi", "patch"],
-        "What a model is shown to change text with: Edit, MultiEdit or ApplyPatch; `auto` goes "
-        "by its name.",
+        Literal["auto"] | EditFormat,
+        "What a model is shown to change text with: Edit, MultiEdit, ApplyPatch or EditLines, "
+        "which makes Read show a tag with each line; `auto` goes by the model's name.",
     ] = "auto"
+    formats: Annotated[
+        dict[str, EditFormat],
+        "Where `format` is `auto`: formats by model names without a vendor, such as "
+        '`{"qwen3-*": "multi"}`; asked before the built-in table.',
+    ] = {}
     tolerance: Annotated[
         Literal["exact", "visible"],
         "`exact` wants the very text; `visible` also accepts differences a reader cannot see, "

@@ -19,6 +19,7 @@ BUILTIN: dict[str, str] = {
     "Brief": "handaxe.tools.meta.brief",
     "Config": "handaxe.tools.meta.config",
     "Edit": "handaxe.tools.files.edit",
+    "EditLines": "handaxe.tools.files.edit_lines",
     "EnterPlanMode": "handaxe.tools.meta.enter_plan_mode",
     "ExitPlanMode": "handaxe.tools.meta.exit_plan_mode",
     "Glob": "handaxe.tools.search.glob",

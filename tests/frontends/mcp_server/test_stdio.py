@@ -829,7 +829,7 @@ def test_a_client_that_does_not_read_gets_everything_when_it_does(project):
     assert not any(answer["result"].get("isError") for answer in answers)
 
 
-@pytest.mark.parametrize("edit_format", ["replace", "multi", "patch"])
+@pytest.mark.parametrize("edit_format", ["replace", "multi", "patch", "lines"])
 async def test_the_list_stays_small_in_every_edit_format(project, edit_format):
     settings = {"edit": {"format": edit_format}}
     async with Session(project, tools=default_tools(BUILTIN), settings=settings) as session:

@@ -1,11 +1,13 @@
-"""Which of Edit, MultiEdit and ApplyPatch is shown; all of them can be called."""
+"""Which of Edit, MultiEdit, ApplyPatch and EditLines is shown; all of them can be called."""
 
 import pytest
 
 from handaxe import Session, SetupError
-from handaxe.runtime.catalog.edit_formats import PROFILES, edit_tool
+from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, edit_tool, profiles
+from handaxe.settings.model import EditOptions
+from handaxe.text.line_tags import ref_of
 
-FORMATS = {"Edit", "MultiEdit", "ApplyPatch"}
+FORMATS = {"Edit", "MultiEdit", "ApplyPatch", "EditLines"}
 
 
 def shown(session: Session) -> set[str]:
@@ -36,20 +38,32 @@ def shown(session: Session) -> set[str]:
     ],
 )
 def test_the_models_name_picks_the_format_it_was_trained_on(model, tool):
-    assert edit_tool("auto", model) == tool
-    assert edit_tool("multi", model) == "MultiEdit"
-    assert edit_tool("replace", model) == "Edit"
-    assert edit_tool("patch", model) == "ApplyPatch"
+    assert edit_tool(EditOptions(), model) == tool
+    for name, named in EDIT_TOOLS.items():
+        assert edit_tool(EditOptions(format=name), model) == named
 
 
-def test_every_model_has_a_format():
-    assert PROFILES[-1][0] == "*"
+def test_every_entry_of_the_table_says_why_it_is_there():
+    assert profiles()
+    assert all(profile.source.startswith(("measured: ", "documented ")) for profile in profiles())
+
+
+@pytest.mark.proves("RG-7")
+def test_own_entries_come_before_the_table():
+    own = EditOptions(formats={"Qwen3-*": "lines", "gpt-5*": "multi", "local": "patch"})
+    assert edit_tool(own, "openai/qwen3-coder") == "EditLines"
+    assert edit_tool(own, "gpt-5.1") == "MultiEdit"
+    assert edit_tool(own, "gpt-4.1") == "ApplyPatch"
+    assert edit_tool(own, "local") == "ApplyPatch"
+    assert edit_tool(own, "claude-opus-4-5") == "Edit"
+    assert edit_tool(own) == "Edit"
+    assert edit_tool(EditOptions(format="replace", formats={"*": "lines"}), "x") == "Edit"
 
 
 @pytest.mark.proves("RG-7")
 @pytest.mark.parametrize(
     ("setting", "name"),
-    [("auto", "Edit"), ("replace", "Edit"), ("multi", "MultiEdit"), ("patch", "ApplyPatch")],
+    [("auto", "Edit"), *EDIT_TOOLS.items()],
 )
 @pytest.mark.parametrize("tools", [None, "edit", "full", "Read,Edit", ["Read", "Edit", "Bash"]])
 async def test_one_is_shown_and_every_one_can_be_called(project, setting, name, tools):
@@ -66,10 +80,12 @@ async def test_one_is_shown_and_every_one_can_be_called(project, setting, name, 
             ("ApplyPatch", {"input": "*** Begin Patch\n*** Update File: a.txt\n-3\n+4\n*** End Patch"}),
             ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a.txt\n-4\n+5\n*** End Patch"}),
         ]  # fmt: skip
+        change = {"first": str(ref_of(1, "5")), "text": "6"}
+        calls.append(("EditLines", {"file_path": "a.txt", "changes": [change]}))
         for tool, call_input in calls:
             result = await session.call(tool, **call_input)
             assert result.ok, result.text
-    assert (project / "a.txt").read_text() == "5\n"
+    assert (project / "a.txt").read_text() == "6\n"
 
 
 async def test_a_format_that_is_named_alone_is_the_only_one(project):
@@ -87,3 +103,5 @@ async def test_a_format_that_is_named_alone_is_the_only_one(project):
 def test_an_unknown_format_is_a_setup_error(project):
     with pytest.raises(SetupError, match="format"):
         Session(project, settings={"edit": {"format": "xml"}})
+    with pytest.raises(SetupError, match="formats"):
+        Session(project, settings={"edit": {"formats": {"gpt-*": "xml"}}})

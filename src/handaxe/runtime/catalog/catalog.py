@@ -9,7 +9,7 @@ from typing import Any
 
 from handaxe.contract.faults import UnknownTool
 from handaxe.contract.tool import Tool
-from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, edit_tool, unshown
+from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, unshown
 from handaxe.text.near_names import nearest
 from handaxe.text.wellformed import well_formed
 
@@ -43,7 +43,7 @@ class Catalog:
         self._loaded: dict[str, AnyTool] = {}
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
         self._allows: Callable[[str], bool] = lambda _: True
-        self.edit_tool = edit_tool("auto")
+        self.edit_tool = EDIT_TOOLS[OTHERS]
         """Which of the tools that change text is shown."""
         self._sources: dict[str, tuple[AnyTool, ...]] = {"": tuple(external)}
         self._own = self._joined()
@@ -101,6 +101,17 @@ class Catalog:
         names += [name for name, tool in external if tool.effects.writes_everything]
         hides = self._hides()
         return any(self._allows(name) and not hides(name) for name in names)
+
+    def shows(self, edit_tool: str) -> bool:
+        """Whether this is the one of the tools that change text which is shown.
+
+        Nothing is loaded to know it. Rules take all of them for one tool, so only the one that
+        is left has to be asked about.
+        """
+        for name in (self.edit_tool, *EDIT_TOOLS.values()):
+            if name in self._selected and self._allows(name):
+                return name == edit_tool and not self._hides()(name)
+        return False
 
     def find(self, name: str) -> tuple[AnyTool, str | None]:
         """The tool of that name, and a note if the name is an old one.

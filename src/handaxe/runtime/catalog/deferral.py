@@ -104,6 +104,10 @@ class Deferral(ToolIndex):
             for name in names
         )
 
+    def shows(self, edit_tool: str) -> bool:
+        """Whether this is the one of the tools that change text which a model is shown."""
+        return self._catalog.shows(edit_tool)
+
     def troubles(self) -> tuple[str, ...]:
         """Sources of tools that cannot be searched now, one sentence each."""
         return self._troubles()

@@ -10,6 +10,7 @@ Behaviour = Literal["deny", "ask", "allow"]
 ALIASES = {
     "ApplyPatch": "Edit",
     "BashOutput": "TaskOutput",
+    "EditLines": "Edit",
     "KillShell": "TaskStop",
     "MCPSearch": "ToolSearch",
     "MultiEdit": "Edit",
@@ -27,7 +28,7 @@ TEXT_TOOLS = COMMAND_TOOLS | {"Agent", "Skill", "WebFetch", "WebSearch"}
 """Their specifiers are never paths."""
 
 CHANGING_FILE_TOOLS = frozenset(
-    {"ApplyPatch", "Edit", "MultiEdit", "NotebookEdit", "Undo", "Write"}
+    {"ApplyPatch", "Edit", "EditLines", "MultiEdit", "NotebookEdit", "Undo", "Write"}
 )
 """They do nothing but change files, so plan mode has no use for them."""
 

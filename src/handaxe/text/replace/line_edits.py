@@ -29,6 +29,7 @@ from handaxe.text.replace.places import Place, Search
 _BLANKS = " \t"
 _BLANKS_MAY_DIFFER = ("trailing_blanks", "indentation")
 _MAX_HEADERS = 50
+_MAX_BREAK_BYTES = 8
 _MAX_BLOCK_LINES = 10_000
 # A line as deep as the one that opens a block goes on with it where it begins with one of these.
 _STILL_INSIDE = tuple("{}()[]")
@@ -116,7 +117,7 @@ class LineEdits:
         else:
             matched_with, place = "exact", self._insertion(hunk, regions)
         (splice,) = Dresser(self._haystack, old, new, matched_with).splices((place,))
-        self._take(_Placed(splice.start, splice.end, self._trimmed(splice), matched_with))
+        self._take(splice, matched_with)
 
     def plan(self) -> Plan:
         """All hunks as one plan.
@@ -131,9 +132,12 @@ class LineEdits:
             end = len(self._content)
             chain.add((Splice(end, end, self._added_end),))
         chain.add(tuple(placed.splice for placed in self._placed))
-        if self._added_end and (last := self._last_break(chain.content)):
-            # A file without a line break at its end stays one.
-            end = len(chain.content)
+        end = len(chain.content)
+        last = self._last_break(chain.content) if self._added_end else 0
+        # A file without a line break at its end stays one, unless an empty line would go with it.
+        first = max(len(self._haystack.stored.bom), end - last - _MAX_BREAK_BYTES)
+        before = chain.content[first : end - last]
+        if last and before and not self._last_break(before):
             chain.add((Splice(end - last, end, b""),))
         return Plan(
             splices=chain.splices(),
@@ -242,7 +246,8 @@ class LineEdits:
             end = following
         return _Region(begin, first_end, self._haystack.size)
 
-    def _take(self, new: _Placed) -> None:
+    def _take(self, splice: Splice, matched_with: MatchedWith) -> None:
+        new = _Placed(splice.start, splice.end, self._trimmed(splice), matched_with)
         at = bisect_left(self._placed, new.splice.start, key=lambda placed: placed.splice.start)
         while at < len(self._placed) and self._placed[at].splice.start == new.splice.start:
             at += 1

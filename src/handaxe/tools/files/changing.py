@@ -3,10 +3,12 @@
 Not here: where the text has to change (`planning`), and what counts as read (`versions`).
 """
 
+from collections.abc import Sequence
+
 from handaxe.contract.context import ToolContext
 from handaxe.contract.file_faults import NotFound, TooLarge
 from handaxe.contract.ports.files import Files, FileVersion, Loaded
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import LineChange, ReadLedger
 from handaxe.text.diff import Hunk, patch_of
 from handaxe.text.replace import Plan
 from handaxe.tools.files.faults import AlreadyThere
@@ -52,12 +54,23 @@ async def load_as_read(path: str, ctx: ToolContext) -> Loaded:
 
 
 async def carry_out(
-    path: str, loaded: Loaded, plan: Plan, ctx: ToolContext
+    path: str,
+    loaded: Loaded,
+    plan: Plan,
+    ctx: ToolContext,
+    *,
+    changes: Sequence[LineChange] | None = None,
+    shown: tuple[tuple[int, int], ...] = (),
 ) -> tuple[FileVersion, list[Hunk]]:
-    """Write what a plan makes of the file; what was known of the file stays known."""
+    """Write what a plan makes of the file; what was known of the file stays known.
+
+    `changes` are the lines that were named, where a difference could only guess them among equal
+    ones; `shown` are the new ones whose tags are told.
+    """
     hunks = patch_of(loaded.data, plan)
     pieces = list(plan.pieces(loaded.data))
     version = await ctx[Files].replace(path, pieces, expect=loaded.version)
     content = b"".join(pieces) if len(loaded.data) <= KEPT_BYTES else None
-    ctx[ReadLedger].edited(version, line_changes(hunks), content=content)
+    changes = line_changes(hunks) if changes is None else changes
+    ctx[ReadLedger].edited(version, changes, content=content, shown=shown)
     return version, hunks

@@ -1,5 +1,7 @@
 """What the changing file tools can be refused for."""
 
+from typing import Any
+
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import TooLarge
 
@@ -81,6 +83,81 @@ class NoChange(ToolFault):
 
     def __init__(self) -> None:
         super().__init__("No changes to make: old_string and new_string are exactly the same.")
+
+
+class LinesUnchanged(ToolFault):
+    """Every line would stay as it is."""
+
+    code = "edit.no_change"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No changes to make: the lines are already what `text` says, or `changes` is empty."
+        )
+
+
+class WrongLines(ToolFault):
+    """Lines that were named by number and tag are not there, or are others."""
+
+    code = "edit.no_match"
+
+    def __init__(self, told: list[str], wrong: list[dict[str, Any]]) -> None:
+        super().__init__(
+            "Nothing was changed: a line is not what its tag says.\n"
+            + "\n".join(told)
+            + "\nSend the changes again with numbers and tags as they are now.",
+            data={"wrong": wrong},
+        )
+
+
+class LinesMoved(ToolFault):
+    """A number and tag may mean two lines that are alike: lines changed since they were shown."""
+
+    code = "edit.many_matches"
+
+    def __init__(self, change: int, given: str, moved_to: list[int]) -> None:
+        where = " or ".join(map(str, moved_to))
+        was = f"is line {where} now" if moved_to else "is gone"
+        super().__init__(
+            f"Nothing was changed: lines moved since they were shown. {given} of change "
+            f"{change + 1} fits that line, but the line that had this number and tag before {was}. "
+            "Read the lines again, then send the changes with the numbers that are shown.",
+            data={"change": change, "given": given, "lines": moved_to},
+        )
+
+
+class LinesNotShown(ToolFault):
+    """The file was written anew since its lines were shown with tags."""
+
+    code = "file.not_read"
+
+    def __init__(self, path: str, given: str) -> None:
+        super().__init__(
+            f"The file was written anew since line {given} was shown, so nothing was changed. "
+            f"Read it first: call Read with file_path={path!r}."
+        )
+
+
+class ChangesOverlap(ToolFault):
+    """Two changes are about the same line."""
+
+    code = "edit.overlap"
+
+    def __init__(self, one: int, other: int, line: int) -> None:
+        super().__init__(
+            f"Changes {one + 1} and {other + 1} are both about line {line}, so nothing was "
+            "changed. Make one change of the two.",
+            data={"changes": [one, other], "line": line},
+        )
+
+
+class IsNotebook(ToolFault):
+    """A notebook is shown and changed by cells, not by lines."""
+
+    code = "notebook.by_cells"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is a notebook, which has no tagged lines. Use NotebookEdit.")
 
 
 class NoEdits(ToolFault):

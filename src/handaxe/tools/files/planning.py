@@ -1,6 +1,7 @@
 """From a wanted change to a plan for a file's bytes; what is wrong with it becomes a fault.
 
 Edit, MultiEdit and ApplyPatch all plan here, so that they forgive and refuse the same things.
+Lines that are named by number and tag need no search: `tagged_lines`.
 """
 
 from collections.abc import Callable, Generator
@@ -43,7 +44,7 @@ def plan_of(
 ) -> replace.Plan:
     """Where a replacement goes; a fault if that is nowhere, or not one place."""
     try:
-        with _file_faults(content, path):
+        with file_faults(content, path):
             return replace.plan(
                 content,
                 old,
@@ -62,14 +63,14 @@ class HunkPlanner:
 
     def __init__(self, content: bytes, path: str, ctx: ToolContext) -> None:
         self._content, self._path = content, path
-        with _file_faults(content, path):
+        with file_faults(content, path):
             self._edits = LineEdits(content, tolerance=ctx[Settings].edit.tolerance)
 
     def add(self, hunk: LineHunk) -> None:
         """Find the place of one more; a fault if there is none, or not one."""
         old = "\n".join(hunk.old)
         try:
-            with _file_faults(self._content, self._path):
+            with file_faults(self._content, self._path):
                 self._edits.add(hunk)
         except replace.NoPlace:
             raise NoMatch(old, self._help(hunk)) from None
@@ -85,7 +86,7 @@ class HunkPlanner:
 
     def plan(self) -> replace.Plan:
         """All of them as one plan."""
-        with _file_faults(self._content, self._path):
+        with file_faults(self._content, self._path):
             return self._edits.plan()
 
     def _help(self, hunk: LineHunk) -> str:
@@ -115,7 +116,8 @@ def _as_header(text: str) -> str:
 
 
 @contextmanager
-def _file_faults(content: bytes, path: str) -> Generator[None]:
+def file_faults(content: bytes, path: str) -> Generator[None]:
+    """What the engine refuses for the file's sake, as faults."""
     try:
         yield
     except replace.SameText:

@@ -127,16 +127,16 @@ def line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
     """The runs of lines that changed, without the unchanged lines around them."""
     changes: list[LineChange] = []
     for hunk in hunks:
-        line, gone, come = hunk.old_start, 0, 0
+        line, come, gone = hunk.old_start, 0, list[str]()
         for text in (*hunk.lines, " "):
             if text.startswith("-"):
-                gone += 1
+                gone.append(text[1:].removesuffix("\r"))
             elif text.startswith("+"):
                 come += 1
             elif text.startswith(" "):
                 if gone or come:
-                    changes.append(LineChange(line, gone, come))
-                line, gone, come = line + gone + 1, 0, 0
+                    changes.append(LineChange(line, len(gone), come, tuple(gone)))
+                line, come, gone = line + len(gone) + 1, 0, []
     return changes
 
 
@@ -158,9 +158,13 @@ async def take_in_later_changes(path: str, ctx: ToolContext, result: ToolResult)
     loaded = await ctx[Files].load(path)
     if loaded.version.digest == seen.version.digest:
         return result
-    changes = changes_between(ledger.content(info.path), loaded.data, path)
-    ledger.saw(loaded.version, content=loaded.data)
+    hunks = hunks_between(ledger.content(info.path), loaded.data)
+    changes = line_changes(hunks) if hunks else None
+    ledger.saw(loaded.version, content=loaded.data, changes=changes)
     text = f"{result.text}\n\nA hook changed the file afterwards"
-    text += f":\n{changes}" if changes else "; read it again before the next change."
+    if hunks:
+        text += f":\n{format_hunks(hunks, old_name=path, new_name=path)}"
+    else:
+        text += "; read it again before the next change."
     data: dict[str, Any] = {**result.data, "changedByHook": True}
     return msgspec.structs.replace(result, text=text, data=data)

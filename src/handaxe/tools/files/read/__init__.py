@@ -10,6 +10,7 @@ from handaxe.contract.file_faults import Binary, NotFound, TooLarge
 from handaxe.contract.media_faults import BadPdf
 from handaxe.contract.ports.files import Files, Window
 from handaxe.contract.ports.media import Media
+from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
@@ -39,7 +40,7 @@ class Read(Tool[ReadArgs]):
     search_hint = "show file contents, view image, PDF, notebook, cat"
     effects = Effects.none()
     uses = (Files, Workdir, ReadLedger, Settings)
-    may_use = (Media,)
+    may_use = (Media, ToolIndex)
     max_result_chars = inf
     default_lines = 2_000
     line_chars = LINE_CHARS
@@ -143,8 +144,15 @@ class Read(Tool[ReadArgs]):
             offset=args.offset or 1,
             column=max(1, args.column or 1),
             line_format=ctx[Settings].read.line_format,
+            has_tags=_edits_by_tags(ctx),
         )
         return page.result(ctx[ReadLedger], *notices)
+
+
+def _edits_by_tags(ctx: ToolContext) -> bool:
+    """Whether whoever reads changes lines by their tags; nobody else pays for them."""
+    index = ctx.find(ToolIndex)
+    return index is not None and index.shows("EditLines")
 
 
 async def _open_binary(path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:

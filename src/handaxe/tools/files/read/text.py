@@ -17,13 +17,21 @@ class TextPage:
     """A window as the model and the host get it."""
 
     def __init__(
-        self, window: Window, path: str, *, offset: int, column: int, line_format: LineFormat
+        self,
+        window: Window,
+        path: str,
+        *,
+        offset: int,
+        column: int,
+        line_format: LineFormat,
+        has_tags: bool = False,
     ) -> None:
         self._window = window
         self._path = path
         self._offset = offset
         self._column = column
         self._line_format: LineFormat = line_format
+        self._has_tags = has_tags
         self._notices: list[str] = []
         self._is_cut_short = False
         self._cut_numbers: list[int] = []
@@ -46,10 +54,22 @@ class TextPage:
             )
         if self._column == 1:
             self._remember(ledger, last)
-        text = numbered(shown, window.first_line, self._line_format) if shown else ""
+        text = self._numbered(shown) if shown else ""
         if self._notices:
             text += ("\n\n" if text else "") + "\n".join(f"[{line}]" for line in self._notices)
         return ToolResult(text=text, data=self._data(shown))
+
+    def _numbered(self, shown: list[str]) -> str:
+        window = self._window
+        if not self._has_tags:
+            return numbered(shown, window.first_line, self._line_format)
+        from handaxe.text.line_tags import tagged
+
+        # Of a line that goes on behind the window nobody knows the tag.
+        cut = window.first_line + len(window.lines) - 1 if window.is_cut else None
+        if cut is not None and len(shown) == len(window.lines):
+            self._notices.append(f"Line {cut} has no tag: it is too long to be read at once.")
+        return tagged(shown, window.first_line, self._line_format, whole=window.lines, untagged=cut)
 
     def _say_what_is_missing(self, count: int, last: int) -> None:
         window = self._window
@@ -118,6 +138,7 @@ class TextPage:
             content=window.content,
             total_lines=window.total_lines,
             lines=None if is_whole else (window.first_line, last),
+            shown=(window.first_line, last) if self._has_tags else None,
         )
 
     def _data(self, shown: list[str]) -> dict[str, Any]:

@@ -1,0 +1,213 @@
+"""From lines named by number and tag to a plan for a file's bytes.
+
+A tag that does not fit its line is never guessed about: the answer says what is there now, and
+where the line may have gone.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from handaxe.session.line_numbering import Meant
+from handaxe.session.read_ledger import LineChange
+from handaxe.text import replace
+from handaxe.text.line_tags import LineRef, ref_of, shown_ref, tag_of, tagged
+from handaxe.text.replace.numbered_edits import NumberedChange, NumberedEdits, SharedLine
+from handaxe.tools.files.faults import (
+    ChangesOverlap,
+    IsNotebook,
+    LinesMoved,
+    LinesNotShown,
+    LinesUnchanged,
+    WrongLines,
+)
+from handaxe.tools.files.planning import file_faults
+
+MeantBy = Callable[[int], Meant | None]
+"""What a number that was shown may stand for now; None if nobody knows."""
+NEARBY_LINES = 50
+"""So far from where it should be a line with the same tag is looked for."""
+SHOWN_LINES = 2
+SHOWN_CHARS = 200
+MAX_TOLD = 5
+
+
+class WantedChange(msgspec.Struct, frozen=True):
+    """Lines from `first` to `last` make way for `text`; without `last` it is put behind `first`."""
+
+    first: LineRef
+    last: LineRef | None
+    text: str
+
+    @property
+    def refs(self) -> tuple[LineRef, ...]:
+        """The lines that it names, each once; none where it is about the top of the file."""
+        if self.last is None:
+            return (self.first,) if self.first.number else ()
+        return tuple(dict.fromkeys((self.first, self.last)))
+
+
+class TaggedPlan(msgspec.Struct, frozen=True):
+    """What to do with the file, and with which lines, from the first to the last."""
+
+    plan: replace.Plan
+    changes: list[NumberedChange]
+    line_changes: list[LineChange]
+
+
+class CopiedTag(Exception):
+    """A new text begins a line with a number and a tag that Read shows.
+
+    Attributes:
+        change: Which change, counted from 0.
+        ref: The number and tag.
+    """
+
+    def __init__(self, change: int, ref: LineRef) -> None:
+        super().__init__(str(ref))
+        self.change, self.ref = change, ref
+
+
+def plan_tagged(
+    content: bytes, path: str, wanted: list[WantedChange], meant_by: MeantBy
+) -> TaggedPlan:
+    """The plan of all changes; a fault if a line is not what its tag says, or may be two.
+
+    Raises:
+        CopiedTag: A new text holds what Read puts in front of lines.
+    """
+    _refuse_notebook(content, path)
+    with file_faults(content, path):
+        edits = NumberedEdits(content)
+        _refuse_wrong(edits, wanted)
+        for number, change in enumerate(wanted):
+            _refuse_moved(edits, path, number, change, meant_by)
+        changes = [_numbered(edits, number, change) for number, change in enumerate(wanted)]
+        try:
+            edits.put(changes)
+            changes.sort(key=lambda change: change.reach)
+            line_changes = [_line_change(edits, change) for change in changes]
+            return TaggedPlan(edits.plan(), changes, line_changes)
+        except SharedLine as shared:
+            raise ChangesOverlap(shared.one, shared.other, shared.line) from None
+        except replace.SameText:
+            raise LinesUnchanged from None
+
+
+def _refuse_notebook(content: bytes, path: str) -> None:
+    if not path.lower().endswith(".ipynb"):
+        return
+    from handaxe.text.notebook import NotANotebook, read_notebook
+
+    try:
+        read_notebook(content)
+    except NotANotebook:
+        # Read shows a broken one as text, so that it can be mended.
+        return
+    raise IsNotebook(path)
+
+
+def _numbered(edits: NumberedEdits, number: int, change: WantedChange) -> NumberedChange:
+    new = edits.lines_of(change.text)
+    for line in new:
+        ref = shown_ref(line)
+        if ref is not None and _fits(edits, ref):
+            raise CopiedTag(number, ref)
+    if change.last is None:
+        return NumberedChange(change.first.number + 1, change.first.number, new)
+    return NumberedChange(change.first.number, change.last.number, new)
+
+
+def _line_change(edits: NumberedEdits, change: NumberedChange) -> LineChange:
+    gone = tuple(map(edits.line, range(change.first, change.last + 1)))
+    return LineChange(change.first, len(gone), len(change.new), gone)
+
+
+def _fits(edits: NumberedEdits, ref: LineRef) -> bool:
+    return edits.has(ref.number) and tag_of(edits.line(ref.number)) == ref.tag
+
+
+def _refuse_wrong(edits: NumberedEdits, wanted: list[WantedChange]) -> None:
+    told: dict[LineRef, str] = {}
+    wrong: list[dict[str, Any]] = []
+    for number, change in enumerate(wanted):
+        for ref in change.refs:
+            if _fits(edits, ref):
+                continue
+            moved = _moved(edits, ref)
+            there = edits.has(ref.number)
+            found = str(ref_of(ref.number, edits.line(ref.number))) if there else None
+            wrong.append(
+                {
+                    "change": number,
+                    "given": str(ref),
+                    "found": found,
+                    "moved_to": str(moved) if moved else None,
+                }
+            )
+            if len(told) < MAX_TOLD:
+                told.setdefault(ref, f"Change {number + 1}: {_described(edits, ref, moved)}")
+    if wrong:
+        raise WrongLines(list(told.values()), wrong)
+
+
+def _refuse_moved(
+    edits: NumberedEdits, path: str, number: int, change: WantedChange, meant_by: MeantBy
+) -> None:
+    """Refuse what fits by chance only: the line's number before the file was changed here.
+
+    Of a range both ends have to fit elsewhere for that.
+    """
+    elsewhere: list[tuple[LineRef, list[int]]] = []
+    for ref in change.refs:
+        meant = meant_by(ref.number)
+        if meant is None:
+            raise LinesNotShown(path, str(ref))
+        others = meant.lines - {ref.number}
+        alike = [line for line in sorted(others) if _fits(edits, LineRef(line, ref.tag))]
+        if not alike and ref.tag not in meant.gone:
+            return
+        elsewhere.append((ref, alike))
+    if elsewhere:
+        ref, alike = elsewhere[0]
+        raise LinesMoved(number, str(ref), alike)
+
+
+def _described(edits: NumberedEdits, ref: LineRef, moved: LineRef | None) -> str:
+    if not edits.has(ref.number):
+        count = edits.count_up_to(ref.number)
+        what = f"there is no line {ref.number}; the file has {count:,}"
+    elif not ref.tag:
+        what = f"{ref} has no tag"
+    else:
+        what = f"line {ref.number} does not have the tag {ref.tag}"
+    told = f"{what}. There now:\n{_around(edits, ref.number)}"
+    if moved is not None:
+        told += f"\nNear by only {moved} has that tag:\n{_shown(edits, moved.number, moved.number)}"
+    return told
+
+
+def _moved(edits: NumberedEdits, ref: LineRef) -> LineRef | None:
+    """The one line near by that has the tag, if it is one."""
+    if not ref.tag:
+        return None
+    last = edits.count_up_to(ref.number + NEARBY_LINES)
+    found = [
+        near
+        for near in range(max(1, ref.number - NEARBY_LINES), last + 1)
+        if near != ref.number and tag_of(edits.line(near)) == ref.tag
+    ]
+    return LineRef(found[0], ref.tag) if len(found) == 1 else None
+
+
+def _around(edits: NumberedEdits, number: int) -> str:
+    last = edits.count_up_to(number + SHOWN_LINES)
+    if not last:
+        return "(nothing: the file is empty)"
+    return _shown(edits, max(1, min(number, last) - SHOWN_LINES), last)
+
+
+def _shown(edits: NumberedEdits, first: int, last: int) -> str:
+    whole = [edits.line(number) for number in range(first, last + 1)]
+    return tagged([line[:SHOWN_CHARS] for line in whole], first, whole=whole)
