@@ -104,8 +104,14 @@ class Meter:
         """What it cost; None if the price of any model used is unknown."""
         return self._cost_usd
 
-    def add(self, model: str, usage: Usage) -> None:
-        """Count one answer."""
+    def add(self, model: str, usage: Usage, *, asked: str = "") -> None:
+        """Count one answer.
+
+        A server may answer under a name of its own. Where that has no price, the price of the
+        model that was asked for counts: a budget has to hold there too.
+        """
+        if asked and self.price(model, Usage()) is None and self.price(asked, Usage()) is not None:
+            model = asked
         self.by_model[model] = self.by_model.get(model, Usage()).plus(usage)
         if self._cost_usd is not None:
             cost = self.price(model, usage)
