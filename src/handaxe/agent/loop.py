@@ -342,6 +342,8 @@ class AgentLoop:
         """What follows on results: the end, or something more to say to the model."""
         if (call := self.conversation.put_off) is not None:
             return put_off(call, self.conversation.last_text)
+        if self.output is not None:
+            self.output.heard(results)
         if self.output is not None and self.output.is_given:
             return Ending("completed", self.output.text, output=self.output.value)
         stop = next((result.stops for result in results if result.stops), None)
