@@ -37,6 +37,8 @@ from handaxe.text.counting import counted
 MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
 _GRACE_S = 5.0
+COMMANDS_GRACE_S = 5.0
+"""How long commands in the background may still work when the answer was given."""
 
 
 def is_headless(arguments: argparse.Namespace) -> bool:
@@ -191,6 +193,8 @@ async def _answer(
                     teller.event(event, is_last=is_last)
             if final is not None and final.is_error:
                 break
+        else:
+            await agent.session.jobs.wait_for_commands(COMMANDS_GRACE_S)
         stop()
     finally:
         await agent.close()
