@@ -10,6 +10,8 @@ from handaxe.storage.home import data_home
 
 TASK = {"call": [{"tool": "TaskCreate", "input": {"subject": "paint", "description": "it"}}]}
 LISTED = {"call": [{"tool": "TaskList", "input": {}}]}
+PLAN = {"call": [{"tool": "EnterPlanMode", "input": {}}]}
+PLANNED = {"call": [{"tool": "ExitPlanMode", "input": {}}]}
 TOUCH = {"call": [{"tool": "Bash", "input": {"command": "touch made"}}]}
 
 
@@ -68,6 +70,8 @@ def test_trust_counts_where_the_run_is_not_kept(run, script, project):
         ([LISTED, TOUCH, {"text": "I could not."}], 3),
         ([TOUCH, LISTED, {"text": "Another way."}], 0),
         ([{"call": [*TOUCH["call"], *LISTED["call"]]}, {"text": "In part."}], 0),
+        ([PLAN, LISTED, PLANNED, {"text": "The plan."}], 0),
+        ([PLAN, LISTED, PLANNED, TOUCH, {"text": "Too early."}], 3),
     ],
 )
 def test_what_was_tried_last_decides_whether_a_refusal_is_the_outcome(run, script, turns, code):

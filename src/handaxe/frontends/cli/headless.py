@@ -37,6 +37,7 @@ from handaxe.text.counting import counted
 MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
 _GRACE_S = 5.0
+_PLANNED = "ExitPlanMode"
 COMMANDS_GRACE_S = 5.0
 """How long commands in the background may still work when the answer was given."""
 
@@ -243,9 +244,12 @@ class _Calls:
     def count(self, event: AgentEvent) -> None:
         """Take note of the results of one answer; the next answer's count instead of them."""
         if isinstance(event, ToolAnswered):
+            is_refused = (event.result.code or "").startswith(("permission.", "hook."))
+            if is_refused and event.result.tool == _PLANNED and self._were_refused:
+                # Looking around and coming to a plan is all that plan mode is for.
+                return
             if self._is_over:
                 self._were_refused, self._is_over = [], False
-            is_refused = (event.result.code or "").startswith(("permission.", "hook."))
             self._were_refused.append(is_refused)
         elif isinstance(event, TurnEnded):
             self._is_over = True
