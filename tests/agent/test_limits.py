@@ -90,6 +90,19 @@ async def test_a_budget_without_a_price_is_a_start_error(session: Session):
         Agent(Player(), session, max_cost_usd=1.0)
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"max_turns": 0}, {"max_tokens": 0}, {"max_cost_usd": 0.0}, {"max_cost_usd": float("nan")},
+        {"max_cost_usd": float("inf")}, {"max_wall_s": -1.0}, {"effort": "hihg"},
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_an_option_that_cannot_hold_is_a_start_error(session: Session, option: dict):
+    with pytest.raises(SetupError, match=next(iter(option))):
+        Agent(Player(says("Hi.")), session, prices={"player": PRICE}, **option)
+
+
 async def test_costs_are_told_where_prices_are_known(session: Session):
     model = Player(says("Hi.", tokens=1_000_000))
     final = await Agent(model, session, prices={"player": PRICE}).ask("Go.")

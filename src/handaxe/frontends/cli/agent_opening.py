@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from handaxe.agent.kinds import EFFORTS
 from handaxe.app.agent_api import Agent, OpenModel, opener_for
 from handaxe.app.beginning import Setup, Start
 from handaxe.app.session import Session
@@ -33,7 +32,6 @@ from handaxe.storage.sessions import (
     name_session,
     session_of,
 )
-from handaxe.text.near_names import nearest
 
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
@@ -108,7 +106,7 @@ class AgentOpener:
             thinking_tokens=arguments.max_thinking_tokens or None,
             agents={**self._agents, **brought.agents},
             agent=arguments.agent,
-            effort=_effort(arguments.effort),
+            effort=arguments.effort,
             append_subagent_system_prompt=arguments.append_subagent_system_prompt or "",
             wait_for_agents_s=self.wait_for_agents_s,
             defer_calls=self.defers_calls,
@@ -287,14 +285,6 @@ def _permission_tool(name: str | None) -> "PermissionTool | None":
     from handaxe.app.permission_tool import PermissionTool
 
     return PermissionTool(name)
-
-
-def _effort(given: str | None) -> str | None:
-    if given is None or given in EFFORTS:
-        return given
-    near = nearest(given, EFFORTS)
-    hint = f" Did you mean {near}?" if near else ""
-    raise SetupError(f"--effort has to be one of {', '.join(EFFORTS)}, not {given!r}.{hint}")
 
 
 def _seconds(given_ms: str) -> float:
