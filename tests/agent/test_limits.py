@@ -7,7 +7,7 @@ from handaxe import Agent, Session, SetupError
 from handaxe.agent.events import Told
 from handaxe.agent.limits import Limits, Meter, Price
 from handaxe.contract.messages import Usage
-from handaxe.contract.ports.model import TextDelta
+from handaxe.contract.ports.model import ModelFailed, TextDelta
 
 PRICE = Price(input=1.0, output=10.0, cache_read=0.1)
 
@@ -90,6 +90,19 @@ async def test_a_budget_without_a_price_is_a_start_error(session: Session):
         Agent(Player(), session, max_cost_usd=1.0)
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"max_turns": 0}, {"max_tokens": 0}, {"max_cost_usd": 0.0}, {"max_cost_usd": float("nan")},
+        {"max_cost_usd": float("inf")}, {"max_wall_s": -1.0}, {"effort": "hihg"},
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_an_option_that_cannot_hold_is_a_start_error(session: Session, option: dict):
+    with pytest.raises(SetupError, match=next(iter(option))):
+        Agent(Player(says("Hi.")), session, prices={"player": PRICE}, **option)
+
+
 async def test_costs_are_told_where_prices_are_known(session: Session):
     model = Player(says("Hi.", tokens=1_000_000))
     final = await Agent(model, session, prices={"player": PRICE}).ask("Go.")
@@ -97,8 +110,25 @@ async def test_costs_are_told_where_prices_are_known(session: Session):
     assert (await Agent(Player(says("Hi.")), session).ask("Go.")).cost_usd is None
 
 
+async def test_a_budget_holds_where_a_server_answers_under_another_name(session: Session):
+    read = ("c", "Read", {"file_path": "a"})
+    model = Player(calls(read, tokens=2_000_000), says("Hi."), name="asked")
+    agent = Agent(model, session, prices={"asked": PRICE}, max_cost_usd=1.0)
+    final = await agent.ask("Go.")
+    assert final.subtype == "error_max_budget_usd"
+    assert list(final.model_usage) == ["asked"]
+
+
+async def test_what_was_said_before_a_new_prompt_is_no_part_of_the_answer(session: Session):
+    broken = ModelFailed("broken_stream", "The stream broke off.")
+    model = Player(says("Old."), [TextDelta("One, "), broken], says("two."), says("Three."))
+    agent = Agent(model, session)
+    said = [(await agent.ask("Go.")).result for _ in range(3)]
+    assert said == ["Old.", "One, two.", "Three."]
+
+
 async def test_an_answer_cut_at_its_limit_goes_on(session: Session):
     model = Player([TextDelta("One, "), ended("max_tokens")], says("two."))
     final = await Agent(model, session).ask("Count.")
-    assert final.result == "two."
+    assert final.result == "One, two."
     assert "cut off" in str(model.requests[1].messages[-1])

@@ -203,3 +203,20 @@ async def test_structured_output_gives_up_in_the_end(session: Session):
     model = Player(*[says("No.") for _ in range(8)])
     final = await Agent(model, session, output_schema={"type": "array"}).ask("List.")
     assert final.subtype == "error_max_structured_output_retries"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"n": "three"}, {"n": 0}, {"m": 1}, {}],
+    ids=["type", "value", "name", "nothing"],
+)
+async def test_structured_output_is_not_tried_for_ever(session: Session, wrong: dict):
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 1}},
+        "required": ["n"],
+    }
+    model = Player(*[calls((f"c{at}", "StructuredOutput", wrong)) for at in range(8)])
+    final = await Agent(model, session, output_schema=schema).ask("How many?")
+    assert final.subtype == "error_max_structured_output_retries"
+    assert len(model.requests) == 5

@@ -79,6 +79,14 @@ async def test_the_commands_in_a_skill_may_do_what_the_skill_may(tmp_path):
         assert (await session.call("Skill", skill="x")).code == "skill.command_failed"
 
 
+async def test_of_a_command_in_a_skill_only_its_output_is_in_the_text(tmp_path):
+    text = "---\ndescription: x\n---\nNow: !`echo 4; echo 2 >&2`, !`true`.\n```!\necho end\n```\n"
+    write(tmp_path / ".claude/skills/x/SKILL.md", text)
+    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"]) as session:
+        (said,) = (await session.call("Skill", skill="x")).messages
+    assert said.startswith("Now: 4\n2, .\nend\n\nBase directory")
+
+
 async def test_a_command_in_a_skill_that_cannot_run_stops_the_skill(tmp_path):
     write(tmp_path / ".claude/skills/x/SKILL.md", "Now: !`date`")
     options = {"home": tmp_path / "home", "allow": ["Skill"], "deny": ["Bash"]}

@@ -169,6 +169,15 @@ async def test_calls_without_ids_get_ids_of_their_own():
     assert all(each.startswith("call_") for each in ids)
 
 
+async def test_a_call_of_the_time_before_lists_of_calls_is_heard():
+    old = [{"name": "Read", "arguments": '{"file_'}, {"arguments": 'path": "a"}'}]
+    events = await heard(
+        *(chunk({"function_call": each}) for each in old), chunk({}, "function_call")
+    )
+    assert [call[1:] for call in ended_calls(events)] == [("Read", A)]
+    assert events[-1].stop_reason == "tool_use"
+
+
 async def test_a_call_cut_off_by_the_limit_is_broken():
     events = await heard(calls(part(0, "t1", "Read", '{"file_path": "a')), chunk({}, "length"))
     assert events[-2] == ToolEnded("t1", "Read", {}, '{"file_path": "a')

@@ -20,6 +20,10 @@ from handaxe.settings.variables import given_by_variables
         ({"BASH_MAX_TIMEOUT_MS": "-1"}, {}),
         ({"BASH_MAX_TIMEOUT_MS": "0"}, {}),
         ({"BASH_MAX_TIMEOUT_MS": "²"}, {}),
+        ({"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": "2"}, {"agents": {"max_running": 2}}),
+        ({"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "99"}, {"agents": {"max_depth": 10}}),
+        ({"CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY": "3"}, {"max_parallel_calls": 3}),
+        ({"CLAUDE_AUTO_BACKGROUND_TASKS": "1"}, {"agents": {"auto_background_s": 120.0}}),
         ({"CLAUDE_CODE_GLOB_TIMEOUT_SECONDS": "60"}, {"search": {"timeout_s": 60}}),
         (
             {"CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "1"},

@@ -7,6 +7,7 @@ a call without its result. Only a call that a hook put off stays open, until it 
 
 from collections.abc import Callable, Iterable, Mapping
 
+from handaxe.agent import wording
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
@@ -66,11 +67,18 @@ class Conversation:
 
     @property
     def last_text(self) -> str:
-        """What the model said last, without its calls."""
+        """What the model said last, without its calls; in one where it was cut off and went on."""
+        said: list[str] = []
+        is_wanted = True
         for message in reversed(self._messages):
-            if isinstance(message, AssistantMessage):
-                return text_of(message)
-        return ""
+            if isinstance(message, UserMessage):
+                is_wanted = is_wanted or _asks_to_go_on(message)
+            elif not is_wanted or (said and _has_calls(message)):
+                break
+            else:
+                said.append(text_of(message))
+                is_wanted = False
+        return "".join(reversed(said))
 
     @property
     def put_off(self) -> ToolCall | None:
@@ -193,6 +201,16 @@ def result_block(call_id: str, result: ToolResult | None) -> ToolResultBlock:
         return ToolResultBlock(call_id, texts or (TextBlock(NO_OUTPUT),), is_error=True)
     pictures = tuple(block for block in result.content if isinstance(block, ImageBlock))
     return ToolResultBlock(call_id, (*texts, *pictures) or (TextBlock(NO_OUTPUT),))
+
+
+def _has_calls(message: AssistantMessage) -> bool:
+    return any(isinstance(block, ToolUseBlock) for block in message.content)
+
+
+def _asks_to_go_on(message: UserMessage) -> bool:
+    """Whether the model is to go on with an answer that was cut off."""
+    texts = [block.text for block in message.content if isinstance(block, TextBlock)]
+    return any(wording.CUT_OFF in text or wording.BROKEN_OFF in text for text in texts)
 
 
 def text_of(message: AssistantMessage) -> str:

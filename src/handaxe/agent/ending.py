@@ -16,6 +16,7 @@ from handaxe.agent.events import (
 from handaxe.agent.limits import Meter, Reached
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import RunEnded
+from handaxe.contract.ports.model import ModelFailed
 from handaxe.contract.result import ToolResult
 
 
@@ -30,12 +31,20 @@ class Ending(msgspec.Struct, frozen=True):
     output: Any = None
     errors: tuple[str, ...] = ()
     deferred: ToolCall | None = None
+    status: int | None = None
 
 
 def used_up(reached: Reached) -> Ending:
     """A limit ends the work."""
     said = reached.sentence
     return Ending(reached.reason, said, subtype=reached.subtype, is_error=True, errors=(said,))
+
+
+def unanswered(failed: ModelFailed) -> Ending:
+    """The model gave no answer."""
+    reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
+    said = failed.sentence
+    return Ending(reason, said, is_error=True, errors=(said,), status=failed.status)
 
 
 def put_off(call: ToolCall, said: str) -> Ending:
@@ -79,6 +88,7 @@ def finished(
         denials=tuple(denials),
         errors=ending.errors,
         deferred_call=ending.deferred,
+        error_status=ending.status,
     )
 
 

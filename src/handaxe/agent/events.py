@@ -124,6 +124,8 @@ class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     errors: tuple[str, ...] = ()
     deferred_call: ToolCall | None = None
     """The call that a hook put off; the next run of the session makes it first."""
+    error_status: int | None = None
+    """What the model's server answered last, where it ended the run with an HTTP error."""
 
 
 PASSED_ON = CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.agent.prompt import text_named
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.runtime.permission.modes import parse_mode
 from handaxe.text.frontmatter import BadFrontmatter, split, truth
@@ -14,6 +15,17 @@ from handaxe.text.near_names import nearest
 
 GENERAL = "general-purpose"
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+
+def checked_effort(given: str | None) -> str | None:
+    """How hard a model tries, if that is a word for it."""
+    if given is None or given in EFFORTS:
+        return given
+    near = nearest(given, EFFORTS)
+    hint = f" Did you mean {near}?" if near else ""
+    raise SetupError(f"`effort` has to be one of {', '.join(EFFORTS)}, not {given!r}.{hint}")
+
+
 COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan")
 _LOOKING = ("Glob", "Grep", "Read", "Bash", "WebFetch", "WebSearch", "LSP", "ToolSearch")
 _NO_NAME = re.compile(r"^[-.]|[:/\\\x00-\x1f]")

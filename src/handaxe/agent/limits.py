@@ -1,5 +1,6 @@
 """How far an agent may go: turns, tokens, money, time; and what it has used so far."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -44,6 +45,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens in and out, over all answers and sub-agents."""
     max_cost_usd: float | None = None
     max_wall_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """A limit that could not hold, or lets nothing happen at all, is a mistake."""
+        for name in ("max_turns", "max_tokens"):
+            if (count := getattr(self, name)) is not None and count < 1:
+                raise SetupError(f"`{name}` has to be at least 1.")
+        for name in ("max_cost_usd", "max_wall_s"):
+            if (amount := getattr(self, name)) is not None and not 0 < amount < math.inf:
+                raise SetupError(f"`{name}` has to be a number above 0.")
 
 
 class Reached(msgspec.Struct, frozen=True):
@@ -104,8 +114,14 @@ class Meter:
         """What it cost; None if the price of any model used is unknown."""
         return self._cost_usd
 
-    def add(self, model: str, usage: Usage) -> None:
-        """Count one answer."""
+    def add(self, model: str, usage: Usage, *, asked: str = "") -> None:
+        """Count one answer.
+
+        A server may answer under a name of its own. Where that has no price, the price of the
+        model that was asked for counts: a budget has to hold there too.
+        """
+        if asked and self.price(model, Usage()) is None and self.price(asked, Usage()) is not None:
+            model = asked
         self.by_model[model] = self.by_model.get(model, Usage()).plus(usage)
         if self._cost_usd is not None:
             cost = self.price(model, usage)

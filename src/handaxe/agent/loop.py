@@ -10,7 +10,16 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from handaxe.agent import wording
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import Conversation
-from handaxe.agent.ending import Ending, finished, logged, not_there, put_off, refused_in, used_up
+from handaxe.agent.ending import (
+    Ending,
+    finished,
+    logged,
+    not_there,
+    put_off,
+    refused_in,
+    unanswered,
+    used_up,
+)
 from handaxe.agent.events import (
     PASSED_ON,
     AgentEvent,
@@ -179,8 +188,7 @@ class AgentLoop:
         except ModelFailed as failed:
             await self._tidy_up(mark=False)
             await self._hooks.failed(failed)
-            reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
-            return Ending(reason, failed.sentence, is_error=True, errors=(failed.sentence,))
+            return unanswered(failed)
 
     async def _tidy_up(self, *, mark: bool = True) -> Ending:
         """Leave a conversation that can go on: every call answered, the interruption said."""
@@ -328,7 +336,7 @@ class AgentLoop:
         if message is not None:
             self.tell(MessageAdded(message, new_id(), tuple(results)))
         if turn.model:
-            self.meter.add(turn.model, turn.usage)
+            self.meter.add(turn.model, turn.usage, asked=self.model.name)
         self.meter.model_s += turn.model_s
 
     def _count(self, turn: Turn) -> None:
@@ -343,6 +351,8 @@ class AgentLoop:
         """What follows on results: the end, or something more to say to the model."""
         if (call := self.conversation.put_off) is not None:
             return put_off(call, self.conversation.last_text)
+        if self.output is not None:
+            self.output.heard(results)
         if self.output is not None and self.output.is_given:
             return Ending("completed", self.output.text, output=self.output.value)
         stop = next((result.stops for result in results if result.stops), None)

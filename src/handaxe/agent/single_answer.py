@@ -17,5 +17,5 @@ async def text_of(model: Model, request: ModelRequest, meter: Meter) -> str:
             if isinstance(event, TextDelta):
                 said.append(event.text)
             elif isinstance(event, MessageEnded):
-                meter.add(event.model or model.name, event.usage)
+                meter.add(event.model or model.name, event.usage, asked=model.name)
     return "".join(said)

@@ -4,6 +4,7 @@ One success ends the run. What does not fit is answered with every mistake, a fe
 """
 
 import copy
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 import msgspec
@@ -17,6 +18,8 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 
 NAME = "StructuredOutput"
+_ALIAS = "SyntheticOutput"
+_NAMES = NAME, _ALIAS
 MAX_FAILURES = 5
 _WRAPPED = "result"
 _MAX_PROBLEMS = 20
@@ -49,6 +52,11 @@ class FinalOutput:
     def is_hopeless(self) -> bool:
         """Whether it was tried often enough."""
         return self._failures >= self._max_failures
+
+    def heard(self, results: Sequence[ToolResult]) -> None:
+        """Count an answer that tried and failed, whoever found that it does not fit."""
+        tried = [result for result in results if result.tool in _NAMES]
+        self._failures += bool(tried) and not any(result.ok for result in tried)
 
     def demand(self) -> str:
         """What to say to a model that ends without the answer; counts as a failure."""
@@ -95,7 +103,6 @@ class FinalOutput:
             )
         ]
         if errors:
-            self._failures += 1
             raise ValueError("It does not fit the schema: " + "; ".join(errors))
         return given
 
@@ -108,8 +115,8 @@ class FinalOutput:
 class _StructuredOutput(Tool[Any]):
     """The way to give a final answer in the form that was asked for."""
 
-    name = "StructuredOutput"
-    aliases = ("SyntheticOutput",)
+    name = NAME
+    aliases = (_ALIAS,)
     search_hint = "give the final answer as structured data"
     effects = Effects.on_state("final output")
     always_load = True

@@ -10,6 +10,7 @@ import msgspec
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.events import AgentEvent, RunFinished, Told
 from handaxe.agent.family import SpawnLimits
+from handaxe.agent.kinds import checked_effort
 from handaxe.agent.limits import Limits, Meter, Price
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
@@ -96,10 +97,8 @@ class Agent:
         self._owns_model = not isinstance(model, Model)
         self._left: list[Model] = []
         self._wished: dict[str, Model] = {}
-        if max_turns is not None and max_turns < 1:
-            raise SetupError("`max_turns` has to be at least 1.")
         limits = Limits(
-            max_turns=max_turns or (kind and kind.max_turns),
+            max_turns=kind.max_turns if max_turns is None and kind else max_turns,
             max_tokens=max_tokens,
             max_cost_usd=max_cost_usd,
             max_wall_s=max_wall_s,
@@ -130,7 +129,7 @@ class Agent:
         self._options = options = LoopOptions(
             max_output_tokens=max_output_tokens,
             thinking_tokens=thinking_tokens,
-            effort=effort or (kind and kind.effort) or settings.effort_level,
+            effort=checked_effort(effort) or (kind and kind.effort) or settings.effort_level,
             auto_compact=settings.auto_compact_enabled,
             stop_after_nudges=stop_after_nudges,
             wait_for_agents_s=wait_for_agents_s,

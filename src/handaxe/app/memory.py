@@ -11,6 +11,7 @@ from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.wakeups import Wakeups
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
+from handaxe.storage.home import tasks_directory
 from handaxe.storage.sessions import History
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Memory(Companion):
         shared = around.configuration.settings.task_list
         if shared is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,80}", shared):
             raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
-        self._tasks_directory = around.data_home / "tasks" / (shared or around.session_id)
+        self._tasks_directory = tasks_directory(around.data_home, shared or around.session_id)
 
     @property
     def offers(self) -> Offered:

@@ -55,6 +55,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
         )
 
+    def under_known_names(self) -> dict[str, int]:
+        """The same by the names that programs of the ecosystem look for."""
+        return {
+            "input_tokens": self.input_tokens,
+            "cache_creation_input_tokens": self.cache_write_tokens,
+            "cache_read_input_tokens": self.cache_read_tokens,
+            "output_tokens": self.output_tokens,
+        }
+
 
 class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user", weakref=True):
     """What a person, or the tools, said to the model."""

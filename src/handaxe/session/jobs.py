@@ -204,6 +204,13 @@ class Jobs:
             self._end(killed, f"{_named(killed)} {HOST_ENDED}")
         self._lost.clear()
 
+    async def wait_for_commands(self, limit_s: float) -> None:
+        """Let commands come to their end, if that is near."""
+        states = self.running()
+        ends = [self._ends[state.job_id] for state in states if state.kind != "agent"]
+        if ends:
+            await asyncio.wait(ends, timeout=limit_s)
+
     async def close(self) -> None:
         """Stop all work and see to its end."""
         going = [job for job_id, job in self._jobs.items() if job_id not in self._ended]

@@ -32,6 +32,11 @@ def session_directory(home: Path, session_id: str) -> Path:
     return sessions_directory(home) / checked_session_id(session_id)
 
 
+def tasks_directory(home: Path, name: str) -> Path:
+    """Where a list of tasks lies: by the id of its session, or by the name that several share."""
+    return home / "tasks" / name
+
+
 def is_session_id(text: str) -> bool:
     """Whether it can be a directory name of its own."""
     return re.fullmatch(_SESSION_ID, text) is not None

@@ -41,6 +41,7 @@ from handaxe.storage.home import (
     make_private,
     session_directory,
     sessions_directory,
+    tasks_directory,
 )
 
 LOG_NAME = "events.jsonl"
@@ -242,14 +243,14 @@ def delete_session(home: Path, session_id: str) -> None:
     shutil.rmtree(_existing(home, session_id))
 
 
-def fork_session(home: Path, session_id: str, fork_id: str) -> None:
+def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None = None) -> None:
     """Copy a session's past under another id, to go on from there independently.
 
     What the original changed stays its own to undo; the copy has changed nothing yet.
     """
     import shutil
 
-    source, target = _existing(home, session_id), session_directory(home, fork_id)
+    source, target = _existing(home, session_id), session_directory(into or home, fork_id)
     if target.exists():
         raise SetupError(f"There is a session {fork_id!r} already.")
     make_private(target)
@@ -257,6 +258,8 @@ def fork_session(home: Path, session_id: str, fork_id: str) -> None:
     for folder in ("results", "agents"):
         if (source / folder).exists():
             shutil.copytree(source / folder, target / folder)
+    if (tasks := tasks_directory(home, session_id)).exists():
+        shutil.copytree(tasks, tasks_directory(into or home, fork_id))
 
 
 def _first_words(log: Path, root: str) -> str | None:

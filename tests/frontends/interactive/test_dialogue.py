@@ -166,6 +166,23 @@ def test_a_permission_question_can_be_left_with_ctrl_c(terminal, script, project
     assert not (project / "a.txt").exists()
 
 
+@pytest.mark.parametrize(("answer", "goes_on"), [("n", False), ("n use another name", True)])
+def test_a_no_stops_and_a_no_with_a_word_goes_on(terminal, script, project, answer, goes_on):
+    turns = [WRITE, {"text": "Something else then."}]
+    me = terminal("--model", script(*turns), "write", TERM="dumb")
+    me.wait_for("Allow?")
+    me.type(f"{answer}\n")
+    me.wait_for("was not run")
+    if goes_on:
+        me.wait_for("Something else then.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+    assert ("Something else then." in me.shown) is goes_on
+    assert "\x1b[3" not in me.raw
+    assert not (project / "a.txt").exists()
+
+
 def test_a_question_of_the_model_is_a_menu(terminal, script):
     question = {"question": "Which way?", "header": "Way",
                 "options": [{"label": "Left", "description": "over the hill"},

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from handaxe.agent.kinds import EFFORTS
 from handaxe.app.agent_api import Agent, OpenModel, opener_for
 from handaxe.app.beginning import Setup, Start
 from handaxe.app.session import Session
@@ -33,7 +32,6 @@ from handaxe.storage.sessions import (
     name_session,
     session_of,
 )
-from handaxe.text.near_names import nearest
 
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
@@ -56,7 +54,7 @@ class AgentOpener:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
-        self._temporary: str | None = None
+        self._temporary: Path | None = None
         self._discovery = apply_mode(arguments)
         self._is_old = self._is_fork = False
         arguments.mcp_config, inside = _without_sdk_servers(arguments.mcp_config)
@@ -108,7 +106,7 @@ class AgentOpener:
             thinking_tokens=arguments.max_thinking_tokens or None,
             agents={**self._agents, **brought.agents},
             agent=arguments.agent,
-            effort=_effort(arguments.effort),
+            effort=arguments.effort,
             append_subagent_system_prompt=arguments.append_subagent_system_prompt or "",
             wait_for_agents_s=self.wait_for_agents_s,
             defer_calls=self.defers_calls,
@@ -165,10 +163,7 @@ class AgentOpener:
 
     def found(self, wanted: str) -> str:
         """The id of the conversation that has this id or name."""
-        session_id = session_of(self._home, wanted)
-        if session_id is None:
-            raise NoConversation(f"No conversation found with session ID: {wanted}")
-        return session_id
+        return _found(self._home, wanted)
 
     def clean_up(self) -> None:
         """Leave nothing behind of a run that is not to be kept."""
@@ -182,10 +177,10 @@ class AgentOpener:
     def _data_home(self) -> Path:
         if not self._arguments.no_session_persistence:
             return data_home()
-        import tempfile
+        from handaxe.storage.passing_home import passing_home
 
-        self._temporary = tempfile.mkdtemp(prefix="handaxe-")
-        return Path(self._temporary)
+        self._temporary = passing_home(data_home())
+        return self._temporary
 
     def _kept_messages(self, session_id: str) -> "tuple[Message, ...] | None":
         """What is left of a conversation that goes on from an earlier message."""
@@ -196,12 +191,12 @@ class AgentOpener:
 
         dropped: str | None = self._arguments.resume_drops_turn
         try:
-            return messages_up_to(events_of(self._home, session_id), at, only_dropping=dropped)
+            return messages_up_to(events_of(data_home(), session_id), at, only_dropping=dropped)
         except (NoSuchMessage, DropsMore) as refused:
             raise NoConversation(str(refused)) from None
 
     def _newest(self) -> str | None:
-        found = conversations(self._home, os.path.realpath(self._arguments.root))
+        found = conversations(data_home(), os.path.realpath(self._arguments.root))
         return next((talk.session_id for talk in found), None)
 
     def _session_id(self) -> str | None:
@@ -216,14 +211,23 @@ class AgentOpener:
             raise SetupError("--resume needs the id of a session here; `handaxe sessions` lists.")
         if wanted is None:
             return arguments.session_id
-        wanted = self.found(wanted)
+        wanted = _found(data_home(), wanted)
         self._kept = self._kept_messages(wanted)
         self._is_old, self._is_fork = True, bool(arguments.fork_session)
-        if not arguments.fork_session:
+        if not self._is_fork and arguments.session_id not in (None, wanted):
+            raise SetupError("--session-id with --resume or --continue needs --fork-session.")
+        if not self._is_fork and self._temporary is None:
             return wanted
-        fork_id: str = arguments.session_id or new_session_id()
-        fork_session(self._home, wanted, fork_id)
-        return fork_id
+        new_id: str = (arguments.session_id or new_session_id()) if self._is_fork else wanted
+        fork_session(data_home(), wanted, new_id, into=self._home)
+        return new_id
+
+
+def _found(home: Path, wanted: str) -> str:
+    session_id = session_of(home, wanted)
+    if session_id is None:
+        raise NoConversation(f"No conversation found with session ID: {wanted}")
+    return session_id
 
 
 class Prices(Mapping[str, "Price"]):
@@ -281,14 +285,6 @@ def _permission_tool(name: str | None) -> "PermissionTool | None":
     from handaxe.app.permission_tool import PermissionTool
 
     return PermissionTool(name)
-
-
-def _effort(given: str | None) -> str | None:
-    if given is None or given in EFFORTS:
-        return given
-    near = nearest(given, EFFORTS)
-    hint = f" Did you mean {near}?" if near else ""
-    raise SetupError(f"--effort has to be one of {', '.join(EFFORTS)}, not {given!r}.{hint}")
 
 
 def _seconds(given_ms: str) -> float:

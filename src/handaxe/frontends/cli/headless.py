@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
-from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered
+from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered, TurnEnded
 from handaxe.agent.hook_reports import BEGINNING, failure_of
 from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
@@ -28,6 +28,7 @@ from handaxe.frontends.signals import HeardSignals
 from handaxe.frontends.stream_json.codec import Shown
 from handaxe.frontends.stream_json.endings import Lookups
 from handaxe.frontends.stream_json.lines import LineWriter
+from handaxe.frontends.stream_json.own_commands import done_here
 from handaxe.frontends.stream_json.rewinding import rewind
 from handaxe.frontends.stream_json.serve import Brought, Conversation, Serving, codec_of
 from handaxe.storage.home import data_home
@@ -36,6 +37,9 @@ from handaxe.text.counting import counted
 MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
 _GRACE_S = 5.0
+_PLANNED = "ExitPlanMode"
+COMMANDS_GRACE_S = 5.0
+"""How long commands in the background may still work when the answer was given."""
 
 
 def is_headless(arguments: argparse.Namespace) -> bool:
@@ -172,6 +176,8 @@ async def _answer(
     try:
         if opener.permission_tool is not None:
             await opener.permission_tool.check()
+        if prompt is not None and (done := await done_here(agent, prompt)) is not None:
+            return _told(done, teller)
         prompts = await _prompts(agent, prompt, teller)
         stop = agent.session.subscribe(teller.session_event)
         for said in prompts:
@@ -188,11 +194,21 @@ async def _answer(
                     teller.event(event, is_last=is_last)
             if final is not None and final.is_error:
                 break
+        else:
+            await agent.session.jobs.wait_for_commands(COMMANDS_GRACE_S)
         stop()
     finally:
         await agent.close()
         await agent.session.close()
     return calls.exit_code(final)
+
+
+def _told(done: list[AgentEvent], teller: Teller) -> int:
+    """Tell of a prompt that never reached the model; the exit code."""
+    for event in done:
+        teller.event(event)
+    last = done[-1]
+    return FAILED if isinstance(last, RunFinished) and last.is_error else DONE
 
 
 async def _prompts(agent: Agent, prompt: str | None, teller: Teller) -> list[str | None]:
@@ -222,22 +238,28 @@ class _Calls:
     """What became of the calls, for an exit code that tells the truth."""
 
     def __init__(self) -> None:
-        self._refused = 0
-        self._others = 0
+        self._were_refused: list[bool] = []
+        self._is_over = False
 
     def count(self, event: AgentEvent) -> None:
-        """Take note of one result."""
+        """Take note of the results of one answer; the next answer's count instead of them."""
         if isinstance(event, ToolAnswered):
             is_refused = (event.result.code or "").startswith(("permission.", "hook."))
-            self._refused += is_refused
-            self._others += not is_refused
+            if is_refused and event.result.tool == _PLANNED and self._were_refused:
+                # Looking around and coming to a plan is all that plan mode is for.
+                return
+            if self._is_over:
+                self._were_refused, self._is_over = [], False
+            self._were_refused.append(is_refused)
+        elif isinstance(event, TurnEnded):
+            self._is_over = True
 
     def exit_code(self, final: RunFinished | None) -> int:
-        """3 where a refusal is the whole outcome."""
+        """3 where a refusal is what it came to: nothing that was tried last was done."""
         if final is None or final.is_error:
             is_refusal = final is not None and final.terminal_reason == "prompt_blocked"
             return REFUSED if is_refusal else FAILED
-        return REFUSED if self._refused and not self._others else DONE
+        return REFUSED if self._were_refused and all(self._were_refused) else DONE
 
 
 def _serving(arguments: argparse.Namespace, opener: AgentOpener) -> Serving:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 from handaxe.app.session import Session
 from handaxe.contract.display import Block, Code, Diff, Display, Items, Table, Text
@@ -10,6 +10,12 @@ from handaxe.contract.result import ToolResult
 from handaxe.text.windows import numbered, split_lines
 
 _TONES = {"muted": "2", "good": "32", "warning": "33", "bad": "31"}
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether a terminal is there that can show more than plain text, and may."""
+    is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+    return stream.isatty() and not is_dumb and not os.environ.get("NO_COLOR")
 
 
 class Painter:
@@ -21,12 +27,12 @@ class Painter:
     @classmethod
     def for_stdout(cls) -> "Painter":
         """Colours if standard output is a terminal that wants them."""
-        return cls(colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+        return cls(colour=wants_colour(sys.stdout))
 
     @classmethod
     def for_stderr(cls) -> "Painter":
         """Colours if standard error is a terminal that wants them."""
-        return cls(colour=sys.stderr.isatty() and not os.environ.get("NO_COLOR"))
+        return cls(colour=wants_colour(sys.stderr))
 
     def result(self, session: Session, result: ToolResult, call_input: dict[str, Any]) -> str:
         """A whole result, with its notes."""

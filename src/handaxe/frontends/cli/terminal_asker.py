@@ -8,11 +8,14 @@ import json
 import sys
 from typing import Any
 
+import msgspec
+
 from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
 from handaxe.frontends.cli.paint import Painter
 from handaxe.frontends.cli.terminal_lines import read_line
 from handaxe.text.visible import visible
 
+SAID_NO = "The user said no."
 _ANSWERS: dict[str, Remember] = {
     "y": "once",
     "yes": "once",
@@ -22,14 +25,20 @@ _ANSWERS: dict[str, Remember] = {
 }
 
 
-async def ask_in_terminal(request: PermissionRequest) -> Allow | Deny:
-    """Show the whole question and wait for an answer that can be understood."""
+async def ask_in_terminal(request: PermissionRequest, *, no_stops: bool = False) -> Allow | Deny:
+    """Show the whole question and wait for an answer that can be understood.
+
+    `no_stops`: a no without a word stops the work, so that the person can say what they want
+    instead; with one, the work goes on knowing it.
+    """
     sys.stderr.write(shown_question(request, Painter.for_stderr()))
     while True:
-        sys.stderr.write(_choices(request))
+        sys.stderr.write(_choices(request, no_stops=no_stops))
         sys.stderr.flush()
         line = await read_line()
         answer = read_answer(line, request)
+        if isinstance(answer, Deny) and answer.reason == SAID_NO:
+            return msgspec.structs.replace(answer, interrupt=no_stops)
         if answer is not None:
             return answer
         sys.stderr.write("Please answer with one of the letters.\n")
@@ -58,7 +67,7 @@ def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | 
     word, _, comment = line.strip().partition(" ")
     word = word.lower()
     if word in {"n", "no"}:
-        return Deny(comment.strip() or "The user said no.", by="user")
+        return Deny(comment.strip() or SAID_NO, by="user")
     remember = _ANSWERS.get(word)
     if remember is None or comment:
         return None
@@ -70,9 +79,10 @@ def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | 
     return Allow("The user said yes.", by="user", remember=remember, rules=rules)
 
 
-def _choices(request: PermissionRequest) -> str:
+def _choices(request: PermissionRequest, *, no_stops: bool) -> str:
     lasting = "  [s]ession  [p]roject  [a]lways" if request.proposals else ""
-    return f"Allow?  [y]es, once{lasting}  [n]o, with a comment if you like: "
+    no = "[n]o, stop; with a comment: no, go on" if no_stops else "[n]o, with a comment if you like"
+    return f"Allow?  [y]es, once{lasting}  {no}: "
 
 
 def _value(value: Any) -> str:  # noqa: ANN401 - any JSON value

@@ -20,12 +20,13 @@ from handaxe.agent.events import (
     ToolCalled,
     TurnEnded,
 )
-from handaxe.agent.message_names import name_of_answer, name_of_result, pieces_of
+from handaxe.agent.message_names import name_of_answer, name_of_result
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
     AgentEnded,
     AgentStarted,
     AssistantSaid,
+    CallAsked,
     CallProgress,
     Compacted,
     Event,
@@ -42,14 +43,27 @@ from handaxe.contract.messages import (
     Usage,
     UserMessage,
 )
-from handaxe.contract.ports.model import Retrying
+from handaxe.contract.ports.model import (
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+    ToolStarted,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.stream_json.agent_tasks import AgentTasks, command_ended, command_started
 from handaxe.frontends.stream_json.endings import Lookups, result_message
 from handaxe.frontends.stream_json.partial import PartialEvents
-from handaxe.frontends.stream_json.shapes import Json, block_json, structured, usage_json
+from handaxe.frontends.stream_json.shapes import (
+    Json,
+    block_json,
+    parts_of,
+    structured,
+)
 
 _INTERRUPTED = "[Request interrupted by user"
+_GOES_ON = TextDelta, ThinkingDelta, ToolStarted, ToolInputDelta, CallAsked, CallProgress, FromAgent
+"""Events that come while an answer goes on, or because of a call in it."""
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +92,8 @@ class Codec:
         self._logged_id = ""
         self._told = 0
         self._untold: list[AssistantBlock] = []
+        self._is_due = False
+        self._early: list[Json] | None = []
         self._held: list[ToolResult] = []
         self._is_answering = False
         self._answered: set[str] = set()
@@ -96,11 +112,15 @@ class Codec:
                 self._partial.begin(event.model)
             for raw in self._partial.events(event, self._message_id or self._new_answer()):
                 yield self._wrapped("stream_event", event=raw, parent_tool_use_id=None)
+        if isinstance(event, _GOES_ON):
+            yield from self._due()
         for message in self._of(event):
             yield {**message, "session_id": self._session_id}
 
     def session_messages(self, event: Event) -> Iterator[Json]:
         """The messages that follow from an event of the session itself."""
+        if isinstance(event, AgentStarted | JobStarted):
+            yield from self._due()
         match event:
             case AgentStarted():
                 yield self._system("task_started", **self._tasks.started(event))
@@ -140,6 +160,7 @@ class Codec:
                 self._untold, self._held, self._answered = [], [], set()
                 self._inputs, self._since = {}, {}
                 yield self._system("init", **self._facts(event))
+                yield from self._told_early()
             case AssistantSaid():
                 # Pieces that went out before have named the answer already.
                 self._message_id, self._is_answering = self._message_id or event.message_id, True
@@ -150,7 +171,7 @@ class Codec:
                 self.open_calls[event.call.id] = event.call.tool
                 self._since[event.call.id] = time.monotonic()
                 self._inputs[event.call.id] = event.call.input
-                yield from self._tell_blocks(Usage(), None)
+                self._is_due = True
             case ToolAnswered():
                 self.open_calls.pop(event.result.id, None)
                 if self._is_answering:
@@ -166,7 +187,9 @@ class Codec:
                 self.context_tokens = event.context_tokens
             case RunFinished():
                 self.open_calls.clear()
+                yield from self._due()
                 self._is_answering, self._message_id = False, ""
+                yield from self._told_early()
                 yield self._stamped(self._last(event))
             case _:
                 yield from self._aside(event)
@@ -175,7 +198,11 @@ class Codec:
         """What happens beside the conversation."""
         match event:
             case Told() | Nudged():
-                yield self._system("informational", content=event.sentence, level="notice")
+                told = self._system("informational", content=event.sentence, level="notice")
+                if self._early is None:
+                    yield told
+                else:
+                    self._early.append(told)
             case Retrying():
                 yield self._system(
                     "api_retry",
@@ -192,7 +219,7 @@ class Codec:
             case HookRan():
                 if self._shown.hook_events:
                     yield from self._hook(event)
-            case CallProgress():
+            case CallProgress() if event.tool != "Agent":
                 lasted_s = time.monotonic() - self._since.get(event.call_id, time.monotonic())
                 yield self._progress(
                     event.call_id,
@@ -228,9 +255,19 @@ class Codec:
         told["uuid"] = message_id
         yield told | ({"isSynthetic": True} if is_interruption else {"isReplay": True})
 
+    def _told_early(self) -> Iterator[Json]:
+        """What was told before the first turn: a stream begins with its turn."""
+        early, self._early = self._early, None
+        yield from early or ()
+
+    def _due(self) -> Iterator[Json]:
+        """A call is told when anything follows it; the last of an answer brings the tokens."""
+        if self._is_due:
+            yield from self._tell_blocks(Usage(), None)
+
     def _tell_blocks(self, usage: Usage, whole: AssistantMessage | None) -> Iterator[Json]:
         """The finished parts of an answer that nobody was told yet; tokens come with the last."""
-        parts, self._untold = _parts(self._untold), []
+        parts, self._untold, self._is_due = parts_of(self._untold), [], False
         reason = whole.stop_reason if whole is not None else None
         for number, blocks in enumerate(parts, 1):
             is_last = number == len(parts)
@@ -315,7 +352,7 @@ class Codec:
             "content": [block_json(block) for block in blocks],
             "stop_reason": None if stop_reason == "aborted" else stop_reason,
             "stop_sequence": None,
-            "usage": usage_json(usage),
+            "usage": usage.under_known_names(),
         }
         told = self._wrapped("assistant", message=message, parent_tool_use_id=parent)
         return {**told, "aborted": True} if stop_reason == "aborted" else told
@@ -353,20 +390,3 @@ class Codec:
     def _new_answer(self) -> str:
         self._message_id = f"msg_{uuid4().hex[:24]}"
         return self._message_id
-
-
-def _parts(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
-    """Blocks in messages that fit a line each: a very long text goes out in pieces."""
-    parts: list[list[AssistantBlock]] = []
-    is_full = True
-    for block in blocks:
-        pieces = pieces_of(block)
-        if len(pieces) > 1:
-            parts += [[piece] for piece in pieces]
-            is_full = True
-        elif is_full:
-            parts.append([block])
-            is_full = False
-        else:
-            parts[-1].append(block)
-    return parts

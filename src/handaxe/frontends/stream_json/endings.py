@@ -7,7 +7,7 @@ import msgspec
 
 from handaxe.agent.events import RunFinished
 from handaxe.contract.messages import Usage
-from handaxe.frontends.stream_json.shapes import Json, model_usage_json, usage_json
+from handaxe.frontends.stream_json.shapes import Json, model_usage_json
 
 _CLIENT_REASONS = {
     "token_limit": "budget_exhausted",
@@ -46,7 +46,7 @@ def result_message(
         "result": final.result,
         "stop_reason": final.stop_reason,
         "total_cost_usd": final.cost_usd,
-        "usage": usage_json(final.usage),
+        "usage": final.usage.under_known_names(),
         "modelUsage": {
             name: model_usage_json(
                 usage,
@@ -72,6 +72,8 @@ def result_message(
         message["structured_output"] = final.structured_output
     if (call := final.deferred_call) is not None:
         message["deferred_tool_use"] = {"id": call.id, "name": call.tool, "input": call.input}
+    if final.error_status is not None:
+        message["api_error_status"] = final.error_status
     if final.errors:
         message["errors"] = list(final.errors)
     return message

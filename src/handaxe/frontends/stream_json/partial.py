@@ -6,7 +6,6 @@ from typing import Any
 from handaxe.agent.events import AgentEvent, MessageAdded, RunFinished, ToolCalled
 from handaxe.contract.messages import AssistantMessage, Usage
 from handaxe.contract.ports.model import TextDelta, ThinkingDelta, ToolInputDelta, ToolStarted
-from handaxe.frontends.stream_json.shapes import usage_json
 
 Json = dict[str, Any]
 
@@ -81,7 +80,7 @@ class PartialEvents:
         yield from self._close_block()
         reason = None if stop_reason == "aborted" else stop_reason
         delta = {"stop_reason": reason, "stop_sequence": None}
-        yield {"type": "message_delta", "delta": delta, "usage": usage_json(usage)}
+        yield {"type": "message_delta", "delta": delta, "usage": usage.under_known_names()}
         yield {"type": "message_stop"}
         self._is_open, self._index, self._call_ids = False, -1, {}
 
@@ -95,5 +94,5 @@ def _empty(message_id: str, model: str) -> Json:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": usage_json(Usage()),
+        "usage": Usage().under_known_names(),
     }

@@ -13,12 +13,12 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.agent.events import RunFinished, RunStarted
+from handaxe.agent.events import AgentEvent, RunFinished, RunStarted
 from handaxe.agent.speaking import Prompt
 from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
 from handaxe.app.displaying import displayed
-from handaxe.app.slash_commands import expanded, typed_command
+from handaxe.app.slash_commands import expanded
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.questions import OnQuestion
@@ -29,6 +29,7 @@ from handaxe.frontends.stream_json.control import Controls, hooks_from
 from handaxe.frontends.stream_json.endings import Lookups
 from handaxe.frontends.stream_json.facts import Servers, init_facts
 from handaxe.frontends.stream_json.heartbeat import HEARTBEAT_S, beat
+from handaxe.frontends.stream_json.own_commands import done_here, ended
 from handaxe.frontends.stream_json.permission import StreamAsker
 from handaxe.frontends.stream_json.shapes import Json
 from handaxe.frontends.stream_json.user_input import BadMessage, Blocks, joined, prompt_of
@@ -249,12 +250,14 @@ class Conversation:
         prompt = waiting.prompt
         try:
             if isinstance(prompt, str):
-                if await self._is_done_here(prompt):
+                if (done := await done_here(agent, prompt)) is not None:
+                    for event in done:
+                        self._tell(event)
                     return
                 prompt = await expanded(agent.session, prompt)
             await self._reach_servers()
         except (SetupError, ToolFault) as error:
-            self._fail(str(error))
+            self._tell(ended(agent, str(error), is_error=True))
             return
         beating = asyncio.ensure_future(beat(self._codec, self._write, self._serving.heartbeat_s))
         try:
@@ -284,38 +287,12 @@ class Conversation:
             self.agent.session.follow()
             await settled(self.agent.session.mcp, self.servers.inside)
 
-    async def _is_done_here(self, prompt: str) -> bool:
-        """Whether the prompt was a command for us, not for the model."""
-        typed = typed_command(prompt)
-        if typed is None or typed.name != "compact":
-            return False
+    def _tell(self, event: AgentEvent) -> None:
+        """Tell what happened without a run."""
         assert self._codec is not None
-        done = await self.agent.compact(typed.arguments)
-        if done is None:
-            self._fail("There is nothing to make shorter.")
-            return True
-        for message in self._codec.messages(done):
-            self._write(message)
-        self._end("The conversation was made shorter.", is_error=False)
-        return True
-
-    def _fail(self, sentence: str) -> None:
-        self._end(sentence, is_error=True)
-
-    def _end(self, sentence: str, *, is_error: bool) -> None:
-        """A turn that never reached the model."""
-        assert self._codec is not None
-        final = RunFinished(
-            subtype="success",
-            is_error=is_error,
-            terminal_reason="prompt_blocked" if is_error else "completed",
-            result=sentence,
-            session_id=self.agent.session.id,
-            turns=0,
-            errors=(sentence,) if is_error else (),
-        )
-        self.last = final
-        for message in self._codec.messages(final):
+        if isinstance(event, RunFinished):
+            self.last = event
+        for message in self._codec.messages(event):
             self._write(message)
 
 
@@ -325,8 +302,17 @@ def codec_of(agent: Agent, serving: Serving) -> Codec:
         agent.session.id,
         lambda started: init_facts(agent, serving.servers, started),
         serving.shown,
-        msgspec.structs.replace(serving.lookups, output_of=_output_of(agent)),
+        msgspec.structs.replace(
+            serving.lookups, output_of=_output_of(agent), context_of=_context_of(agent)
+        ),
     )
+
+
+def _context_of(agent: Agent) -> Callable[[str], int | None]:
+    def context_of(name: str) -> int | None:
+        return agent.model.context_tokens if name == agent.model.name else None
+
+    return context_of
 
 
 def _output_of(agent: Agent) -> Callable[[str], str]:

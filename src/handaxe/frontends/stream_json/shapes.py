@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from handaxe.agent.message_names import pieces_of
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.messages import (
     AssistantBlock,
@@ -57,16 +58,6 @@ def structured(result: ToolResult) -> Any:  # noqa: ANN401 - any JSON value
     return msgspec.to_builtins(result.data, enc_hook=str)
 
 
-def usage_json(usage: Usage) -> Json:
-    """Tokens of one or of many answers."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "cache_creation_input_tokens": usage.cache_write_tokens,
-        "cache_read_input_tokens": usage.cache_read_tokens,
-        "output_tokens": usage.output_tokens,
-    }
-
-
 def model_usage_json(usage: Usage, *, cost_usd: float | None, context_tokens: int | None) -> Json:
     """Tokens of one model over a whole run."""
     return {
@@ -78,3 +69,20 @@ def model_usage_json(usage: Usage, *, cost_usd: float | None, context_tokens: in
         "costUSD": cost_usd,
         "contextWindow": context_tokens,
     }
+
+
+def parts_of(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
+    """Blocks in messages that fit a line each: a very long text goes out in pieces."""
+    parts: list[list[AssistantBlock]] = []
+    is_full = True
+    for block in blocks:
+        pieces = pieces_of(block)
+        if len(pieces) > 1:
+            parts += [[piece] for piece in pieces]
+            is_full = True
+        elif is_full:
+            parts.append([block])
+            is_full = False
+        else:
+            parts[-1].append(block)
+    return parts

@@ -93,7 +93,10 @@ class CompletionReader:
         if text:
             self._has_spoken = True
             yield TextDelta(text)
-        for part in objects_at(delta.get("tool_calls")):
+        # Servers of before 2023-11 make one call, under a name of its own.
+        old = object_at(delta.get("function_call"))
+        parts = [{"index": 0, "function": old}] if old else objects_at(delta.get("tool_calls"))
+        for part in parts:
             self._has_spoken = True
             yield from self._call_part(part)
 

@@ -86,7 +86,9 @@ class Agent(Tool[AgentArgs]):
             return ToolResult(_launched_text(outcome), data=_launched(outcome, args))
         text = _cut(outcome.text, outcome.state.output_file, self.max_text_chars)
         if outcome.errors:
-            text = f"The agent ended with an error: {'; '.join(outcome.errors)}\n\n{text}".strip()
+            wrong = "; ".join(outcome.errors)
+            more = "" if text == wrong else f"\n\n{text}"
+            text = f"The agent ended with an error: {wrong}{more}"
         return ToolResult(f"{text}\n\n{_trailer(outcome)}", data=_completed(outcome, args, text))
 
     def title(self, partial_input: dict[str, Any]) -> str:
@@ -142,7 +144,7 @@ def _completed(outcome: AgentOutcome, args: AgentArgs, text: str) -> dict[str, A
         "totalToolUseCount": outcome.tool_uses,
         "totalDurationMs": outcome.duration_ms,
         "totalTokens": _tokens(outcome),
-        "usage": msgspec.to_builtins(outcome.usage),
+        "usage": outcome.usage.under_known_names(),
         "toolStats": outcome.tool_counts,
         "prompt": args.prompt,
         "outputFile": state.output_file,

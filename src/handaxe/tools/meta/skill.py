@@ -184,5 +184,6 @@ async def _output(command: str, skill: SkillInfo, ctx: ToolContext) -> str:
     if not result.ok:
         was_refused = (result.code or "").startswith(("permission.", "hook."))
         raise SkillCommandFailed(skill.name, command, result.text, was_refused=was_refused)
-    data = result.data
-    return str(getattr(data, "stdout", None) or result.text).rstrip("\n")
+    # What it printed and nothing else: how long it took is no part of the skill's text.
+    data: dict[str, Any] = result.data or {}
+    return str(data.get("stdout", result.text)).rstrip("\n")

@@ -9,6 +9,7 @@ import msgspec
 from handaxe.app.examining import examine
 from handaxe.app.findings import Finding
 from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.paint import wants_colour
 from handaxe.storage.home import data_home
 from handaxe.text.visible import visible
 
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         by_key = {finding.key: _facts(finding) for finding in found}
         sys.stdout.write(msgspec.json.encode(by_key).decode() + "\n")
         return DONE
-    is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    is_coloured = wants_colour(sys.stdout)
     width = max(len(finding.key) for finding in found)
     group = ""
     for finding in found:

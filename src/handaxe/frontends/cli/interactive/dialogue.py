@@ -21,8 +21,9 @@ from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, TERMINATED
 from handaxe.frontends.cli.interactive.line_editor import Interrupted, LineEditor, line_editor
 from handaxe.frontends.cli.interactive.questions import ask_in_menu
 from handaxe.frontends.cli.interactive.reach import has_advisory_rules, is_new_here, reach
-from handaxe.frontends.cli.interactive.screen import Screen, wants_colour
+from handaxe.frontends.cli.interactive.screen import Screen
 from handaxe.frontends.cli.interactive.typed import COMMANDS, Left, obey
+from handaxe.frontends.cli.paint import wants_colour
 from handaxe.frontends.cli.terminal_asker import ask_in_terminal
 from handaxe.frontends.cli.terminal_lines import Keys, read_line
 from handaxe.frontends.stream_json.serve import Brought
@@ -77,7 +78,7 @@ class Dialogue:
         # Somebody is here to go on talking; what works in the background reports later.
         opener.wait_for_agents_s = 0.0
         opener.defers_calls = False
-        self.screen = Screen(colour=wants_colour())
+        self.screen = Screen(colour=wants_colour(sys.stdout))
         self.usage = Usage()
         self.cost_usd: float | None = 0.0
         self.tool_tokens: dict[str, int] = {}
@@ -267,7 +268,7 @@ class Dialogue:
     async def _ask(self, request: PermissionRequest) -> Allow | Deny:
         with self._keys.paused():
             self.screen.show_nothing_more()
-            return await ask_in_terminal(request)
+            return await ask_in_terminal(request, no_stops=request.agent_id is None)
 
     async def _ask_question(self, questions: tuple[Question, ...]) -> Answers | None:
         self.screen.show_nothing_more()

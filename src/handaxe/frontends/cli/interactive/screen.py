@@ -1,6 +1,5 @@
 """What a person sees of a run: the answer, every call in a line, every change as a diff."""
 
-import os
 import sys
 from typing import Any, cast
 
@@ -31,12 +30,6 @@ from handaxe.text.counting import counted
 _MAX_TITLE_CHARS = 200
 _MAX_DIFF_LINES = 80
 _MAX_FAULT_LINES = 4
-
-
-def wants_colour() -> bool:
-    """Whether this terminal can show more than plain text, and may."""
-    is_dumb = os.environ.get("TERM", "dumb") == "dumb"
-    return sys.stdout.isatty() and not is_dumb and not os.environ.get("NO_COLOR")
 
 
 class Screen:
