@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from handaxe import Session
+from handaxe import Allow, Session
 from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration
 from handaxe.app.sandboxing import (
@@ -83,6 +83,29 @@ def test_deny_rules_of_tools_hold_inside_too(project):
     assert any(path.endswith("/x") for path in policy.deny_read)
     assert f"{project}/generated" in policy.deny_write
     assert not any("*" in path for path in (*policy.deny_read, *policy.deny_write))
+
+
+@pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
+async def test_patterns_of_edit_rules_hold_inside_too(project):
+    (project / "src/ro").mkdir(parents=True)
+    for name in ("src/ro/f", "src/x.lock", "free"):
+        (project / name).write_text("old")
+    # In two pieces, so that no rule sees the name before the command runs.
+    write = "import sys; open(''.join(sys.argv[1:]), 'w').write('new')"
+
+    async def yes(_request):
+        return Allow()
+
+    deny = ["Edit(ro/**)", "Edit(**/*.lock)", "Edit(later)"]
+    settings = {"sandbox": {"enabled": True}}
+    async with Session(project, settings=settings, deny=deny, on_ask=yes) as session:
+        for name in ("src/ro/f", "src/x.lock", "later", "free"):
+            await session.call("Bash", command=f'python3 -c "{write}" {name[:-2]} {name[-2:]}')
+
+    assert (project / "src/ro/f").read_text() == "old"
+    assert (project / "src/x.lock").read_text() == "old"
+    assert not (project / "later").exists()
+    assert (project / "free").read_text() == "new"
 
 
 @pytest.mark.parametrize(

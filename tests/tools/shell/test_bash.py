@@ -521,3 +521,15 @@ async def test_sleep_is_woken_when_a_command_ends(free):
     assert started.ok
     result = await free.call("Sleep", seconds=30)
     assert "has ended" in result.data["wokenBy"]
+
+
+async def test_a_link_that_may_not_be_read_is_a_question_and_no_crash(project):
+    (project / "out").symlink_to("/proc/1/root/etc")
+
+    async with Session(project) as session:
+        named = await session.call("Bash", command="ls /proc/1/root")
+        linked = await session.call("Bash", command="cat out/passwd")
+        read = await session.call("Read", file_path=str(project / "out/passwd"))
+        listed = await session.call("Glob", pattern="*", path="out")
+
+    assert {result.code for result in (named, linked, read, listed)} == {"permission.asked"}

@@ -13,6 +13,7 @@ from pathlib import Path
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 from handaxe.contract.preview_faults import CannotPreview
+from handaxe.disk.links import end_of_links
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.overlay.program import find_overlay_program
 from handaxe.host.sandbox import seccomp
@@ -88,7 +89,7 @@ def _views(layers: Sequence[_Layer], hidden: Sequence[str]) -> list[str]:
     steps: list[tuple[int, int, tuple[str, ...]]] = []
     steps += [(depth(layer.root), 0, layer.options) for layer in layers]
     for path in hidden:
-        real = os.path.realpath(path)
+        real = end_of_links(path)
         if os.path.isdir(real):
             is_open = any(is_below(layer.root, real) for layer in layers)
             covered = ("--perms", "0111" if is_open else "0000", "--tmpfs", real)
@@ -122,7 +123,7 @@ def _outermost(roots: Sequence[str]) -> list[str]:
 def _room_outside(roots: Sequence[str]) -> str:
     """A directory for the layers that is not itself below a root."""
     for place in (tempfile.gettempdir(), "/var/tmp", "/dev/shm", str(Path.home())):  # noqa: S108
-        real = os.path.realpath(place)
+        real = end_of_links(place)
         if os.access(real, os.W_OK) and not any(is_inside(real, root) for root in roots):
             return real
     raise CannotPreview("there is no directory outside the working directories for its changes")
