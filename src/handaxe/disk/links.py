@@ -1,6 +1,7 @@
 """Where the links of a path lead; it opens nothing and decides nothing."""
 
 import os
+from pathlib import Path
 
 _MOST_LINKS = 40
 
@@ -14,7 +15,7 @@ def end_of_links(path: str | os.PathLike[str]) -> str:
         return os.path.realpath(path)
     except OSError:
         text = os.fspath(path)
-        return _link_by_link(text if text.startswith("/") else f"{os.getcwd()}/{text}")
+        return _link_by_link(text if text.startswith("/") else f"{Path.cwd()}/{text}")
 
 
 def _link_by_link(path: str) -> str:

@@ -189,9 +189,7 @@ def test_a_protected_name_may_be_a_link_that_leads_nowhere(field, target):
     (field.root / ".claude").symlink_to(target)
     field.own()
 
-    code, output = field.run(
-        "echo made > y; cat y; mkdir nowhere; echo bad > nowhere/settings.json"
-    )
+    _, output = field.run("echo made > y; cat y; mkdir nowhere; echo bad > nowhere/settings.json")
 
     assert "made" in output
     assert (field.root / ".claude").is_symlink()

@@ -160,10 +160,11 @@ def _left_out(found: NamesFound, cwd: str) -> list[str]:
     if found.ignored_matches:
         least = "" if found.is_ignored_count_complete else "at least "
         files = counted(found.ignored_matches, "matching file")
-        example = found.ignored_example and f", e.g. {shown(found.ignored_example, cwd)}"
+        path = found.ignored_example
+        example = f", e.g. {shown(path, cwd)}" if path is not None else ""
         notes.append(
-            f"{least}{files} not shown because of ignore files (such as .gitignore){example or ''}. "
-            "To see them, name the file in full, or give an ignored directory as path."
+            f"{least}{files} not shown because of ignore files (such as .gitignore){example}. To see "
+            "them, name the file in full, or give an ignored directory as path."
         )
     if found.skipped.links:
         links = counted(found.skipped.links, "link")
