@@ -163,8 +163,8 @@ def _left_out(found: NamesFound, cwd: str) -> list[str]:
         path = found.ignored_example
         example = f", e.g. {shown(path, cwd)}" if path is not None else ""
         notes.append(
-            f"{least}{files} not shown because of ignore files (such as .gitignore){example}. To see "
-            "them, name the file in full, or give an ignored directory as path."
+            f"{least}{files} not shown because of ignore files (such as .gitignore){example}. To "
+            "see them, name the file in full, or give an ignored directory as path."
         )
     if found.skipped.links:
         links = counted(found.skipped.links, "link")

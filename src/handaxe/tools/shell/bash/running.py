@@ -78,12 +78,12 @@ class Foreground:
                 waiting_since = clock()
                 self._ctx.report(f"waiting for input: {state.waiting_for_input}")
             elif clock() - waiting_since >= WAITING_S:
-                return await self._give_up(
+                why = (
                     f"Command seems to be waiting for input: {state.waiting_for_input!r}. Nobody "
-                    "can type there: stop it with TaskStop and run it so that it needs no answer "
-                    "(an option such as --yes, or input from a pipe). It was moved to the "
-                    "background"
+                    "can type there: run it so that it needs no answer (an option such as --yes, "
+                    "or input from a pipe). It"
                 )
+                return await self._give_up(f"{why} was moved to the background", if_ended=why)
         if self._running.end is not None:
             return await self._ended()
         return await self._time_is_up()
@@ -117,17 +117,23 @@ class Foreground:
         why = (
             f"Command did not complete within its {timeout} timeout and was moved to the background"
         )
-        return await self._give_up(why, timed_out_s=patience.timeout_s)
+        return await self._give_up(
+            why,
+            if_ended=f"Command timed out after {spelled(patience.timeout_s)}",
+            timed_out_s=patience.timeout_s,
+        )
 
-    async def _give_up(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
+    async def _give_up(
+        self, why: str, *, if_ended: str, timed_out_s: float | None = None
+    ) -> ToolResult:
         """Wait no longer: it goes on in the background, or ends where that makes no sense."""
         if can_move(self._command):
             with suppress(ToolFault):
                 return self._let_go(why, timed_out_s=timed_out_s)
         await surely(self._running.stop())
         cwd = self._ctx.cwd
-        waited = timed_out_s if timed_out_s is not None else WAITING_S
-        return told_of_time_up(self._running, waited, Directories(ran_in=cwd, next=cwd))
+        where = Directories(ran_in=cwd, next=cwd)
+        return told_of_time_up(self._running, where, why=if_ended, timed_out_s=timed_out_s)
 
     def _let_go(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
         self._ctx[Jobs].refuse_if_full()
