@@ -25,8 +25,7 @@ from handaxe.contract.ports.files import (
 )
 from handaxe.contract.subjects import Access
 from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
-from handaxe.disk.links import end_of_links
-from handaxe.disk.places import open_regular_at, status_at
+from handaxe.disk.places import end_of_links, open_regular_at, status_at
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import NotText, decode

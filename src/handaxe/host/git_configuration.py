@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from handaxe.disk.links import end_of_links
+from handaxe.disk.places import end_of_links
 from handaxe.host.git_nesting import MAX_REPOSITORIES, TooMany, linked_paths, module_directories
 from handaxe.shell.tables import names
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 from handaxe.contract.preview_faults import CannotPreview
-from handaxe.disk.links import end_of_links
+from handaxe.disk.places import end_of_links
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.overlay.program import find_overlay_program
 from handaxe.host.sandbox import seccomp

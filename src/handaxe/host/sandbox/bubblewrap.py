@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from handaxe.disk.links import end_of_links
+from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.placeholders import is_for_directory
 from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_readable
 from handaxe.host.sandbox.protection import Protection

@@ -9,7 +9,7 @@ import msgspec
 
 from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner, Lent
 from handaxe.contract.sandbox_faults import NoSandbox
-from handaxe.disk.links import end_of_links
+from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.domains import may_be_private

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from handaxe.disk.links import end_of_links
+from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.policy import SandboxPolicy, is_below, is_readable
 
 LAUNCHER = str(Path(__file__).with_name("landlock_launcher.py"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from handaxe.disk.links import end_of_links
+from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.policy import (
     GIT_ABSENT_INSIDE,

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from handaxe.disk.links import end_of_links
+from handaxe.disk.places import end_of_links
 
 
 def repository_of(root: str) -> str | None:

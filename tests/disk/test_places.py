@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handaxe.disk.links import end_of_links
+from handaxe.disk.places import end_of_links
 
 SHUT = "/proc/1/root"
 
