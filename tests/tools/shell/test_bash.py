@@ -625,3 +625,17 @@ async def test_a_command_that_no_shell_can_be_given_is_refused_before_anybody_is
 
     assert result.code == "shell.bad_command"
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "seen"), [(["MY_*"], []), ([], ["MY_TOKEN", "OPENAI_API_KEY"]), (None, ["MY_TOKEN"])]
+)
+async def test_variables_that_settings_list_are_hidden_with_the_keys_of_vendors(
+    project, monkeypatch, listed, seen
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "one")
+    monkeypatch.setenv("MY_TOKEN", "two")
+    shell = {} if listed is None else {"hidden_variables": listed}
+    async with Session(project, allow=["Bash"], settings={"shell": shell}) as session:
+        result = await bash(session, "env | grep -oE '^(MY_TOKEN|OPENAI_API_KEY)' | sort")
+    assert result.data["stdout"].split() == seen
