@@ -347,3 +347,30 @@ async def test_a_command_that_was_proved_to_look_only_gets_nothing_to_write_to(p
         assert tried("git status --short", "git status --short").stdout == b"?? a.txt\n"
         assert tried("echo x > new", "echo x > new").returncode == 0
         assert sorted(path.name for path in project.iterdir()) == [".git", "a.txt", "new"]
+
+
+@pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
+@pytest.mark.parametrize(
+    ("command", "sandbox", "told"),
+    [
+        ("echo x > /usr/x", {}, "write only in the working directories"),
+        ("curl -sS -m 3 http://example.com", {}, "reaches no host"),
+        ("echo x > /usr/x", {"allowUnsandboxedCommands": False}, "$TMPDIR."),
+        ("echo x > /usr/x", {"ignoreViolations": {"/usr": ["/usr/x"]}}, None),
+        ("ls nowhere", {}, None),
+        ("echo 'permission denied'", {}, None),
+    ],
+)
+async def test_a_failure_that_may_come_from_the_sandbox_says_so(project, command, sandbox, told):
+    async def yes(_request):
+        return Allow()
+
+    settings = {"sandbox": {"enabled": True, **sandbox}}
+    async with Session(project, settings=settings, on_ask=yes) as session:
+        result = await session.call("Bash", command=command)
+
+    hinted = "The sandbox may be the reason" in result.text
+    assert hinted is (told is not None)
+    assert told is None or told in result.data["stderr"]
+    can_leave = sandbox.get("allowUnsandboxedCommands", True)
+    assert ("dangerouslyDisableSandbox" in result.text) is (hinted and can_leave)

@@ -9,7 +9,13 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
-from handaxe.contract.ports.shell import CommandEnd, RunningCommand, Shell, ShellCommand
+from handaxe.contract.ports.shell import (
+    CommandEnd,
+    Confiner,
+    RunningCommand,
+    Shell,
+    ShellCommand,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.contract.shell_faults import NoDirectory
 from handaxe.contract.stopping import Stopped
@@ -21,6 +27,7 @@ from handaxe.tools.shell.bash.missing import NOT_FOUND, missing_program
 from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
 from handaxe.tools.shell.bash.previewing import told_of_preview
 from handaxe.tools.shell.bash.reading import note_reading
+from handaxe.tools.shell.bash.refusals import sandbox_hint
 from handaxe.tools.shell.bash.telling import (
     FAILURE_CHARS,
     Directories,
@@ -42,9 +49,10 @@ class Foreground:
     """A command that the model waits for."""
 
     def __init__(
-        self, command: str, running: RunningCommand, patience: Patience, ctx: ToolContext
+        self, command: ShellCommand, running: RunningCommand, patience: Patience, ctx: ToolContext
     ) -> None:
-        self._command = command
+        self._command = command.command
+        self._is_unconfined = command.unconfined
         self._running = running
         self._patience = patience
         self._ctx = ctx
@@ -95,6 +103,8 @@ class Foreground:
             await note_reading(self._command, self._running, self._ctx)
         if end.exit_code == NOT_FOUND and end.how == "exit":
             end = await self._with_second_look(end)
+        elif end.exit_code and end.how == "exit":
+            end = self._with_hint(end)
         where = _moved(end.cwd, self._ctx)
         return told_of_end(self._command, self._running, end, where)
 
@@ -105,6 +115,18 @@ class Foreground:
             return end
         told = await self._ctx[Shell].seek(program, self._ctx.cwd)
         return msgspec.structs.replace(end, notes=(*end.notes, told)) if told else end
+
+    def _with_hint(self, end: CommandEnd) -> CommandEnd:
+        """What the sandbox may have to do with a failure."""
+        options = self._ctx[Settings].sandbox
+        confiner = self._ctx.find(Confiner) if options.enabled and not end.notes else None
+        if confiner is None or not confiner.will_confine(
+            self._command, unconfined=self._is_unconfined
+        ):
+            return end
+        said = self._running.tail(FAILURE_CHARS)
+        hint = sandbox_hint(self._command, said, confiner.level, options)
+        return msgspec.structs.replace(end, notes=(hint,)) if hint else end
 
     async def _time_is_up(self) -> ToolResult:
         patience = self._patience
@@ -153,7 +175,7 @@ class Foreground:
 async def in_foreground(command: ShellCommand, patience: Patience, ctx: ToolContext) -> ToolResult:
     """Run a command while the model waits."""
     running = await ctx[Shell].start(command)
-    return await Foreground(command.command, running, patience, ctx).finish()
+    return await Foreground(command, running, patience, ctx).finish()
 
 
 async def in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
