@@ -14,6 +14,7 @@ from handaxe.contract.display import Diff, DiffHunk
 from handaxe.contract.events import CallProgress, JobEnded, JobStarted
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput
+from handaxe.host.overlay.program import find_overlay_program
 
 
 @pytest.fixture
@@ -639,3 +640,32 @@ async def test_variables_that_settings_list_are_hidden_with_the_keys_of_vendors(
     async with Session(project, allow=["Bash"], settings={"shell": shell}) as session:
         result = await bash(session, "env | grep -oE '^(MY_TOKEN|OPENAI_API_KEY)' | sort")
     assert result.data["stdout"].split() == seen
+
+
+needs_overlay = pytest.mark.skipif(find_overlay_program(()) is None, reason="no overlays here")
+
+
+@needs_overlay
+async def test_a_trial_that_takes_too_long_says_so(project):
+    async with Session(project, allow=["Bash"], permission_mode="acceptEdits") as session:
+        result = await bash(session, "echo a > made; sleep 300", dry_run=True, timeout=1500)
+
+    assert "The trial was ended after 1.5s; the command would have changed:" in result.text
+    assert (result.data["interrupted"], result.data["timedOutAfterMs"]) == (True, 1500)
+    assert result.data["changedFiles"] == [f"{project}/made"]
+    assert not (project / "made").exists()
+
+
+@needs_overlay
+async def test_a_trial_has_the_environment_of_the_real_thing(project, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("MINE", "mine")
+    command = "echo [$OPENAI_API_KEY] $MINE $OWN $EDITOR $CLAUDE_CODE_SESSION_ID $0 $#"
+    async with Session(project, allow=["Bash"], settings={"env": {"OWN": "own"}}) as session:
+        real = await bash(session, command)
+        tried = await bash(session, command, dry_run=True)
+
+    assert real.data["stdout"] == f"[] mine own false {session.id} bash 0"
+    assert tried.data["stdout"] == real.data["stdout"]
+    missing = {"shownRanges", "rawOutputPath"}
+    assert real.data.keys() - missing <= tried.data.keys()

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,11 @@ from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES, OWN_NETWORK
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.policy import depth, is_below
 from handaxe.host.scratch import Scratch
+from handaxe.host.shell.capture import Capture
+from handaxe.host.shell.program import bash_program
 from handaxe.session.workdir import is_inside
 
-MAX_OUTPUT_BYTES = 1 << 20
+MAX_OUTPUT_CHARS = 30_000
 _APART = (*ISOLATION, OWN_NETWORK, "--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run")
 """Nothing outside the roots can be written, and nobody outside can be talked to."""
 _PROBE_S = 10.0
@@ -37,10 +39,12 @@ class OverlayPreviews(CommandPreviews):
         roots: Callable[[], Sequence[str]],
         *,
         hidden: Callable[[], Sequence[str]] = tuple,
+        environment: Callable[[], Mapping[str, str]] = lambda: clean_environment(os.environ, {}),
         program: str | None = None,
     ) -> None:
         """`hidden` are places that commands may not read."""
         self._roots = roots
+        self._environment = environment
         self._hidden = hidden
         self._program = program
         self._is_possible = False
@@ -59,9 +63,10 @@ class OverlayPreviews(CommandPreviews):
                 await _probe(program, options)
                 self._is_possible = True
             with _call_filter() as filtering:
+                env = {**self._environment(), **command.env}
                 argv = [program, *options, *filtering, "--chdir", command.cwd, "--"]
-                argv += [*_shell(), command.command]
-                env = clean_environment(os.environ, command.env)
+                argv += [bash_program(env.get("PATH", "")), "--noprofile", "--norc", "-c", "--"]
+                argv += [command.command, "bash"]
                 output, end = await _run(argv, env, timeout_s, filtering)
             return await asyncio.to_thread(_read, mounts, output, end)
         finally:
@@ -136,10 +141,6 @@ def _shared_temp(roots: Sequence[str]) -> list[str]:
     return ["--overlay-src", "/tmp", "--tmp-overlay", "/tmp"]  # noqa: S108 - the command's own
 
 
-def _shell() -> list[str]:
-    return [shutil.which("bash") or "/bin/sh", "-c"]
-
-
 async def _probe(program: str, options: Sequence[str]) -> None:
     """Find out whether the system lets us, before a failure could be taken for the command's."""
     process = await asyncio.create_subprocess_exec(
@@ -171,7 +172,7 @@ async def _probe(program: str, options: Sequence[str]) -> None:
 
 async def _run(
     argv: Sequence[str], env: dict[str, str], timeout_s: float, filtering: Sequence[str]
-) -> tuple[bytes, CommandEnd]:
+) -> tuple[CommandOutput, CommandEnd]:
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -182,7 +183,7 @@ async def _run(
         start_new_session=True,
         pass_fds=[int(descriptor) for descriptor in filtering[1:]],
     )
-    said = bytearray()
+    said = Capture("", 0)
     is_late = False
     try:
         async with asyncio.timeout(timeout_s):
@@ -197,35 +198,27 @@ async def _run(
             await process.wait()
     code = process.returncode
     end = CommandEnd(
-        how="stopped" if is_late else "exit",
+        how="time_up" if is_late else "exit",
         exit_code=None if is_late else code,
         duration_s=time.monotonic() - began,
     )
-    return bytes(said), end
+    said.close()
+    return said.output(MAX_OUTPUT_CHARS), end
 
 
-async def _listen(process: asyncio.subprocess.Process, said: bytearray) -> None:
+async def _listen(process: asyncio.subprocess.Process, said: Capture) -> None:
     assert process.stdout is not None
     while piece := await process.stdout.read(1 << 16):
-        said += piece[: max(0, MAX_OUTPUT_BYTES - len(said))]
+        said.take(piece, len(piece))
 
 
-def _read(layers: Sequence[_Layer], said: bytes, end: CommandEnd) -> Preview:
+def _read(layers: Sequence[_Layer], output: CommandOutput, end: CommandEnd) -> Preview:
     from handaxe.host.overlay.layer import LayerChanges, read_layer
-    from handaxe.text.wellformed import well_formed
 
     changes = LayerChanges()
     for layer in layers:
         read_layer(layer.upper, layer.root, changes)
         _compare_root(layer, changes.others)
-    output = CommandOutput(
-        head=well_formed(said.decode(errors="replace")),
-        tail="",
-        total_bytes=len(said),
-        total_lines=said.count(b"\n"),
-        kept_bytes=len(said),
-        is_binary=b"\0" in said,
-    )
     return Preview(
         output=output,
         end=end,

@@ -190,7 +190,7 @@ async def previewed(command: ShellCommand, timeout_s: float, ctx: ToolContext) -
     if previews is None:
         raise NoPreview
     found = await previews.preview(command, timeout_s)
-    return told_of_preview(command, found)
+    return told_of_preview(command, found, timeout_s)
 
 
 def told_of_lost_directory(fault: NoDirectory, ctx: ToolContext) -> ToolResult:

@@ -86,7 +86,7 @@ def told_of_background(
     """The result of a command that goes on in the background."""
     state = running.state
     output = running.output(PREVIEW_CHARS)
-    said = _joined(output)
+    said = joined(output)
     data = _data(running, output, where, stdout="" if not why else said)
     data["backgroundTaskId"] = state.job_id
     path = state.output_path
@@ -146,10 +146,11 @@ def _failed(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]
     output = running.output(FAILURE_CHARS)
     if output.is_binary:
         return f"[binary output, {output.total_bytes:,} bytes]", output, {}
-    return _joined(output), output, {}
+    return joined(output), output, {}
 
 
-def _joined(output: CommandOutput) -> str:
+def joined(output: CommandOutput) -> str:
+    """Both ends of what a command said, and how much is missing between them."""
     if not output.tail:
         return output.head.rstrip("\n")
     cut = f"... [{_left_out(output):,} characters truncated] ..."
