@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from handaxe import Session
+from handaxe import Allow, Session
 from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration
 from handaxe.app.sandboxing import (
@@ -83,6 +83,29 @@ def test_deny_rules_of_tools_hold_inside_too(project):
     assert any(path.endswith("/x") for path in policy.deny_read)
     assert f"{project}/generated" in policy.deny_write
     assert not any("*" in path for path in (*policy.deny_read, *policy.deny_write))
+
+
+@pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
+async def test_patterns_of_edit_rules_hold_inside_too(project):
+    (project / "src/ro").mkdir(parents=True)
+    for name in ("src/ro/f", "src/x.lock", "free"):
+        (project / name).write_text("old")
+    # In two pieces, so that no rule sees the name before the command runs.
+    write = "import sys; open(''.join(sys.argv[1:]), 'w').write('new')"
+
+    async def yes(_request):
+        return Allow()
+
+    deny = ["Edit(ro/**)", "Edit(**/*.lock)", "Edit(later)"]
+    settings = {"sandbox": {"enabled": True}}
+    async with Session(project, settings=settings, deny=deny, on_ask=yes) as session:
+        for name in ("src/ro/f", "src/x.lock", "later", "free"):
+            await session.call("Bash", command=f'python3 -c "{write}" {name[:-2]} {name[-2:]}')
+
+    assert (project / "src/ro/f").read_text() == "old"
+    assert (project / "src/x.lock").read_text() == "old"
+    assert not (project / "later").exists()
+    assert (project / "free").read_text() == "new"
 
 
 @pytest.mark.parametrize(
@@ -324,3 +347,30 @@ async def test_a_command_that_was_proved_to_look_only_gets_nothing_to_write_to(p
         assert tried("git status --short", "git status --short").stdout == b"?? a.txt\n"
         assert tried("echo x > new", "echo x > new").returncode == 0
         assert sorted(path.name for path in project.iterdir()) == [".git", "a.txt", "new"]
+
+
+@pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
+@pytest.mark.parametrize(
+    ("command", "sandbox", "told"),
+    [
+        ("echo x > /usr/x", {}, "write only in the working directories"),
+        ("curl -sS -m 3 http://example.com", {}, "reaches no host"),
+        ("echo x > /usr/x", {"allowUnsandboxedCommands": False}, "$TMPDIR."),
+        ("echo x > /usr/x", {"ignoreViolations": {"/usr": ["/usr/x"]}}, None),
+        ("ls nowhere", {}, None),
+        ("echo 'permission denied'", {}, None),
+    ],
+)
+async def test_a_failure_that_may_come_from_the_sandbox_says_so(project, command, sandbox, told):
+    async def yes(_request):
+        return Allow()
+
+    settings = {"sandbox": {"enabled": True, **sandbox}}
+    async with Session(project, settings=settings, on_ask=yes) as session:
+        result = await session.call("Bash", command=command)
+
+    hinted = "The sandbox may be the reason" in result.text
+    assert hinted is (told is not None)
+    assert told is None or told in result.data["stderr"]
+    can_leave = sandbox.get("allowUnsandboxedCommands", True)
+    assert ("dangerouslyDisableSandbox" in result.text) is (hinted and can_leave)

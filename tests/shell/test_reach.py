@@ -23,6 +23,9 @@ NOTHING, DIFFER, FALSE = "No matches found", "Files differ", "Condition is false
         ("if grep x a; then ls; fi", None), ("false", None), ("git status", None), ("", None),
         ("grep 'x", None), ("grep x a && make", None), ("grep x a | sort", None), ("exit 1", None),
         ("(grep x a)", None), ("grep x a && diff a b", None),
+        ("timeout 5 grep x a", NOTHING), ("LC_ALL=C nice -n 5 diff a b", DIFFER),
+        ("command rg x", NOTHING), ("stdbuf -oL timeout 9s git grep x", NOTHING),
+        ("timeout 5 make", None), ("timeout --wat 5 grep x a", None), ("xargs grep x", None),
     ],
 )  # fmt: skip
 def test_exit_code_one_is_an_answer_where_every_command_it_may_come_from_answers_so(

@@ -42,6 +42,14 @@ def test_a_reader_sees_what_was_meant(raw, text):
     assert plain_text(raw) == text
 
 
+def test_an_end_where_nothing_was_cut_is_repaired_instead():
+    cut = "ä".encode()
+    assert plain_text(cut[:1] + b" x", begins_whole=True) == "� x"
+    assert plain_text(cut[1:] + b" x", begins_whole=True) == "� x"
+    assert plain_text(b"caf\xe9", ends_whole=True) == "caf�"
+    assert plain_text("🪓".encode()[:3], ends_whole=True) == "�"
+
+
 @given(st.binary(max_size=300))
 def test_no_control_character_is_left_whatever_comes_in(raw):
     assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", plain_text(raw)) is None

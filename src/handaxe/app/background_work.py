@@ -8,7 +8,7 @@ from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.offers import Offered
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.contract.ports.jobs import JobState
+from handaxe.contract.ports.jobs import Job, JobState
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandFacts
 from handaxe.session.jobs import Jobs
@@ -42,6 +42,7 @@ class BackgroundWork(Companion):
             elsewhere=self._running.elsewhere,
             at_end=self._see_to_changes,
             kept_agents=self._kept_agents,
+            kept_work=_kept_work,
         )
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
 
@@ -90,6 +91,12 @@ class BackgroundWork(Companion):
         from handaxe.app.session_shell import SessionConfiner
 
         return SessionConfiner(self._around)
+
+
+def _kept_work(state: JobState) -> Job:
+    from handaxe.host.shell.kept import KeptWork
+
+    return KeptWork(state)
 
 
 def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:

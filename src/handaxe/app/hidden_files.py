@@ -1,8 +1,8 @@
-"""What searches must not show: the files that deny rules keep from every reading tool."""
+"""What deny rules keep from every reading tool, and from every changing one."""
 
 from collections.abc import Callable
 
-from handaxe.runtime.permission.decide import Policy, is_read_denied
+from handaxe.runtime.permission.decide import Policy, is_read_denied, is_write_denied
 
 
 def hidden_files(policy: Policy) -> Callable[[str], bool] | None:
@@ -11,3 +11,10 @@ def hidden_files(policy: Policy) -> Callable[[str], bool] | None:
     if deny.reading is None and not deny.read_scopes:
         return None
     return lambda path: is_read_denied(policy, path)
+
+
+def kept_files(policy: Policy) -> Callable[[str], bool] | None:
+    """Whether rules with a pattern keep a path as it is; None where there are none."""
+    if not policy.book.rules_for("Edit")[0].write_scopes:
+        return None
+    return lambda path: is_write_denied(policy, path)

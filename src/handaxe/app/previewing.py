@@ -1,5 +1,7 @@
 """Trying commands where nothing lasts, joined to one session."""
 
+import os
+
 from handaxe.app.companions import Surroundings
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import ShellCommand
@@ -16,8 +18,20 @@ class Previewing(CommandPreviews):
         from handaxe.host.overlay.previews import OverlayPreviews
 
         roots = self._around.workdir.roots
-        previews = OverlayPreviews(lambda: roots, hidden=self._hidden)
+        previews = OverlayPreviews(
+            lambda: roots, hidden=self._hidden, environment=self._environment
+        )
         return await previews.preview(command, timeout_s)
+
+    def _environment(self) -> dict[str, str]:
+        """What commands find, except what a directory's own tools would add."""
+        from handaxe.app.session_shell import SESSION_VARIABLES
+        from handaxe.host.shell.environment import sieve_of
+
+        session_id = self._around.session_id
+        more: dict[str, str] = dict.fromkeys(SESSION_VARIABLES, session_id)
+        sieve = sieve_of(self._around.configuration.settings, more)
+        return {**sieve.environment(os.environ), **self._around.among().hooks.variables}
 
     def _hidden(self) -> tuple[str, ...]:
         """What the sandbox hides is hidden from a trial too."""

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 
 from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration
-from handaxe.app.hidden_files import hidden_files
+from handaxe.app.hidden_files import hidden_files, kept_files
 from handaxe.contract.faults import SetupError
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
 from handaxe.host.sandbox.domains import pattern_problem
 from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.host.sandbox.protection import Ruled
 from handaxe.host.sandbox.worktrees import repository_of
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.policy import Policy
@@ -71,9 +72,13 @@ def confiner_for(around: Surroundings) -> LocalConfiner:
     return LocalConfiner(
         lambda: sandbox_wanted(around.configuration, around.workdir),
         policy,
-        hides=lambda: (hidden_files(around.policy()), around.policy().book),
+        ruled=lambda: _ruled_files(around.policy()),
         ledger=str(around.data_home / "sandbox"),
     )
+
+
+def _ruled_files(policy: Policy) -> Ruled:
+    return Ruled(hides=hidden_files(policy), keeps=kept_files(policy), rests_on=policy.book)
 
 
 def sandbox_wanted(configuration: Configuration, workdir: Workdir) -> Wanted:
@@ -206,8 +211,11 @@ def _ruled(policy: Policy, tool: str) -> Iterable[str]:
         if rule.behaviour != "deny" or rule.tool != tool or not rule.specifier:
             continue
         for scope in scopes_of(rule, policy.book.anchors)[0]:
-            names = [segment.literal for segment in scope.segments if segment is not None]
-            if None not in names and len(names) == len(scope.segments):
+            # What a bare name keeps at any depth, it keeps at the top, also before it exists.
+            is_bare = tool == "Edit" and scope.segments[:1] == (None,) != scope.segments
+            segments = scope.segments[1:] if is_bare else scope.segments
+            names = [segment.literal for segment in segments if segment is not None]
+            if None not in names and len(names) == len(segments):
                 yield "/".join([scope.anchor.rstrip("/"), *(name or "" for name in names)]) or "/"
 
 

@@ -1,12 +1,13 @@
 """Opening the very file or directory a resolved path names, and no other.
 
 Whoever calls has resolved and checked the path already. A link that appears in any part of it
-since then is refused, so what was checked is what is opened.
+since then is refused, so what was checked is what is opened. Where links lead is told here, too.
 """
 
 import errno
 import os
 import stat
+from pathlib import Path
 
 from handaxe.disk.durability import close
 from handaxe.disk.faults import LinkInTheWay, NotRegular, WriteFailed
@@ -16,6 +17,8 @@ _FILE = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 # A descriptor good for looking only; the read permission of a directory is not needed for it.
 _LOOK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_MOST_LINKS = 40
+
 _KINDS = {
     stat.S_IFDIR: "directory",
     stat.S_IFIFO: "FIFO",
@@ -23,6 +26,18 @@ _KINDS = {
     stat.S_IFCHR: "character device",
     stat.S_IFBLK: "block device",
 }
+
+
+def end_of_links(path: str | os.PathLike[str]) -> str:
+    """The path with every link followed; one that may not be read stands for itself.
+
+    `os.path.realpath` gives up on such a link, which anybody can name: `/proc/1/root` is one.
+    """
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        text = os.fspath(path)
+        return _link_by_link(text if text.startswith("/") else f"{Path.cwd()}/{text}")
 
 
 def split(path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -164,3 +179,27 @@ def _is_found_by_walking(fd: int, path: str) -> bool:
         close(here)
     wanted = os.fstat(fd)
     return (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
+
+
+def _link_by_link(path: str) -> str:
+    real, left = "", path.split("/")[::-1]
+    followed = 0
+    while left:
+        name = left.pop()
+        if name in {"", "."}:
+            continue
+        if name == "..":
+            real = real.rpartition("/")[0]
+            continue
+        here = f"{real}/{name}"
+        try:
+            target = os.readlink(here) if followed < _MOST_LINKS else None
+        except OSError:
+            target = None
+        if target is None:
+            real = here
+            continue
+        followed += 1
+        real = "" if target.startswith("/") else real
+        left += target.split("/")[::-1]
+    return real or "/"

@@ -25,7 +25,7 @@ from handaxe.contract.ports.files import (
 )
 from handaxe.contract.subjects import Access
 from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
-from handaxe.disk.places import open_regular_at, status_at
+from handaxe.disk.places import end_of_links, open_regular_at, status_at
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import NotText, decode
@@ -70,7 +70,7 @@ class LocalFiles(Files):
     def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
         if beyond:
-            return Located(path, os.path.realpath(path), is_final=True)
+            return Located(path, end_of_links(path), is_final=True)
         real, links = path, 0
         while True:
             root = next((root for root in roots if is_inside(real, root)), None)
@@ -201,7 +201,7 @@ class LocalFiles(Files):
 
     def _arrive(self, path: str, access: Access) -> str:
         """Where the links of a judged path lead, judged as well."""
-        real = os.path.realpath(path)
+        real = end_of_links(path)
         if real != path:
             self._judge(real, access)
         return real
@@ -227,7 +227,7 @@ class LocalFiles(Files):
             try:
                 return (path, *open_regular_at(_no_kernel_file(path)))
             except (LinkInTheWay, NotADirectoryError, FileNotFoundError):
-                real = os.path.realpath(path)
+                real = end_of_links(path)
                 if real == path:
                     raise
                 self._judge(real, "read")

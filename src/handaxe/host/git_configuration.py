@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from handaxe.disk.places import end_of_links
 from handaxe.host.git_nesting import MAX_REPOSITORIES, TooMany, linked_paths, module_directories
 from handaxe.shell.tables import names
 
@@ -91,7 +92,7 @@ def _check_all(place: Path, git: Path) -> None:
     seen: set[tuple[str, str]] = set()
     while waiting:
         place, git = waiting.pop()
-        real = (os.path.realpath(git), os.path.realpath(place))
+        real = (end_of_links(git), end_of_links(place))
         if real in seen:
             continue
         seen.add(real)
@@ -146,7 +147,7 @@ def _check(git: Path, place: Path) -> None:
 
 def _is_own_worktree(line: _Line, git: Path, place: Path) -> bool:
     """Whether this only says what is so: a submodule is checked out where it was found."""
-    return _is_worktree(line) and os.path.realpath(git / line.value) == os.path.realpath(place)
+    return _is_worktree(line) and end_of_links(git / line.value) == end_of_links(place)
 
 
 def _is_worktree(line: _Line) -> bool:
@@ -158,8 +159,8 @@ def _checked_out(module: Path, within: Path) -> Path:
     config = module / "config"
     lines = _lines(_content(config)) if config.exists() else ()
     for line in filter(_is_worktree, lines):
-        place = os.path.realpath(module / line.value)
-        if not place.startswith(os.path.realpath(within).rstrip("/") + "/"):
+        place = end_of_links(module / line.value)
+        if not place.startswith(end_of_links(within).rstrip("/") + "/"):
             raise _Doubt(f"{line} in {config} leads out of {within}")
         return Path(place)
     return module

@@ -40,10 +40,12 @@ class Jobs:
         elsewhere: Callable[[], int] = lambda: 0,
         at_end: AtEnd | None = None,
         kept_agents: "Callable[[], Iterable[AgentState]]" = tuple,
+        kept_work: Callable[[JobState], Job] | None = None,
     ) -> None:
         """`elsewhere` says how much goes on in other sessions of the user.
 
-        `kept_agents` are those of earlier runs, for a session that starts none itself.
+        `kept_agents` are those of earlier runs, for a session that starts none itself; `kept_work`
+        gives what is kept of a command of an earlier run.
         """
         self._announce = announce
         self._at_end = at_end
@@ -51,6 +53,7 @@ class Jobs:
         self._max_of_user = max_of_user
         self._elsewhere = elsewhere
         self._kept_agents = kept_agents
+        self._kept_work = kept_work
         self.agents: Agents | None = None
         """Who knows the agents of this session, once it can start some."""
         self._jobs: dict[str, Job] = {}
@@ -88,7 +91,7 @@ class Jobs:
             return job.state, job
         for state in reversed(self.known()):
             if job_id in {state.job_id, state.name}:
-                return state, self._jobs.get(state.job_id)
+                return state, self._jobs.get(state.job_id) or self._kept(state)
         raise UnknownJob(job_id, self.running())
 
     def add(self, job: Job) -> str:
@@ -250,6 +253,11 @@ class Jobs:
         )
         self._news.set()
 
+    def _kept(self, state: JobState) -> Job | None:
+        if self._kept_work is None or state.kind == "agent" or state.status == "running":
+            return None
+        return self._kept_work(state)
+
     def _all_agents(self) -> "Iterable[AgentState]":
         if self.agents is not None:
             return self.agents.listed()
@@ -290,6 +298,8 @@ def summary_of(state: JobState) -> str:
         return f"{_named(state)} was ended because it printed more than may be kept"
     if state.ended_by == "own_output":
         return f"{_named(state)} was ended because it printed its own output again and again"
+    if state.ended_by == "time_up":
+        return f"{_named(state)} was ended because its time was up"
     if state.status == "killed":
         return f"{_named(state)} was stopped"
     return f"{_named(state)} {state.status}"

@@ -102,6 +102,14 @@ class ToolSearchOptions(_Options, frozen=True, kw_only=True):
     ] = 16_000
 
 
+KEYS_OF_VENDORS = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY",
+    "GOOGLE_API_KEY", "HANDAXE_*_KEY", "HANDAXE_*_TOKEN", "MISTRAL_API_KEY", "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+)  # fmt: skip
+"""What no command needs to know, and what pays for the model."""
+
+
 class ShellOptions(_Options, frozen=True, kw_only=True):
     """How commands run."""
 
@@ -129,12 +137,9 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
     ] = 200
     hidden_variables: Annotated[
         tuple[str, ...],
-        "Variables of the environment that commands do not get; `*` stands for any characters.",
-    ] = (
-        "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY",
-        "GOOGLE_API_KEY", "HANDAXE_*_KEY", "HANDAXE_*_TOKEN", "MISTRAL_API_KEY", "OPENAI_API_KEY",
-        "OPENROUTER_API_KEY",
-    )  # fmt: skip
+        "Variables of the environment that commands do not get; `*` stands for any characters. A "
+        "list of your own adds to these; an empty one hides nothing.",
+    ] = KEYS_OF_VENDORS
     snapshot: Annotated[
         bool,
         "Take aliases, functions and PATH from the user's interactive bash, once per session.",

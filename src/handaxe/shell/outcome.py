@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from handaxe.shell.fields import fields_of
 from handaxe.shell.parse import parse
-from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simple
+from handaxe.shell.prove import unwrap_proven
+from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simple, Word
 
 _NOTHING_FOUND = "No matches found"
 _DIFFERENT = "Files differ"
@@ -63,7 +65,7 @@ def _meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 -
 
 
 def _meaning(node: Simple, cd_failed: bool) -> str | None:  # noqa: FBT001 - private
-    words = [word.literal or "?" for word in node.words]
+    words = [word.literal or "?" for word in _inside_wrappers(node.words)]
     if not words:
         return None
     program = words[0].rpartition("/")[2]
@@ -72,6 +74,14 @@ def _meaning(node: Simple, cd_failed: bool) -> str | None:  # noqa: FBT001 - pri
     if program in _CANNOT_SAY_ONE:
         return ""
     return _BENIGN.get(f"git {_subcommand(words)}" if program == "git" else program)
+
+
+def _inside_wrappers(words: list[Word]) -> list[Word]:
+    """The command that `timeout`, `nice` and the like end with the code of."""
+    fields = [field for word in words for field in fields_of(word, {})]
+    if len(fields) != len(words):
+        return words
+    return words[len(words) - len(unwrap_proven(fields)) :]
 
 
 def _subcommand(words: list[str]) -> str:

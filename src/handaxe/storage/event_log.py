@@ -18,7 +18,10 @@ from handaxe.contract.events import (
     CallProgress,
     CallStarted,
     Event,
+    JobEnded,
     JobSaid,
+    JobStarted,
+    JobsTold,
     UserSaid,
 )
 from handaxe.contract.result import ToolResult
@@ -66,9 +69,9 @@ class EventLog:
     def append(self, event: Event) -> None:
         """Take one event; progress is shown to listeners only and never written.
 
-        A call that may change something is on disk before it starts and when it ends. Events
-        of calls that only look wait until the event loop has a free moment, so that many of
-        them cost one write.
+        A call that may change something is on disk before it starts and when it ends, and so is
+        background work. Events of calls that only look wait until the event loop has a free
+        moment, so that many of them cost one write.
         """
         if isinstance(event, CallStarted):
             self._waiting.append(event)
@@ -85,6 +88,10 @@ class EventLog:
                 self.flush()
         elif isinstance(event, CallProgress | JobSaid):
             return
+        elif isinstance(event, JobStarted | JobEnded | JobsTold):
+            # Work that a killed host leaves behind must be known, and told once, ever after.
+            self._waiting.append(event)
+            self.flush()
         else:
             self._waiting.append(event)
             if isinstance(event, UserSaid | AssistantEnded):

@@ -37,6 +37,7 @@ class GlobPattern:
         "endings_decide",
         "goes_everywhere",
         "is_absolute",
+        "is_literal",
         "literal_directory",
         "max_depth",
         "only_dirs",
@@ -59,6 +60,8 @@ class GlobPattern:
         depths = [len(segments) for segments in parsed if None not in segments]
         self.max_depth = max(depths) if len(depths) == len(parsed) else None
         """How many names deep a match can lie; None if `**` puts no end to it."""
+        self.is_literal = all(part is not None and part.literal for item in parsed for part in item)
+        """Whether it has no wildcard and so names each file it can match."""
         root = "/" if self.is_absolute else ""
         common = _common([_leading(item) for item in parsed])
         self.literal_directory = root + "/".join(common)

@@ -19,12 +19,15 @@ _SAMPLE_BYTES = 1 << 13
 _MAX_CONTROL_SHARE = 0.1
 
 
-def plain_text(raw: bytes) -> str:
+def plain_text(raw: bytes, *, begins_whole: bool = False, ends_whole: bool = False) -> str:
     """The text a reader would have seen at last: no escape sequences, no overwritten progress.
 
-    Bytes that are no UTF-8 become U+FFFD; a character cut in two at either end is left out.
+    Bytes that are no UTF-8 become U+FFFD. A character cut in two at either end is left out, unless
+    that end is said to be whole, so that nothing can have been cut there.
     """
-    text = _whole_characters(raw).decode("utf-8", "replace")
+    begin = 0 if begins_whole else _first_whole(raw)
+    end = len(raw) if ends_whole else _last_whole(raw)
+    text = raw[begin:end].decode("utf-8", "replace")
     if _SPECIAL.search(text) is None:
         return text
     text = re.sub(_SEQUENCES, "", text).replace("\r\n", "\n")
@@ -44,15 +47,17 @@ def is_binary(sample: bytes) -> bool:
     return controls > len(sample) * _MAX_CONTROL_SHARE
 
 
-def _whole_characters(raw: bytes) -> bytes:
+def _first_whole(raw: bytes) -> int:
     begin = 0
     while begin < min(3, len(raw)) and raw[begin] & 0xC0 == 0x80:
         begin += 1
-    end = len(raw)
+    return begin
+
+
+def _last_whole(raw: bytes) -> int:
     for back in range(1, min(3, len(raw)) + 1):
         byte = raw[-back]
         if byte & 0xC0 != 0x80:
             needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
-            end = len(raw) - back if needed > back else end
-            break
-    return raw[begin:end]
+            return len(raw) - back if needed > back else len(raw)
+    return len(raw)

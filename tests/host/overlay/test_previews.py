@@ -161,7 +161,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tree):
     preview = await tried(
         tree, f"echo early > e; (setsid sleep 300.{marker} &) ; sleep 300", timeout_s=1
     )
-    assert (preview.end.how, preview.end.exit_code) == ("stopped", None)
+    assert (preview.end.how, preview.end.exit_code) == ("time_up", None)
     assert [diff.path for diff in preview.diffs] == [f"{tree}/e"]
     found = await asyncio.to_thread(
         subprocess.run, ["pgrep", "-f", f"sleep 300.{marker}"], capture_output=True, check=False
@@ -171,7 +171,8 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tree):
 
 async def test_endless_output_is_cut(tree):
     preview = await tried(tree, "head -c 5000000 /dev/zero | tr '\\0' y")
-    assert len(preview.output.head) == 1 << 20
+    assert len(preview.output.head + preview.output.tail) == 30_000
+    assert preview.output.total_bytes == 5_000_000
 
 
 async def test_a_root_below_another_is_covered_with_it(tree):
@@ -193,3 +194,14 @@ async def test_without_the_program_it_says_why(tree):
 def test_a_program_from_a_root_is_never_taken(tree):
     assert find_overlay_program(("/",)) is None
     assert find_overlay_program((str(tree),)) is not None
+
+
+async def test_output_is_text_with_its_true_totals(tree):
+    coloured = await tried(tree, "printf '  \\033[31mred\\033[0m\\n10%%\\r100%%\\ncaf\\xe9'")
+    long = await tried(tree, "seq 1 200000")
+
+    assert coloured.output.head == "  red\n100%\ncaf\ufffd"
+    assert coloured.output.total_lines == 3
+    assert (long.output.total_bytes, long.output.total_lines) == (1_288_895, 200_000)
+    assert long.output.head.startswith("1\n2\n")
+    assert long.output.tail.endswith("200000\n")

@@ -9,6 +9,7 @@ import pytest
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
 from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.host.sandbox.protection import NO_RULES
 from handaxe.host.scratch import Scratch
 from handaxe.host.shell import own_network
 
@@ -58,8 +59,13 @@ class Field:
         self.wanted = Wanted(enabled=True)
         self.is_lent = means == "lent"
         chosen = Means(name="landlock") if means == "landlock" else find_means()
+        self.ruled = NO_RULES
         self.confiner = LocalConfiner(
-            lambda: self.wanted, lambda: self.policy, means=chosen, interpreter=PYTHON
+            lambda: self.wanted,
+            lambda: self.policy,
+            ruled=lambda: self.ruled,
+            means=chosen,
+            interpreter=PYTHON,
         )
         self.told: tuple[str, ...] = ()
         self.own()

@@ -13,6 +13,7 @@ from handaxe.host.sandbox.guard import Guard
 from handaxe.host.sandbox.means import Means, bubblewrap_problem, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
 from handaxe.host.sandbox.probe import DIMENSIONS, probe
+from handaxe.host.sandbox.protection import Ruled
 
 NOWHERE = Means(name="none", bubblewrap_problem="no bwrap", landlock_problem="no Landlock")
 
@@ -160,15 +161,40 @@ def test_files_that_rules_hide_are_hidden_in_roots_too(field, means):
     (field.root / "app").mkdir()
     (field.root / "app/.env").write_text("SECRET\n")
     field.own()
-    field.confiner = LocalConfiner(
-        lambda: field.wanted,
-        lambda: field.policy,
-        hides=lambda: (lambda path: path.endswith("/.env"), "rules"),
-        means=find_means(),
-    )
+    field.ruled = Ruled(hides=lambda path: path.endswith("/.env"))
     code, output = field.run("cat app/.env || cat */.env; ln app/.env x && cat x")
     assert code != 0
     assert "SECRET" not in output
+
+
+def test_files_that_rules_keep_stay_as_they_are(field):
+    (field.root / "app/made").mkdir(parents=True)
+    for name in ("app/x.lock", "app/made/code.py", "app/free"):
+        (field.root / name).write_text("old")
+    field.own()
+    field.ruled = Ruled(keeps=lambda path: path.endswith((".lock", "/made")))
+
+    field.run(
+        "cd app; for f in x.lock made/code.py made/more free; do echo new > $f; done; rm x.lock"
+    )
+
+    assert (field.root / "app/x.lock").read_text() == "old"
+    assert (field.root / "app/made/code.py").read_text() == "old"
+    assert not (field.root / "app/made/more").exists()
+    assert (field.root / "app/free").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("target", ["nowhere", "/nowhere/at/all", ".claude", "/proc/1/root/x"])
+def test_a_protected_name_may_be_a_link_that_leads_nowhere(field, target):
+    (field.root / ".claude").symlink_to(target)
+    field.own()
+
+    _, output = field.run("echo made > y; cat y; mkdir nowhere; echo bad > nowhere/settings.json")
+
+    assert "made" in output
+    assert (field.root / ".claude").is_symlink()
+    if target == "nowhere":
+        assert not (field.root / "nowhere").exists()
 
 
 def test_a_switched_off_file_sandbox_leaves_the_rest(field):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe import Session
+from handaxe import Allow, Session
 
 
 def plant(root: Path, names: list[str]) -> None:
@@ -132,3 +132,46 @@ async def test_a_working_directory_opened_through_a_link(tmp_path):
         result = await session.call("Glob", pattern=f"{tmp_path}/link/*.py")
 
     assert result.text == "a.py"
+
+
+async def test_an_ignored_file_that_is_named_in_full_is_listed(session, project):
+    plant(project, ["z.log", "y.log", "src/x.log"])
+    (project / ".gitignore").write_text("*.log\n")
+
+    some = await session.call("Glob", pattern="*.log")
+    named = await session.call("Glob", pattern="z.log")
+    absolute = await session.call("Glob", pattern=f"{project}/src/x.log")
+    two = await session.call("Glob", pattern="{z,y}.log")
+
+    assert (some.data["numFiles"], some.data["ignoredMatches"]) == (0, 2)
+    assert "e.g. y.log" in some.text or "e.g. z.log" in some.text
+    assert named.text == "z.log"
+    assert absolute.text == "src/x.log"
+    assert two.text == "z.log\ny.log"
+
+
+async def test_a_pattern_can_begin_at_home(project, tmp_path, monkeypatch):
+    home = tmp_path / "some [home]"
+    plant(home, ["notes/a.md"])
+    monkeypatch.setenv("HOME", str(home))
+    asked: list[str] = []
+
+    async def yes(request):
+        asked.append(request.reason)
+        return Allow()
+
+    async with Session(project, on_ask=yes) as session:
+        found = await session.call("Glob", pattern="~/notes/*.md")
+        inside = await session.call("Glob", pattern="~/notes/*.md", path=str(home))
+    async with Session(project) as session:
+        refused = await session.call("Glob", pattern="~/notes/*.md")
+
+    assert found.data["filenames"] == inside.data["filenames"] == [f"{home}/notes/a.md"]
+    assert asked
+    assert refused.code == "permission.asked"
+
+
+async def test_data_says_how_long_it_took(session):
+    result = await session.call("Glob", pattern="*")
+
+    assert result.data["durationMs"] >= 0

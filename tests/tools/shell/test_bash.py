@@ -2,16 +2,19 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.waiting import HANG_S, until
 
-from handaxe import Session
+from handaxe import Allow, Session
 from handaxe.contract.display import Diff, DiffHunk
 from handaxe.contract.events import CallProgress, JobEnded, JobStarted
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput
+from handaxe.host.overlay.program import find_overlay_program
 
 
 @pytest.fixture
@@ -114,6 +117,8 @@ async def test_some_commands_end_at_their_timeout(free, command):
     assert result.code == "call.timed_out"
     assert result.text.startswith("Command timed out after 0.3s")
     assert result.data["interrupted"]
+    assert (result.data["exitCode"], result.data["signal"]) == (143, 15)
+    assert result.data["durationMs"] >= 300
     assert free.jobs.listed() == []
 
 
@@ -192,6 +197,7 @@ async def test_cancel_stops_the_command_and_says_what_it_had_printed(free):
     assert result.code == "call.cancelled"
     assert f"It had printed:\n{pid}" in result.text
     assert result.data["interrupted"]
+    assert (result.data["exitCode"], result.data["signal"]) == (143, 15)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -327,6 +333,33 @@ async def test_a_command_that_waits_for_input_is_handed_back(free, monkeypatch):
     assert result.ok
     assert "seems to be waiting for input: 'Password:'" in result.text
     assert len(free.jobs.running()) == 1
+
+
+@pytest.mark.proves("SH-3")
+@pytest.mark.parametrize(
+    ("printed", "seen"),
+    [("\\xff", "�"), ("caf\\xe9", "caf�"), ("\\xa4 x", "� x"), ("\\xe2\\x82\\xac", "€")],
+)
+async def test_bytes_that_are_no_text_are_repaired_at_both_ends_too(free, printed, seen):
+    whole = await bash(free, f"printf '{printed}'")
+    job = await bash(free, f"printf '{printed}'", run_in_background=True)
+    later = await free.call("TaskOutput", task_id=job.data["backgroundTaskId"])
+
+    assert whole.data["stdout"] == seen
+    assert later.data["task"]["output"] == seen
+
+
+async def test_one_that_waits_and_cannot_move_is_ended_for_that(free, monkeypatch):
+    from handaxe.tools.shell.bash import running
+
+    monkeypatch.setattr(running, "WAITING_S", 0.3)
+    result = await bash(free, "git --version; printf 'Password: '; read -t 600 < <(sleep 600)")
+
+    assert result.code == "call.timed_out"
+    assert "seems to be waiting for input: 'Password:'" in result.text
+    assert "timed out" not in result.text
+    assert "timedOutAfterMs" not in result.data
+    assert free.jobs.listed() == []
 
 
 async def test_too_much_background_work_is_refused_and_nothing_is_left_running(project):
@@ -521,3 +554,118 @@ async def test_sleep_is_woken_when_a_command_ends(free):
     assert started.ok
     result = await free.call("Sleep", seconds=30)
     assert "has ended" in result.data["wokenBy"]
+
+
+async def test_a_link_that_may_not_be_read_is_a_question_and_no_crash(project):
+    (project / "out").symlink_to("/proc/1/root/etc")
+
+    async with Session(project) as session:
+        named = await session.call("Bash", command="ls /proc/1/root")
+        linked = await session.call("Bash", command="cat out/passwd")
+        read = await session.call("Read", file_path=str(project / "out/passwd"))
+        listed = await session.call("Glob", pattern="*", path="out")
+
+    assert {result.code for result in (named, linked, read, listed)} == {"permission.asked"}
+
+
+@pytest.mark.proves("SH-5", "BT-14")
+async def test_what_work_of_an_earlier_run_said_can_still_be_asked_for(project):
+    async with Session(project, allow=["Bash"], session_id="s1") as session:
+        ended = await bash(session, "echo quick; exit 7", run_in_background=True)
+        stopped = await bash(session, "echo slow; sleep 300", run_in_background=True)
+        await until(lambda: session.jobs.named(stopped.data["backgroundTaskId"])[0].output_bytes)
+
+    async with Session(project, allow=["Bash"], session_id="s1") as session:
+        seen = [
+            (await session.call("TaskOutput", task_id=one.data["backgroundTaskId"])).data["task"]
+            for one in (ended, stopped)
+        ]
+        again = await session.call("TaskOutput", task_id=ended.data["backgroundTaskId"])
+
+    assert [task["output"] for task in seen] == ["quick", "slow"]
+    assert [task["status"] for task in seen] == ["failed", "killed"]
+    assert again.data["task"]["output"] == ""
+
+
+@pytest.mark.proves("SH-5")
+async def test_what_work_said_that_ended_with_its_host_can_still_be_asked_for(project):
+    host = f"""
+import asyncio, os, handaxe
+async def main():
+    async with handaxe.Session({str(project)!r}, allow=["Bash"], session_id="s2") as session:
+        result = await session.call("Bash", command="echo out; sleep 300", run_in_background=True)
+        job = result.data["backgroundTaskId"]
+        while not session.jobs.named(job)[0].output_bytes:
+            await asyncio.sleep(0.01)
+        print(job, flush=True)
+        os.kill(os.getpid(), 9)
+asyncio.run(main())
+"""
+    ran = subprocess.run([sys.executable, "-c", host], capture_output=True, text=True, check=False)
+
+    async with Session(project, session_id="s2") as session:
+        result = await session.call("TaskOutput", task_id=ran.stdout.strip())
+
+    assert ran.returncode == -9, ran.stderr
+    assert result.data["task"]["ended_by"] == "host_ended"
+    assert (result.data["task"]["output"], result.data["task"]["total_bytes"]) == ("out", 4)
+
+
+@pytest.mark.parametrize("tool", ["Bash", "Monitor"])
+async def test_a_command_that_no_shell_can_be_given_is_refused_before_anybody_is_asked(
+    project, tool
+):
+    asked = []
+
+    async def yes(request):
+        asked.append(request)
+        return Allow()
+
+    async with Session(project, on_ask=yes) as session:
+        result = await session.call(tool, command="echo a\0b", description="d")
+
+    assert result.code == "shell.bad_command"
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "seen"), [(["MY_*"], []), ([], ["MY_TOKEN", "OPENAI_API_KEY"]), (None, ["MY_TOKEN"])]
+)
+async def test_variables_that_settings_list_are_hidden_with_the_keys_of_vendors(
+    project, monkeypatch, listed, seen
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "one")
+    monkeypatch.setenv("MY_TOKEN", "two")
+    shell = {} if listed is None else {"hidden_variables": listed}
+    async with Session(project, allow=["Bash"], settings={"shell": shell}) as session:
+        result = await bash(session, "env | grep -oE '^(MY_TOKEN|OPENAI_API_KEY)' | sort")
+    assert result.data["stdout"].split() == seen
+
+
+needs_overlay = pytest.mark.skipif(find_overlay_program(()) is None, reason="no overlays here")
+
+
+@needs_overlay
+async def test_a_trial_that_takes_too_long_says_so(project):
+    async with Session(project, allow=["Bash"], permission_mode="acceptEdits") as session:
+        result = await bash(session, "echo a > made; sleep 300", dry_run=True, timeout=1500)
+
+    assert "The trial was ended after 1.5s; the command would have changed:" in result.text
+    assert (result.data["interrupted"], result.data["timedOutAfterMs"]) == (True, 1500)
+    assert result.data["changedFiles"] == [f"{project}/made"]
+    assert not (project / "made").exists()
+
+
+@needs_overlay
+async def test_a_trial_has_the_environment_of_the_real_thing(project, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("MINE", "mine")
+    command = "echo [$OPENAI_API_KEY] $MINE $OWN $EDITOR $CLAUDE_CODE_SESSION_ID $0 $#"
+    async with Session(project, allow=["Bash"], settings={"env": {"OWN": "own"}}) as session:
+        real = await bash(session, command)
+        tried = await bash(session, command, dry_run=True)
+
+    assert real.data["stdout"] == f"[] mine own false {session.id} bash 0"
+    assert tried.data["stdout"] == real.data["stdout"]
+    missing = {"shownRanges", "rawOutputPath"}
+    assert real.data.keys() - missing <= tried.data.keys()

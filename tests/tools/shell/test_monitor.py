@@ -51,10 +51,30 @@ async def test_a_watch_ends_at_its_time_and_a_lasting_one_does_not(free):
     short = await free.call("Monitor", command="sleep 60", description="s", timeout_ms=100)
     lasting = await free.call("Monitor", command="sleep 60", description="l", persistent=True)
     assert lasting.data == {"taskId": lasting.data["taskId"], "timeoutMs": 0, "persistent": True}
+    assert short.data["timeoutMs"] == 100
     await ended(free, short.data["taskId"])
+    state = free.jobs.named(short.data["taskId"])[0]
+    assert (state.status, state.ended_by) == ("killed", "time_up")
+    assert 'Monitor "s" was ended because its time was up' in free.jobs.take_notices()[0]
     assert [state.description for state in free.jobs.running()] == ["l"]
     stopped = await free.call("TaskStop", task_id=lasting.data["taskId"])
     assert stopped.data["task_type"] == "monitor"
+
+
+@pytest.mark.parametrize(
+    ("asked", "held", "note"),
+    [
+        (0, 300_000, "is none"),
+        (-1, 300_000, "is none"),
+        (1e9, 3_600_000, "was cut"),
+        (70.4, 70, None),
+    ],
+)
+async def test_the_time_of_a_watch_is_said(free, asked, held, note):
+    result = await free.call("Monitor", command="true", description="t", timeout_ms=asked)
+    assert result.data["timeoutMs"] == held
+    assert isinstance(result.data["timeoutMs"], int)
+    assert [note in said for said in result.notes] == ([True] if note else [])
 
 
 async def test_a_flood_of_lines_does_not_flood_the_model(free):

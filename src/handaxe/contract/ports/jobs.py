@@ -7,9 +7,11 @@ import msgspec
 
 JobKind = Literal["shell", "monitor", "agent"]
 JobStatus = Literal["running", "completed", "failed", "killed"]
-EndedBy = Literal["exit", "signal", "stopped", "output_limit", "own_output", "host_ended"]
-"""What brought an end: the work itself, a signal, somebody's word, a limit, a loop of printing what
-it had printed itself, or our own end."""
+EndedBy = Literal[
+    "exit", "signal", "stopped", "time_up", "output_limit", "own_output", "host_ended"
+]
+"""What brought an end: the work itself, a signal, somebody's word, its time, a limit, a loop of
+printing what it had printed itself, or our own end."""
 
 
 class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -56,6 +56,8 @@ class NamesFound(msgspec.Struct, frozen=True, kw_only=True):
     """Directories that were not reached in time."""
     ignored_matches: int = 0
     is_ignored_count_complete: bool = True
+    ignored_example: str | None = None
+    """One of the files that fit and are ignored."""
     skipped: Skipped = Skipped()
 
 

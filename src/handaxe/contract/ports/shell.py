@@ -8,7 +8,7 @@ import msgspec
 
 from handaxe.contract.ports.jobs import Job
 
-Ended = Literal["exit", "signal", "stopped", "output_cap", "own_output"]
+Ended = Literal["exit", "signal", "stopped", "time_up", "output_cap", "own_output"]
 
 
 class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +69,10 @@ class RunningCommand(Job):
     @abstractmethod
     def let_go(self) -> None:
         """Make it background work: it may outlive the call, and its end is announced."""
+
+    @abstractmethod
+    async def stop(self, *, time_is_up: bool = False) -> None:
+        """End it with everything it started, for somebody's word or because its time is up."""
 
     @abstractmethod
     def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:

@@ -6,13 +6,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 from handaxe.contract.preview_faults import CannotPreview
+from handaxe.disk.places import end_of_links
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.overlay.program import find_overlay_program
 from handaxe.host.sandbox import seccomp
@@ -20,9 +21,11 @@ from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES, OWN_NETWORK
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.policy import depth, is_below
 from handaxe.host.scratch import Scratch
+from handaxe.host.shell.capture import Capture
+from handaxe.host.shell.program import bash_program
 from handaxe.session.workdir import is_inside
 
-MAX_OUTPUT_BYTES = 1 << 20
+MAX_OUTPUT_CHARS = 30_000
 _APART = (*ISOLATION, OWN_NETWORK, "--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run")
 """Nothing outside the roots can be written, and nobody outside can be talked to."""
 _PROBE_S = 10.0
@@ -36,10 +39,12 @@ class OverlayPreviews(CommandPreviews):
         roots: Callable[[], Sequence[str]],
         *,
         hidden: Callable[[], Sequence[str]] = tuple,
+        environment: Callable[[], Mapping[str, str]] = lambda: clean_environment(os.environ, {}),
         program: str | None = None,
     ) -> None:
         """`hidden` are places that commands may not read."""
         self._roots = roots
+        self._environment = environment
         self._hidden = hidden
         self._program = program
         self._is_possible = False
@@ -58,9 +63,10 @@ class OverlayPreviews(CommandPreviews):
                 await _probe(program, options)
                 self._is_possible = True
             with _call_filter() as filtering:
+                env = {**self._environment(), **command.env}
                 argv = [program, *options, *filtering, "--chdir", command.cwd, "--"]
-                argv += [*_shell(), command.command]
-                env = clean_environment(os.environ, command.env)
+                argv += [bash_program(env.get("PATH", "")), "--noprofile", "--norc", "-c", "--"]
+                argv += [command.command, "bash"]
                 output, end = await _run(argv, env, timeout_s, filtering)
             return await asyncio.to_thread(_read, mounts, output, end)
         finally:
@@ -88,7 +94,7 @@ def _views(layers: Sequence[_Layer], hidden: Sequence[str]) -> list[str]:
     steps: list[tuple[int, int, tuple[str, ...]]] = []
     steps += [(depth(layer.root), 0, layer.options) for layer in layers]
     for path in hidden:
-        real = os.path.realpath(path)
+        real = end_of_links(path)
         if os.path.isdir(real):
             is_open = any(is_below(layer.root, real) for layer in layers)
             covered = ("--perms", "0111" if is_open else "0000", "--tmpfs", real)
@@ -122,7 +128,7 @@ def _outermost(roots: Sequence[str]) -> list[str]:
 def _room_outside(roots: Sequence[str]) -> str:
     """A directory for the layers that is not itself below a root."""
     for place in (tempfile.gettempdir(), "/var/tmp", "/dev/shm", str(Path.home())):  # noqa: S108
-        real = os.path.realpath(place)
+        real = end_of_links(place)
         if os.access(real, os.W_OK) and not any(is_inside(real, root) for root in roots):
             return real
     raise CannotPreview("there is no directory outside the working directories for its changes")
@@ -133,10 +139,6 @@ def _shared_temp(roots: Sequence[str]) -> list[str]:
     if any(is_inside("/tmp", root) for root in roots):  # noqa: S108 - a root covers it already
         return []
     return ["--overlay-src", "/tmp", "--tmp-overlay", "/tmp"]  # noqa: S108 - the command's own
-
-
-def _shell() -> list[str]:
-    return [shutil.which("bash") or "/bin/sh", "-c"]
 
 
 async def _probe(program: str, options: Sequence[str]) -> None:
@@ -170,7 +172,7 @@ async def _probe(program: str, options: Sequence[str]) -> None:
 
 async def _run(
     argv: Sequence[str], env: dict[str, str], timeout_s: float, filtering: Sequence[str]
-) -> tuple[bytes, CommandEnd]:
+) -> tuple[CommandOutput, CommandEnd]:
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -181,7 +183,7 @@ async def _run(
         start_new_session=True,
         pass_fds=[int(descriptor) for descriptor in filtering[1:]],
     )
-    said = bytearray()
+    said = Capture("", 0)
     is_late = False
     try:
         async with asyncio.timeout(timeout_s):
@@ -196,35 +198,27 @@ async def _run(
             await process.wait()
     code = process.returncode
     end = CommandEnd(
-        how="stopped" if is_late else "exit",
+        how="time_up" if is_late else "exit",
         exit_code=None if is_late else code,
         duration_s=time.monotonic() - began,
     )
-    return bytes(said), end
+    said.close()
+    return said.output(MAX_OUTPUT_CHARS), end
 
 
-async def _listen(process: asyncio.subprocess.Process, said: bytearray) -> None:
+async def _listen(process: asyncio.subprocess.Process, said: Capture) -> None:
     assert process.stdout is not None
     while piece := await process.stdout.read(1 << 16):
-        said += piece[: max(0, MAX_OUTPUT_BYTES - len(said))]
+        said.take(piece, len(piece))
 
 
-def _read(layers: Sequence[_Layer], said: bytes, end: CommandEnd) -> Preview:
+def _read(layers: Sequence[_Layer], output: CommandOutput, end: CommandEnd) -> Preview:
     from handaxe.host.overlay.layer import LayerChanges, read_layer
-    from handaxe.text.wellformed import well_formed
 
     changes = LayerChanges()
     for layer in layers:
         read_layer(layer.upper, layer.root, changes)
         _compare_root(layer, changes.others)
-    output = CommandOutput(
-        head=well_formed(said.decode(errors="replace")),
-        tail="",
-        total_bytes=len(said),
-        total_lines=said.count(b"\n"),
-        kept_bytes=len(said),
-        is_binary=b"\0" in said,
-    )
     return Preview(
         output=output,
         end=end,

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.placeholders import is_for_directory
 from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_readable
 from handaxe.host.sandbox.protection import Protection
@@ -32,7 +33,7 @@ remounts the machine writable."""
 def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
     """The program: the system's, or the one that came with us; never one from a root."""
     for place in (*SYSTEM_PLACES, *bundled_places()):
-        real = os.path.realpath(place)
+        real = end_of_links(place)
         inside = any(is_below(real, root) for root in roots)
         if os.access(real, os.X_OK) and Path(real).is_file() and not inside:
             return place
@@ -111,11 +112,11 @@ def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
     directories: list[str] = []
     for path in policy.deny_read:
         if os.path.lexists(path):
-            real = os.path.realpath(path)
+            real = end_of_links(path)
             with suppress(OSError):
                 is_directory = stat.S_ISDIR(os.stat(real).st_mode)
                 (directories if is_directory else files).append(real)
-    allowed = [os.path.realpath(path) for path in policy.allow_read]
+    allowed = [end_of_links(path) for path in policy.allow_read]
     roots = tuple(path for path in policy.roots if os.path.lexists(path))
     return _Here(
         (policy.temp_directory,) if is_reading else (*roots, policy.temp_directory),
@@ -135,7 +136,7 @@ def _resolver(policy: SandboxPolicy) -> list[str]:
     """Names of hosts are often looked up by way of a file in `/run`."""
     if policy.network != "open":
         return []
-    real = os.path.realpath("/etc/resolv.conf")
+    real = end_of_links("/etc/resolv.conf")
     return [real] if is_below(real, "/run") else []
 
 

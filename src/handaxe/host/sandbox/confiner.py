@@ -9,6 +9,7 @@ import msgspec
 
 from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner, Lent
 from handaxe.contract.sandbox_faults import NoSandbox
+from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.domains import may_be_private
@@ -16,7 +17,7 @@ from handaxe.host.sandbox.guard import Guard
 from handaxe.host.sandbox.listener import PORT, proxy_environment, through_listener
 from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
-from handaxe.host.sandbox.protection import Hides, Protection, ProtectionFinder
+from handaxe.host.sandbox.protection import NO_RULES, Protection, ProtectionFinder, Ruled
 from handaxe.host.sandbox.proxy import Door, FilteringProxy
 from handaxe.shell.reach import reach_of
 
@@ -46,19 +47,19 @@ class LocalConfiner(Confiner):
         wanted: Callable[[], Wanted],
         policy: Callable[[], SandboxPolicy],
         *,
-        hides: Callable[[], tuple[Hides | None, object]] = lambda: (None, None),
+        ruled: Callable[[], Ruled] = lambda: NO_RULES,
         ledger: str | None = None,
         means: Means | None = None,
         interpreter: str | None = None,
     ) -> None:
         """All are asked again for every command.
 
-        `hides` says which files in a root rules keep from being read, and what that rests on.
+        `ruled` says which files in a root rules keep from being read or changed.
         `ledger` is a directory that remembers what a killed process could not clean up.
         """
         self._wanted = wanted
         self._policy = policy
-        self._hides = hides
+        self._ruled = ruled
         self._ledger = ledger
         self._given_means = means
         self._found: tuple[tuple[tuple[str, ...], str | None], Means] | None = None
@@ -115,11 +116,11 @@ class LocalConfiner(Confiner):
         means = self._means(policy, wanted)
         found = None
         if means.name == "landlock" or command is None or not reach_of(command).looks_only:
-            found = self._finder.find(policy, *self._hides())
+            found = self._finder.find(policy, self._ruled())
             hidden = found.hidden
         else:
             # Nothing to write to, so nothing that has to be kept from being written.
-            hidden = self._finder.hidden(policy, *self._hides())
+            hidden = self._finder.hidden(policy, self._ruled())
         if hidden:
             policy = msgspec.structs.replace(policy, deny_read=(*policy.deny_read, *hidden))
         problem = _obstacle(policy, means)
@@ -142,7 +143,7 @@ class LocalConfiner(Confiner):
     def hidden(self) -> tuple[str, ...]:
         """What confined programs may not read."""
         policy = self._policy()
-        return (*policy.deny_read, *self._finder.hidden(policy, *self._hides()))
+        return (*policy.deny_read, *self._finder.hidden(policy, self._ruled()))
 
     def close(self) -> None:
         """End the proxies."""
@@ -230,7 +231,7 @@ class LocalConfiner(Confiner):
 
     def _python(self, policy: SandboxPolicy) -> str:
         for place in (self._interpreter, *_INTERPRETERS):
-            if place and os.access(place, os.X_OK) and is_readable(policy, os.path.realpath(place)):
+            if place and os.access(place, os.X_OK) and is_readable(policy, end_of_links(place)):
                 return place
         raise NoSandbox("no Python can be read inside it, which listed hosts need")
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.policy import SandboxPolicy, is_below, is_readable
 
 LAUNCHER = str(Path(__file__).with_name("landlock_launcher.py"))
@@ -42,11 +43,11 @@ def hides_in_roots(policy: SandboxPolicy) -> list[str]:
 
 
 def _readable(policy: SandboxPolicy) -> list[str]:
-    denied = {os.path.realpath(path) for path in policy.deny_read}
+    denied = {end_of_links(path) for path in policy.deny_read}
     if not denied:
         return ["/"]
     above = {parent for path in denied for parent in _parents(path)}
-    granted = [os.path.realpath(path) for path in policy.allow_read]
+    granted = [end_of_links(path) for path in policy.allow_read]
     pending = ["/"]
     while pending and len(granted) < MOST_NEIGHBOURS:
         place = pending.pop()

@@ -6,10 +6,11 @@ what has appeared there after a command is taken away again.
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.policy import (
     GIT_ABSENT_INSIDE,
@@ -45,10 +46,21 @@ class _Listing(msgspec.Struct):
     found: list[str] = []
     inside: list[str] = []
     hidden: list[str] = []
+    kept: list[str] = []
 
 
-Hides = Callable[[str], bool]
-"""Whether a rule keeps a path from being read."""
+class Ruled(msgspec.Struct, frozen=True, kw_only=True):
+    """What rules say of single files and directories in a root."""
+
+    hides: Callable[[str], bool] | None = None
+    """Whether a path may not be read."""
+    keeps: Callable[[str], bool] | None = None
+    """Whether a path may not be changed."""
+    rests_on: object = None
+    """As long as this is the same, so are the answers."""
+
+
+NO_RULES = Ruled()
 
 
 class ProtectionFinder:
@@ -58,45 +70,45 @@ class ProtectionFinder:
         self._listings: dict[str, _Listing] = {}
         self._key: object = None
 
-    def hidden(
-        self, policy: SandboxPolicy, hides: Hides | None = None, rules: object = None
-    ) -> tuple[str, ...]:
+    def hidden(self, policy: SandboxPolicy, ruled: Ruled = NO_RULES) -> tuple[str, ...]:
         """What exists in a root now and may not be read."""
-        if hides is None or not policy.confines_files:
+        if ruled.hides is None or not policy.confines_files:
             return ()
-        self._note(policy, rules)
+        self._note(policy, ruled)
         return tuple(
             dict.fromkeys(
                 path
                 for root in policy.roots
-                for path in self._walk(root, policy.protected_names, hides).hidden
+                for path in self._walk(root, policy.protected_names, ruled).hidden
             )
         )
 
-    def find(
-        self, policy: SandboxPolicy, hides: Hides | None = None, rules: object = None
-    ) -> Protection:
-        """The protected places now; `rules` stands for what `hides` depends on."""
+    def find(self, policy: SandboxPolicy, ruled: Ruled = NO_RULES) -> Protection:
+        """The protected places now."""
         if not policy.confines_files:
             return Protection()
-        self._note(policy, rules)
+        self._note(policy, ruled)
         fixed: dict[str, None] = {}
         anchored: dict[str, None] = {}
         missing: dict[str, None] = {}
         watched: dict[str, None] = {}
         hidden: dict[str, None] = {}
         for root in policy.roots:
-            found = self._walk(root, policy.protected_names, hides)
+            found = self._walk(root, policy.protected_names, ruled)
             hidden.update(dict.fromkeys(found.hidden))
+            for path in found.kept:
+                kind = _kind(path)
+                if kind is not None:
+                    (watched if stat.S_ISLNK(kind) else fixed)[path] = None
             for path in found.found:
-                _sort_in(path, fixed, anchored, missing, watched)
+                _sort_in(path, policy.roots, fixed, anchored, missing, watched)
             if root.endswith(".git"):
                 _inside_git(root, fixed, missing, watched)
             else:
                 _add_missing(root, policy, missing, watched)
         for path in policy.deny_write:
             kind = _kind(path)
-            real = path if kind is None else os.path.realpath(path)
+            real = path if kind is None else end_of_links(path)
             if kind is None and any(is_below(path, root) for root in policy.roots):
                 watched[path] = None
             elif kind is not None and any(is_below(real, root) for root in policy.roots):
@@ -110,12 +122,12 @@ class ProtectionFinder:
             hidden=tuple(hidden),
         )
 
-    def _note(self, policy: SandboxPolicy, rules: object) -> None:
-        if (policy.protected_names, rules) != self._key:
+    def _note(self, policy: SandboxPolicy, ruled: Ruled) -> None:
+        if (policy.protected_names, ruled.rests_on) != self._key:
             self._listings.clear()
-            self._key = (policy.protected_names, rules)
+            self._key = (policy.protected_names, ruled.rests_on)
 
-    def _walk(self, root: str, names: frozenset[str], hides: Hides | None) -> _Listing:
+    def _walk(self, root: str, names: frozenset[str], ruled: Ruled) -> _Listing:
         whole = _Listing(0)
         level = [root]
         visited = 0
@@ -126,17 +138,16 @@ class ProtectionFinder:
                 # The top of a root is always looked at, however large the rest is.
                 if visited > MOST_DIRECTORIES and at:
                     return whole
-                listing = self._listing(directory, names, hides)
+                listing = self._listing(directory, names, ruled)
                 if listing is not None:
                     whole.found += listing.found
                     whole.hidden += listing.hidden
+                    whole.kept += listing.kept
                     following += listing.inside
             level = following
         return whole
 
-    def _listing(
-        self, directory: str, names: frozenset[str], hides: Hides | None
-    ) -> _Listing | None:
+    def _listing(self, directory: str, names: frozenset[str], ruled: Ruled) -> _Listing | None:
         try:
             stamp = os.stat(directory).st_mtime_ns
             known = self._listings.get(directory)
@@ -146,8 +157,10 @@ class ProtectionFinder:
             with os.scandir(directory) as entries:
                 for entry in entries:
                     name = entry.name.lower()
-                    if hides is not None and hides(entry.path):
+                    if ruled.hides is not None and ruled.hides(entry.path):
                         listing.hidden.append(entry.path)
+                    elif ruled.keeps is not None and ruled.keeps(entry.path):
+                        listing.kept.append(entry.path)
                     elif name in names or (name.endswith(".git") and entry.is_dir()):
                         listing.found.append(entry.path)
                     elif name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False):
@@ -160,6 +173,7 @@ class ProtectionFinder:
 
 def _sort_in(
     path: str,
+    roots: Sequence[str],
     fixed: dict[str, None],
     anchored: dict[str, None],
     missing: dict[str, None],
@@ -170,7 +184,12 @@ def _sort_in(
         return
     if stat.S_ISLNK(kind):
         watched[path] = None
-        fixed[os.path.realpath(path)] = None
+        target = end_of_links(path)
+        # Elsewhere nothing can be written anyway, and perhaps nothing is to be seen there.
+        if any(is_below(target, root) for root in roots):
+            at_end = _kind(target)
+            leads_nowhere = at_end is None or stat.S_ISLNK(at_end)
+            (watched if leads_nowhere else fixed)[target] = None
     elif not path.lower().endswith(".git"):
         fixed[path] = None
         # Perhaps another program's placeholder, which goes away under our mount when that ends.

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from handaxe.disk.places import end_of_links
+
 
 def repository_of(root: str) -> str | None:
     """The git directory that a linked worktree shares with its main checkout.
@@ -14,13 +16,13 @@ def repository_of(root: str) -> str | None:
         named = Path(pointer).read_text("utf-8", "surrogateescape")
         if not named.startswith("gitdir: "):
             return None
-        own = os.path.realpath(os.path.join(root, named[len("gitdir: ") :].rstrip("\n")))  # noqa: PTH118
+        own = end_of_links(os.path.join(root, named[len("gitdir: ") :].rstrip("\n")))  # noqa: PTH118
         back = Path(own, "gitdir").read_text("utf-8", "surrogateescape").rstrip("\n")
-        if os.path.realpath(back) != os.path.realpath(pointer):
+        if end_of_links(back) != end_of_links(pointer):
             return None
         shared = Path(own, "commondir").read_text("utf-8", "surrogateescape").rstrip("\n")
     except OSError:
         return None
-    common = os.path.realpath(os.path.join(own, shared))  # noqa: PTH118
+    common = end_of_links(os.path.join(own, shared))  # noqa: PTH118
     is_inside = own.startswith(f"{common}/worktrees/")
     return common if is_inside and common.endswith("/.git") else None

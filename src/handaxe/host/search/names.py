@@ -35,6 +35,7 @@ class NameSearch:
         self._hides = hides
         self._least = Least[tuple[int, str]](query.limit)
         self._links = 0
+        self._ignored_example: str | None = None
         self._files = LocalFiles()
 
     def answer(self) -> NamesFound:
@@ -68,6 +69,7 @@ class NameSearch:
             unvisited=walk.unvisited() if not walk.is_complete else [],
             ignored_matches=ignored_files + in_directories,
             is_ignored_count_complete=is_counted and walk.is_complete,
+            ignored_example=self._ignored_example,
             skipped=skipped,
         )
 
@@ -89,7 +91,7 @@ class NameSearch:
         return start if os.path.isdir(start) else None
 
     def _ignores(self, start: str) -> Ignores | None:
-        if not self._query.respect_ignore:
+        if not self._query.respect_ignore or self._pattern.is_literal:
             return None
         is_named = self._query.is_named or start != self._query.root
         if is_named and is_root_ignored(start):
@@ -163,10 +165,15 @@ class NameSearch:
 
     def _count_files(self, here: str, entries: list[os.DirEntry[str]]) -> int:
         """How many of some entries of one directory are files that may be spoken of."""
-        return sum(
-            not entry.is_dir(follow_symlinks=False) and not self._is_hidden(here + entry.name)
+        files = [
+            path
             for entry in entries
-        )
+            if not entry.is_dir(follow_symlinks=False)
+            and not self._is_hidden(path := here + entry.name)
+        ]
+        if files and self._ignored_example is None:
+            self._ignored_example = files[0]
+        return len(files)
 
     def _leads_to_file(self, path: str) -> bool:
         """Whether a link leads to a file inside the root that may be seen."""

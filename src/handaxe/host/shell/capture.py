@@ -30,6 +30,7 @@ class Capture:
         self._in_file = 0
         self._has_failed = False
         self._is_binary = False
+        self._is_closed = False
         self._listeners: list[Callable[[bytes], None]] = []
         self.total_bytes = 0
         self.has_file = False
@@ -86,6 +87,7 @@ class Capture:
     def close(self) -> None:
         """Nothing more will come: the end goes to the file where the middle was left out."""
         self._listeners.clear()
+        self._is_closed = True
         if self._file is None:
             return
         missing = self.total_bytes - self._in_file
@@ -122,7 +124,9 @@ class Capture:
         raw = bytes(self._tail[-wanted:])
         if len(raw) < wanted:
             raw = self._head[max(len(self._head) - (wanted - len(raw)), 0) :] + raw
-        return plain_text(bytes(raw))[-limit_chars:] if limit_chars > 0 else ""
+        is_all = len(raw) == self.total_bytes
+        text = plain_text(bytes(raw), begins_whole=is_all, ends_whole=self._is_closed)
+        return text[-limit_chars:] if limit_chars > 0 else ""
 
     def last_line(self) -> str | None:
         """What stands after the last line break, if anything."""
@@ -133,14 +137,15 @@ class Capture:
 
     def _ends(self, limit_chars: int) -> tuple[str, str]:
         if self.total_bytes <= len(self._head) + len(self._tail):
-            text = plain_text(bytes(self._head + self._tail))
+            whole = bytes(self._head + self._tail)
+            text = plain_text(whole, begins_whole=True, ends_whole=self._is_closed)
             if len(text) <= limit_chars:
                 return text, ""
             return _beginning(text, limit_chars // 2), _ending(text, limit_chars - limit_chars // 2)
         half = limit_chars // 2
         return (
-            _beginning(plain_text(bytes(self._head)), half),
-            _ending(plain_text(bytes(self._tail)), limit_chars - half),
+            _beginning(plain_text(bytes(self._head), begins_whole=True), half),
+            _ending(plain_text(bytes(self._tail), ends_whole=self._is_closed), limit_chars - half),
         )
 
     def _keep_end(self, piece: bytes | bytearray, begin: int, size: int) -> None:

@@ -173,9 +173,9 @@ class LocalCommand(RunningCommand):
             with suppress(ValueError):
                 self._waiters.remove(waiter)
 
-    async def stop(self) -> None:
+    async def stop(self, *, time_is_up: bool = False) -> None:
         """End it with everything it started; returns when nothing of it lives."""
-        self._ask_to_stop("stopped")
+        self._ask_to_stop("time_up" if time_is_up else "stopped")
         await self.wait()
 
     def _ask_to_stop(self, how: Ended) -> None:
@@ -334,15 +334,15 @@ class LocalCommand(RunningCommand):
 
 
 _ENDED_BY: dict[Ended, EndedBy] = {
-    "exit": "exit", "signal": "signal", "stopped": "stopped", "output_cap": "output_limit",
-    "own_output": "own_output",
+    "exit": "exit", "signal": "signal", "stopped": "stopped", "time_up": "time_up",
+    "output_cap": "output_limit", "own_output": "own_output",
 }  # fmt: skip
 
 
 def _status(end: CommandEnd) -> JobStatus:
-    if end.how in {"stopped", "output_cap", "own_output"}:
-        return "killed"
-    return "completed" if end.exit_code == 0 else "failed"
+    if end.how in {"exit", "signal"}:
+        return "completed" if end.exit_code == 0 else "failed"
+    return "killed"
 
 
 def _resolve(future: "asyncio.Future[T]", value: T) -> None:

@@ -8,6 +8,8 @@ to the questions that programs put to a terminal: there is nobody to answer them
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+from handaxe.settings.model import KEYS_OF_VENDORS, Settings
+
 UNATTENDED = {
     "TERM": "dumb",
     "PAGER": "cat",
@@ -77,6 +79,12 @@ class Sieve:
         """The environment of commands."""
         kept = {name: value for name, value in inherited.items() if self.lets_through(name)}
         return kept | self._set
+
+
+def sieve_of(settings: Settings, more: Mapping[str, str] | None = None) -> Sieve:
+    """The sieve that settings describe; `more` is what commands find too."""
+    own = settings.shell.hidden_variables
+    return Sieve((*KEYS_OF_VENDORS, *own) if own else (), {**settings.env, **(more or {})})
 
 
 def command_environment(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import Confiner, RunningCommand
-from handaxe.host.shell.environment import Sieve
+from handaxe.host.shell.environment import sieve_of
 from handaxe.host.shell.following import following_of
 from handaxe.host.shell.local import LocalShell, ShellLimits
 from handaxe.host.shell.retention import prune_outputs
@@ -38,7 +38,7 @@ def shell_of(
         raise SetupError("Commands can only be run on Linux so far; other tools work here.")
     options = settings.shell
     _prune_once(session_directory.parent, settings)
-    sieve = Sieve(options.hidden_variables, {**settings.env, **(more or {})})
+    sieve = sieve_of(settings, more)
     return LocalShell(
         session_directory / TASKS,
         environment=sieve.environment(inherited),

@@ -36,6 +36,7 @@ __all__ = [
     "is_binding",
     "is_final",
     "is_read_denied",
+    "is_write_denied",
 ]
 
 MAX_RECENT = 2048
@@ -116,6 +117,12 @@ def is_read_denied(policy: Policy, path: str, real: str | None = None) -> bool:
     if real is not None and real != path:
         places.append(place_of(normalize(real)))
     return any(_covering(deny.read_scopes, place) for place in places)
+
+
+def is_write_denied(policy: Policy, path: str) -> bool:
+    """Whether a deny rule with a pattern keeps this file from every changing tool."""
+    deny = policy.book.rules_for("Edit")[0]
+    return _covering(deny.write_scopes, place_of(normalize(path))) is not None
 
 
 def _decide(request: Request, policy: Policy) -> Decision:

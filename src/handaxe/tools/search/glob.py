@@ -1,6 +1,9 @@
 """Glob: files by name, newest first."""
 
+import time
 from typing import Annotated, Any
+
+import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items, Text
@@ -58,6 +61,8 @@ class Glob(Tool[GlobArgs]):
             raise BadPattern("pattern", args.pattern, problem, f"Try pattern={better!r}")
 
     async def call(self, args: GlobArgs, ctx: ToolContext) -> ToolResult:
+        began = time.monotonic()
+        args = _from_home(args, ctx[Workdir].home)
         options, root = ctx[Settings].search, ctx[Workdir].resolve(_places(args)[0])
         info = await searched_place(root, ctx)
         if info.kind != "directory":
@@ -74,7 +79,8 @@ class Glob(Tool[GlobArgs]):
             found = await ctx[Search].find_names(query)
         except BadQuery as bad:
             raise BadPattern("pattern", args.pattern, bad.diagnostic, None) from None
-        return _result(found, ctx[Workdir].current, options.timeout_s)
+        took_s = time.monotonic() - began
+        return _result(found, ctx[Workdir].current, options.timeout_s, took_s)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         where = f" in {partial_input['path']}" if partial_input.get("path") else ""
@@ -96,13 +102,20 @@ class Glob(Tool[GlobArgs]):
 def _places(args: GlobArgs) -> tuple[str, ...]:
     """Where the call looks: the given directory, and where an absolute pattern begins."""
     given = args.path if args.path is not None else "."
-    if not args.pattern.startswith("/"):
+    if not args.pattern.startswith(("/", "~/")):
         return (given,)
     try:
         literal = GlobPattern(args.pattern).literal_directory
     except patterns.BadPattern:
         return (given,)
     return (literal,) if args.path is None else (given, literal)
+
+
+def _from_home(args: GlobArgs, home: str) -> GlobArgs:
+    """The same call with an absolute pattern, if it begins at home."""
+    if not args.pattern.startswith("~/"):
+        return args
+    return msgspec.structs.replace(args, pattern=patterns.escape(home) + args.pattern[1:])
 
 
 def _followed(args: GlobArgs, real: str) -> str:
@@ -113,7 +126,7 @@ def _followed(args: GlobArgs, real: str) -> str:
     return args.pattern
 
 
-def _result(found: NamesFound, cwd: str, timeout_s: float) -> ToolResult:
+def _result(found: NamesFound, cwd: str, timeout_s: float, took_s: float) -> ToolResult:
     notes: list[str] = []
     is_cut = len(found.paths) < found.total
     if is_cut:
@@ -123,13 +136,14 @@ def _result(found: NamesFound, cwd: str, timeout_s: float) -> ToolResult:
         )
     if not found.is_complete:
         notes.append(out_of_time(timeout_s, found.unvisited, cwd))
-    notes += _left_out(found)
+    notes += _left_out(found, cwd)
     text = "\n".join(shown(path, cwd) for path in found.paths) or "No files found"
     if notes:
         text += "\n\n" + bracketed(notes)
     return ToolResult(
         text,
         data={
+            "durationMs": round(took_s * 1000, 1),
             "filenames": [clean(path) for path in found.paths],
             "numFiles": len(found.paths),
             "truncated": is_cut or not found.is_complete,
@@ -141,14 +155,16 @@ def _result(found: NamesFound, cwd: str, timeout_s: float) -> ToolResult:
     )
 
 
-def _left_out(found: NamesFound) -> list[str]:
+def _left_out(found: NamesFound, cwd: str) -> list[str]:
     notes: list[str] = []
     if found.ignored_matches:
         least = "" if found.is_ignored_count_complete else "at least "
         files = counted(found.ignored_matches, "matching file")
+        path = found.ignored_example
+        example = f", e.g. {shown(path, cwd)}" if path is not None else ""
         notes.append(
-            f"{least}{files} not shown because of ignore files (such as .gitignore). To see them, "
-            "give their directory as path."
+            f"{least}{files} not shown because of ignore files (such as .gitignore){example}. To "
+            "see them, name the file in full, or give an ignored directory as path."
         )
     if found.skipped.links:
         links = counted(found.skipped.links, "link")

@@ -10,6 +10,7 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.input_shape import UNSAID
 from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
+from handaxe.contract.shell_faults import BadCommand
 from handaxe.contract.subjects import CommandSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
@@ -60,6 +61,8 @@ class Monitor(Tool[MonitorArgs]):
             raise NothingToWatch("Web sockets cannot be watched here.")
         if not (args.command or "").strip():
             raise NothingToWatch("There is nothing to watch.")
+        if "\0" in (args.command or ""):
+            raise BadCommand("a NUL character")
         _matcher(args.pattern)
         ctx[Jobs].refuse_if_full()
 
@@ -77,12 +80,7 @@ class Monitor(Tool[MonitorArgs]):
         # What it said before anybody could listen.
         lines.take(running.output(EARLY_CHARS).head.encode())
         running.follow(lines.take)
-        notes: tuple[str, ...] = ()
-        timeout_ms = args.timeout_ms if args.timeout_ms > 0 else DEFAULT_TIMEOUT_MS
-        if timeout_ms > MAX_TIMEOUT_MS:
-            notes = (f"The timeout was cut from {timeout_ms:,.0f} ms to {MAX_TIMEOUT_MS:,} ms.",)
-            timeout_ms = MAX_TIMEOUT_MS
-        timeout_ms = 0 if args.persistent else timeout_ms
+        timeout_ms, notes = _time(args)
         jobs.attend(_watch(running, lines, timeout_ms / 1000 if timeout_ms else None))
         until = "until it is stopped" if args.persistent else f"for {timeout_ms / 1000:g} s"
         text = (
@@ -117,8 +115,9 @@ class _Lines:
 
     def end(self) -> None:
         """There will be no more."""
-        if self._rest:
-            self._see(self._rest)
+        rest = self._rest + self._decoder.decode(b"", final=True)
+        if rest:
+            self._see(rest)
         self._rest = ""
 
     def _see(self, line: str) -> None:
@@ -131,8 +130,22 @@ class _Lines:
 async def _watch(running: RunningCommand, lines: _Lines, timeout_s: float | None) -> None:
     """See a watch to its end; one whose time is up is stopped."""
     if not await running.wait(timeout_s):
-        await surely(running.stop())
+        await surely(running.stop(time_is_up=True))
     lines.end()
+
+
+def _time(args: MonitorArgs) -> tuple[int, tuple[str, ...]]:
+    """How long the watch lasts, 0 for ever, and what has to be said of that."""
+    if args.persistent:
+        return 0, ()
+    wanted = args.timeout_ms
+    if wanted > MAX_TIMEOUT_MS:
+        cut = f"The timeout was cut from {wanted:,.0f} ms to {MAX_TIMEOUT_MS:,} ms."
+        return MAX_TIMEOUT_MS, (cut,)
+    if wanted <= 0:
+        note = f"A timeout of {wanted:g} ms is none; {DEFAULT_TIMEOUT_MS:,} ms hold."
+        return DEFAULT_TIMEOUT_MS, (note,)
+    return max(1, round(wanted)), ()
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:

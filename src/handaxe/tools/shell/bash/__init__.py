@@ -11,7 +11,7 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
 from handaxe.contract.ports.shell import Confiner, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
-from handaxe.contract.shell_faults import NoDirectory
+from handaxe.contract.shell_faults import BadCommand, NoDirectory
 from handaxe.contract.subjects import CommandSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
@@ -66,6 +66,10 @@ class Bash(Tool[BashArgs]):
         place = ctx[Workdir]
         return _effects(args, ctx.cwd, place.home, place.roots), self.subjects(args)
 
+    async def validate(self, args: BashArgs, ctx: ToolContext) -> None:
+        if "\0" in args.command:
+            raise BadCommand("a NUL character")
+
     async def call(self, args: BashArgs, ctx: ToolContext) -> ToolResult:
         from handaxe.tools.shell.bash import running
         from handaxe.tools.shell.bash.patience import patience_for
@@ -101,7 +105,7 @@ class Bash(Tool[BashArgs]):
             return _shown_in_background(args, data)
         tone = "muted" if result.ok else "bad"
         said = data["stdout"] or "(no output)"
-        code = data.get("exitCode")
+        code = data.get("exitCode") if not data.get("interrupted") else None
         ended = f"exit code {code}" if code is not None else result.text.partition("\n")[0]
         took = data.get("durationMs")
         time = f", {took / 1000:.1f} s" if took is not None else ""
@@ -118,7 +122,7 @@ class Bash(Tool[BashArgs]):
         data: dict[str, Any] = result.data or {}
         if "backgroundTaskId" in data:
             return f"running in the background as {data['backgroundTaskId']}"
-        if data.get("exitCode") is None:
+        if data.get("exitCode") is None or data.get("interrupted"):
             return super().summary(args, result)
         lines = data["totalLines"]
         return f"exit code {data['exitCode']}, {lines:,} line{'' if lines == 1 else 's'}"

@@ -4,28 +4,41 @@ from handaxe.contract.display import Block, Diff, Items, Text
 from handaxe.contract.ports.previews import Preview
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.result import ToolResult
+from handaxe.tools.shell.bash.patience import spelled
+from handaxe.tools.shell.bash.telling import joined
 
 MAX_CHARS = 30_000
 
 
-def told_of_preview(command: ShellCommand, preview: Preview) -> ToolResult:
+def told_of_preview(command: ShellCommand, preview: Preview, timeout_s: float) -> ToolResult:
     """The changes as diffs, with what the command said; nothing of it lasts."""
     end, output = preview.end, preview.output
     changes = "\n".join([*(_spelled(diff) for diff in preview.diffs), *preview.others])
-    said = f"{output.head}{output.tail}".strip()
+    said = joined(output)
+    if output.is_binary:
+        said = f"[binary output, {output.total_bytes:,} bytes]"
+    is_late = end.how == "time_up"
+    tried = f"With exit code {end.exit_code} the command would change:"
+    if is_late:
+        tried = f"The trial was ended after {spelled(timeout_s)}; the command would have changed:"
     lines = [
-        f"Nothing was changed. With exit code {end.exit_code} the command would change:",
+        f"Nothing was changed. {tried}",
         _cut(changes) if changes else "(nothing in the working directories)",
-        f"It printed:\n{_cut(said)}" if said else "",
+        f"It printed:\n{said}" if said else "",
         *(f"Not looked at: {path}" for path in preview.left_out),
         f"[tried in {command.cwd}]",
     ]
     data = {
-        "stdout": _cut(said),
+        "stdout": said,
         "stderr": "",
-        "interrupted": False,
+        "interrupted": is_late,
         "exitCode": end.exit_code,
+        "durationMs": round(end.duration_s * 1000, 1),
+        **({"timedOutAfterMs": round(timeout_s * 1000)} if is_late else {}),
         "cwd": command.cwd,
+        "nextCwd": command.cwd,
+        "totalBytes": output.total_bytes,
+        "totalLines": output.total_lines,
         "dryRun": True,
         "changedFiles": [diff.path for diff in preview.diffs],
         "otherChanges": list(preview.others),

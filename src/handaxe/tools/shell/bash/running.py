@@ -9,7 +9,13 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
-from handaxe.contract.ports.shell import CommandEnd, RunningCommand, Shell, ShellCommand
+from handaxe.contract.ports.shell import (
+    CommandEnd,
+    Confiner,
+    RunningCommand,
+    Shell,
+    ShellCommand,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.contract.shell_faults import NoDirectory
 from handaxe.contract.stopping import Stopped
@@ -21,6 +27,7 @@ from handaxe.tools.shell.bash.missing import NOT_FOUND, missing_program
 from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
 from handaxe.tools.shell.bash.previewing import told_of_preview
 from handaxe.tools.shell.bash.reading import note_reading
+from handaxe.tools.shell.bash.refusals import sandbox_hint
 from handaxe.tools.shell.bash.telling import (
     FAILURE_CHARS,
     Directories,
@@ -42,9 +49,10 @@ class Foreground:
     """A command that the model waits for."""
 
     def __init__(
-        self, command: str, running: RunningCommand, patience: Patience, ctx: ToolContext
+        self, command: ShellCommand, running: RunningCommand, patience: Patience, ctx: ToolContext
     ) -> None:
-        self._command = command
+        self._command = command.command
+        self._is_unconfined = command.unconfined
         self._running = running
         self._patience = patience
         self._ctx = ctx
@@ -78,12 +86,12 @@ class Foreground:
                 waiting_since = clock()
                 self._ctx.report(f"waiting for input: {state.waiting_for_input}")
             elif clock() - waiting_since >= WAITING_S:
-                return await self._give_up(
+                why = (
                     f"Command seems to be waiting for input: {state.waiting_for_input!r}. Nobody "
-                    "can type there: stop it with TaskStop and run it so that it needs no answer "
-                    "(an option such as --yes, or input from a pipe). It was moved to the "
-                    "background"
+                    "can type there: run it so that it needs no answer (an option such as --yes, "
+                    "or input from a pipe). It"
                 )
+                return await self._give_up(f"{why} was moved to the background", if_ended=why)
         if self._running.end is not None:
             return await self._ended()
         return await self._time_is_up()
@@ -95,6 +103,8 @@ class Foreground:
             await note_reading(self._command, self._running, self._ctx)
         if end.exit_code == NOT_FOUND and end.how == "exit":
             end = await self._with_second_look(end)
+        elif end.exit_code and end.how == "exit":
+            end = self._with_hint(end)
         where = _moved(end.cwd, self._ctx)
         return told_of_end(self._command, self._running, end, where)
 
@@ -105,6 +115,18 @@ class Foreground:
             return end
         told = await self._ctx[Shell].seek(program, self._ctx.cwd)
         return msgspec.structs.replace(end, notes=(*end.notes, told)) if told else end
+
+    def _with_hint(self, end: CommandEnd) -> CommandEnd:
+        """What the sandbox may have to do with a failure."""
+        options = self._ctx[Settings].sandbox
+        confiner = self._ctx.find(Confiner) if options.enabled and not end.notes else None
+        if confiner is None or not confiner.will_confine(
+            self._command, unconfined=self._is_unconfined
+        ):
+            return end
+        said = self._running.tail(FAILURE_CHARS)
+        hint = sandbox_hint(self._command, said, confiner.level, options)
+        return msgspec.structs.replace(end, notes=(hint,)) if hint else end
 
     async def _time_is_up(self) -> ToolResult:
         patience = self._patience
@@ -117,17 +139,23 @@ class Foreground:
         why = (
             f"Command did not complete within its {timeout} timeout and was moved to the background"
         )
-        return await self._give_up(why, timed_out_s=patience.timeout_s)
+        return await self._give_up(
+            why,
+            if_ended=f"Command timed out after {spelled(patience.timeout_s)}",
+            timed_out_s=patience.timeout_s,
+        )
 
-    async def _give_up(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
+    async def _give_up(
+        self, why: str, *, if_ended: str, timed_out_s: float | None = None
+    ) -> ToolResult:
         """Wait no longer: it goes on in the background, or ends where that makes no sense."""
         if can_move(self._command):
             with suppress(ToolFault):
                 return self._let_go(why, timed_out_s=timed_out_s)
         await surely(self._running.stop())
         cwd = self._ctx.cwd
-        waited = timed_out_s if timed_out_s is not None else WAITING_S
-        return told_of_time_up(self._running, waited, Directories(ran_in=cwd, next=cwd))
+        where = Directories(ran_in=cwd, next=cwd)
+        return told_of_time_up(self._running, where, why=if_ended, timed_out_s=timed_out_s)
 
     def _let_go(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
         self._ctx[Jobs].refuse_if_full()
@@ -147,7 +175,7 @@ class Foreground:
 async def in_foreground(command: ShellCommand, patience: Patience, ctx: ToolContext) -> ToolResult:
     """Run a command while the model waits."""
     running = await ctx[Shell].start(command)
-    return await Foreground(command.command, running, patience, ctx).finish()
+    return await Foreground(command, running, patience, ctx).finish()
 
 
 async def in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
@@ -162,7 +190,7 @@ async def previewed(command: ShellCommand, timeout_s: float, ctx: ToolContext) -
     if previews is None:
         raise NoPreview
     found = await previews.preview(command, timeout_s)
-    return told_of_preview(command, found)
+    return told_of_preview(command, found, timeout_s)
 
 
 def told_of_lost_directory(fault: NoDirectory, ctx: ToolContext) -> ToolResult:

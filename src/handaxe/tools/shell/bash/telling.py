@@ -38,9 +38,7 @@ def told_of_end(
     is_fine = end.how == "exit" and (code == 0 or meaning is not None)
     text, output, kept = _successful(running) if is_fine else _failed(running)
     data = _data(running, output, where, stdout=text)
-    data |= {"exitCode": code, "durationMs": round(end.duration_s * 1000, 1)}
-    if end.signal is not None:
-        data["signal"] = end.signal
+    data |= _end_data(end)
     if meaning is not None:
         data["returnCodeInterpretation"] = meaning
     data |= kept
@@ -56,12 +54,16 @@ def told_of_end(
     return ToolResult.from_fault(CommandFailed("\n".join(filter(None, shown)), data))
 
 
-def told_of_time_up(running: RunningCommand, timeout_s: float, where: Directories) -> ToolResult:
-    """The result of a command that was ended because its time was up."""
+def told_of_time_up(
+    running: RunningCommand, where: Directories, *, why: str, timed_out_s: float | None = None
+) -> ToolResult:
+    """The result of a command that was ended because nobody waits for it any longer."""
     text, output, _ = _failed(running)
-    said = f"Command timed out after {spelled(timeout_s)} and was ended with all it had started."
-    data = _data(running, output, where, stdout=text)
-    data |= {"interrupted": True, "timedOutAfterMs": round(timeout_s * 1000), "stderr": said}
+    said = f"{why} and was ended with all it had started."
+    data = _data(running, output, where, stdout=text) | _end_data(running.end)
+    data |= {"interrupted": True, "stderr": said}
+    if timed_out_s is not None:
+        data["timedOutAfterMs"] = round(timed_out_s * 1000)
     trailer = f"[in {where.ran_in}]"
     shown = filter(None, (said, text, _where_all_is(running, output), where.notice, trailer))
     return ToolResult("\n".join(shown), data=data, ok=False, code=TimedOut.code)
@@ -72,7 +74,8 @@ def told_of_cancel(running: RunningCommand, where: Directories) -> ToolResult:
     text, output, _ = _failed(running)
     said = "The command was stopped before it finished, with all it had started."
     printed = f"It had printed:\n{text}" if text else "It had printed nothing."
-    data = _data(running, output, where, stdout=text) | {"interrupted": True, "stderr": said}
+    data = _data(running, output, where, stdout=text) | _end_data(running.end)
+    data |= {"interrupted": True, "stderr": said}
     shown = f"{said} Check what it did before you repeat it. {printed}\n[in {where.ran_in}]"
     return ToolResult(shown, data=data, ok=False, code=Cancelled.code)
 
@@ -83,7 +86,7 @@ def told_of_background(
     """The result of a command that goes on in the background."""
     state = running.state
     output = running.output(PREVIEW_CHARS)
-    said = _joined(output)
+    said = joined(output)
     data = _data(running, output, where, stdout="" if not why else said)
     data["backgroundTaskId"] = state.job_id
     path = state.output_path
@@ -143,10 +146,11 @@ def _failed(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]
     output = running.output(FAILURE_CHARS)
     if output.is_binary:
         return f"[binary output, {output.total_bytes:,} bytes]", output, {}
-    return _joined(output), output, {}
+    return joined(output), output, {}
 
 
-def _joined(output: CommandOutput) -> str:
+def joined(output: CommandOutput) -> str:
+    """Both ends of what a command said, and how much is missing between them."""
     if not output.tail:
         return output.head.rstrip("\n")
     cut = f"... [{_left_out(output):,} characters truncated] ..."
@@ -196,6 +200,13 @@ def _data(
         "shownRanges": _shown_ranges(output) if stdout else [],
         **({"rawOutputPath": path} if path else {}),
     }
+
+
+def _end_data(end: CommandEnd | None) -> dict[str, Any]:
+    if end is None:
+        return {}
+    signal = {} if end.signal is None else {"signal": end.signal}
+    return {"exitCode": end.exit_code, "durationMs": round(end.duration_s * 1000, 1), **signal}
 
 
 def _bad_end(end: CommandEnd) -> str:
