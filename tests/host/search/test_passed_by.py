@@ -195,11 +195,12 @@ async def test_a_large_directory_at_the_deadline_is_one_to_go_on_with(tmp_path, 
 
 
 class TestLargeTrees:
-    """Ripgrep alone: a tree too large to be walked before each search."""
+    """Ripgrep alone: a tree too large to be walked beside each search, with much to tell of."""
 
     @pytest.fixture(autouse=True)
     def _nothing_is_small(self, monkeypatch):
         monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+        monkeypatch.setattr("handaxe.host.search.asking.QUIET_BYTES", 0)
         monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 30)
 
     async def test_what_would_take_long_to_count_is_counted_in_part_or_not_at_all(self, tmp_path):
@@ -262,6 +263,137 @@ class TestLargeTrees:
 
         look, _ = found.elsewhere
         assert (look.files, look.is_complete, found.skipped.ignored) == (3, False, 5)
+
+
+class TestLargeQuietTrees:
+    """Ripgrep alone: too large to be walked, but with little to tell of, so that ripgrep tells it."""
+
+    @pytest.fixture(autouse=True)
+    def _nothing_is_small(self, monkeypatch):
+        monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+
+    @pytest.mark.parametrize("mode", ["files", "content", "count"])
+    async def test_everything_but_links_is_counted(self, tmp_path, mode):
+        plant(tmp_path, {**TREE, "deep/er/.ignore": "x\n", "deep/er/x": "hay\n"})
+        (tmp_path / "a.log").rename(tmp_path / "deep/b.log")
+        (tmp_path / "c.log").symlink_to("c.py")
+
+        skipped = (await grep(RIPGREP, tmp_path, "hay", mode=mode)).skipped
+
+        assert (skipped.ignored, skipped.ignored_is_least, skipped.binary) == (4, False, 2)
+        assert skipped.links is None
+
+    async def test_what_a_rule_hides_is_in_no_number(self, tmp_path):
+        plant(tmp_path, TREE)
+
+        skipped = (await grep(hiding(RIPGREP, "b.gen"), tmp_path, "hay")).skipped
+
+        assert (skipped.ignored, skipped.ignored_is_least) == (2, False)
+
+    @pytest.mark.parametrize("name", [b"a\xff.log", b"a\nb.log"])
+    async def test_a_name_that_ripgrep_cannot_tell_leaves_the_number_open(self, tmp_path, name):
+        plant(tmp_path, {**TREE, f"deep/{os.fsdecode(name)}": ""})
+
+        skipped = (await grep(RIPGREP, tmp_path, "hay")).skipped
+
+        assert (skipped.ignored, skipped.ignored_is_least) == (3, True)
+
+    async def test_no_second_look_where_no_file_is_binary(self, tmp_path):
+        plant(tmp_path, {"a": "hay\n"})
+
+        found = await grep(RIPGREP, tmp_path, "needle")
+
+        assert (found.elsewhere, found.skipped.binary) == ([], 0)
+
+
+@pytest.mark.parametrize("small_tree", [0, 3_000])
+@pytest.mark.parametrize("mode", ["files", "content"])
+async def test_a_tree_with_much_to_tell_of_gets_the_same_answer_every_time(
+    tmp_path, monkeypatch, small_tree, mode
+):
+    """The first time ripgrep is asked, and broken off once it has said too much."""
+    monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", small_tree)
+    plant(tmp_path, {**TREE, **{f"many/{number}.bin": b"\0" for number in range(600)}})
+    search = engine("ripgrep")
+
+    first, *others = [await grep(search, tmp_path, "hay", mode=mode) for _ in range(3)]
+
+    assert [found.skipped for found in others] == [first.skipped] * 2
+    assert first.skipped.binary == (602 if small_tree else None)
+    assert sorted(names(first, tmp_path)) == (["c.py", "d.js"] if mode == "files" else [])
+
+
+async def test_with_a_filter_binary_files_are_counted_only_among_few(tmp_path, monkeypatch):
+    """Ripgrep would have something to tell of every single entry."""
+    plant(tmp_path, TREE)
+    assert (await grep(engine("ripgrep"), tmp_path, "hay", glob="*.py")).skipped.binary == 1
+
+    monkeypatch.setattr("handaxe.host.search.asking.MAX_FILTERED", 5)
+    for query, ignored in (({"glob": "*.py"}, 1), ({"file_type": "py"}, 2)):
+        skipped = (await grep(engine("ripgrep"), tmp_path, "hay", **query)).skipped
+        assert (skipped.ignored, skipped.binary, skipped.links) == (ignored, None, 0)
+
+
+class TestKnownTrees:
+    """A small tree is walked again as soon as what is passed by in it may have changed."""
+
+    @pytest.fixture
+    def search(self, monkeypatch) -> LocalSearch:
+        monkeypatch.setattr("handaxe.host.search.known_trees.SETTLED_NS", -(10**12))
+        return engine("ripgrep")
+
+    @pytest.fixture
+    def root(self, tmp_path):
+        return plant(tmp_path / "root", {**TREE, "deep/er/a": "hay\n"})
+
+    async def counts(self, search, root, **query):
+        skipped = (await grep(search, root, "hay", **query)).skipped
+        return skipped.ignored, skipped.links
+
+    async def test_it_is_not_walked_twice(self, search, root, monkeypatch):
+        assert await self.counts(search, root) == (3, 0)
+        monkeypatch.setattr(os, "scandir", None)
+
+        assert await self.counts(search, root) == (3, 0)
+
+    @pytest.mark.parametrize(
+        ("change", "ignored", "links"),
+        [
+            (lambda root: (root / "deep/er/link").symlink_to("a"), 3, 1),
+            (lambda root: (root / "deep/b.log").write_text(""), 4, 0),
+            (lambda root: (root / "new/dist").mkdir(parents=True), 4, 0),
+            (lambda root: shutil.rmtree(root / "dist"), 2, 0),
+            (lambda root: (root / ".gitignore").write_text("*.log\n"), 1, 0),
+            (lambda root: (root / "deep/.ignore").write_text("er\n"), 4, 0),
+            (lambda root: (root.parent / ".ignore").write_text("c.py\n"), 4, 0),
+            (lambda root: (root.rename(root.parent / "old"), plant(root, {"a": ""})), 0, 0),
+        ],
+    )
+    async def test_a_change_counts_at_once(self, search, root, change, ignored, links):
+        await self.counts(search, root)
+
+        change(root)
+
+        assert await self.counts(search, root) == (ignored, links)
+
+    async def test_another_question_is_another_walk(self, search, root):
+        assert await self.counts(search, root) == (3, 0)
+        assert await self.counts(search, root, file_type="py") == (2, 0)
+        assert await self.counts(search, root, respect_ignore=False) == (0, 0)
+        assert await self.counts(search, root) == (3, 0)
+
+    async def test_the_second_look_goes_to_the_files_all_the_same(self, search, root):
+        for _ in range(2):
+            looks = (await grep(search, root, "needle")).elsewhere
+            assert [(look.reason, look.files) for look in looks] == [("ignored", 4), ("binary", 1)]
+
+    async def test_what_changed_a_moment_ago_is_not_relied_on(self, root, monkeypatch):
+        search = engine("ripgrep")
+        await self.counts(search, root)
+        monkeypatch.setattr(os, "scandir", None)
+
+        with pytest.raises(TypeError):
+            await self.counts(search, root)
 
 
 @pytest.mark.parametrize("share", [0, 1000])

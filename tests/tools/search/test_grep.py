@@ -265,6 +265,7 @@ async def test_an_answer_in_a_large_tree_says_what_was_not_even_counted(
     session, project, monkeypatch
 ):
     monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+    monkeypatch.setattr("handaxe.host.search.asking.QUIET_BYTES", 0)
     for limit in ("SURVEY_S", "SURVEY_SHARE", "LOOK_S"):
         monkeypatch.setattr(f"handaxe.host.search.second_look.{limit}", 0)
     plant(project, {"a/b/c": "bar\n"})
@@ -291,6 +292,7 @@ async def test_ignored_entries_near_the_root_of_a_large_tree_are_told(
     session, project, monkeypatch
 ):
     monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+    monkeypatch.setattr("handaxe.host.search.asking.QUIET_BYTES", 0)
     plant(project, {".gitignore": "dist/\n*.log\n", "dist/x": "", "y.log": "", "a/b/c": "bar\n"})
 
     result = await session.call("Grep", pattern="bar")

@@ -49,6 +49,13 @@ class Ignores:
             self._others = re.compile(rf"(?:{'|'.join(dict.fromkeys(others))})\Z")
         self.is_silent = not any(layer.files for layer in layers)
 
+    @property
+    def sources(self) -> tuple[tuple[str, str, IgnoreFile], ...]:
+        """What they were read from; equal if nothing was changed."""
+        return tuple(
+            (layer.base, kind, file) for layer in self._layers for kind, file in layer.files.items()
+        )
+
     def below(self, layer: Layer | None) -> "Ignores":
         """The ignore files of a directory inside, which may have some of its own."""
         return self if layer is None else Ignores((layer, *self._layers))

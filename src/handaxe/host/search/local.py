@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from handaxe.contract.ports.search import Hides, NameQuery, NamesFound, Search, TextFound, TextQuery
+from handaxe.host.search.known_trees import KnownTrees
 from handaxe.host.search.watch import Watch
 
 _log = logging.getLogger("handaxe.search")
@@ -46,6 +47,7 @@ class LocalSearch(Search):
         self._hidden = hidden
         self._use_ripgrep = use_ripgrep
         self._head_start = head_start
+        self._known = KnownTrees()
 
     async def find_names(self, query: NameQuery) -> NamesFound:
         """The files whose path fits a pattern."""
@@ -88,14 +90,16 @@ class LocalSearch(Search):
         ) as place:
             if program is not None:
                 listings: Listings = {}
-                survey = Survey(query, place, watch, hides, listings)
+                survey = Survey(query, place, watch, hides, listings, self._known)
                 start = None
                 if self._head_start and HeadStart.suits(query):
                     start = HeadStart(query, place, watch, hides, listings)
                     if start.is_enough():
                         return start.found(survey)
+                known = self._known
                 try:
-                    return Ripgrep(program, query, place, watch, hides, survey, start).answer()
+                    ripgrep = Ripgrep(program, query, place, watch, hides, survey, start, known)
+                    return ripgrep.answer()
                 except RipgrepFailed as failure:
                     _log.warning("ripgrep failed, searching without it: %s", failure)
             return PythonGrep(query, place, watch, hides).answer()

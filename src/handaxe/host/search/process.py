@@ -29,8 +29,14 @@ MAX_COMPLAINT_BYTES = 1 << 14
 MAX_SAID_BYTES = 64 << 20
 LOOK_UP_S = 0.2
 """How often at least a run is looked after that writes nothing."""
+FIRST_LOOK_S = 0.004
+LOOK_SHARE = 0.25
+"""At first it is looked after sooner, and then each time after this part of its time so far."""
+TOO_LATE_S = 0.1
+"""A run that has come so far is not broken off for what it says, unless that is beyond measure."""
 MAX_MEMORY_BYTES = 1 << 30
 _PASSED_BY = re.compile(rb": ignoring (.*): (?:(found binary data at offset)|\d+ bytes\Z)")
+_IGNORED = re.compile(rb": ignoring (.*?): Ignore\(IgnoreMatch\(Gitignore\(")
 
 # Only Linux can limit a running process; elsewhere ripgrep is trusted to be modest.
 prlimit = getattr(resource, "prlimit", None)
@@ -50,7 +56,10 @@ class Run:
         "duration_s",
         "ending",
         "exit_code",
+        "ignored",
+        "is_clear",
         "is_hidden",
+        "said_bytes",
         "too_large",
         "unreadable",
     )
@@ -61,6 +70,11 @@ class Run:
         self.ending: Ending = "satisfied"
         self.exit_code = 0
         self.binary = 0
+        self.ignored: list[bytes] = []
+        """Entries that an ignore file names."""
+        self.is_clear = True
+        """Whether everything it said was understood."""
+        self.said_bytes = 0
         self.too_large = 0
         self.unreadable = 0
         self.duration_s = 0.0
@@ -104,11 +118,16 @@ class Run:
         if not line.startswith(b"rg: DEBUG|"):
             path = line.removeprefix(b"rg: ").rpartition(b": ")[0]
             self.unreadable += b"(os error " in line and self._may_count(path)
+            # A name with a line break in it.
+            self.is_clear = self.is_clear and line.startswith(b"rg: ")
             if line and sum(map(len, self.complaints)) < MAX_COMPLAINT_BYTES:
                 self.complaints.append(line)
-        elif (found := _PASSED_BY.search(line)) is not None and self._may_count(found[1]):
-            self.binary += found[2] is not None
-            self.too_large += found[2] is None
+        elif (found := _PASSED_BY.search(line)) is not None:
+            if self._may_count(found[1]):
+                self.binary += found[2] is not None
+                self.too_large += found[2] is None
+        elif (found := _IGNORED.search(line)) is not None and self._may_count(found[1]):
+            self.ignored.append(plain_path(found[1]))
 
     def _may_count(self, path: bytes) -> bool:
         return self.is_hidden is None or not self.is_hidden(plain_path(path))
@@ -127,9 +146,12 @@ class Process:
         at_end: Callable[[Run], None] = lambda _: None,
         *,
         is_prompt: bool = False,
+        may_say: int = MAX_SAID_BYTES,
     ) -> None:
         """Begin; `is_prompt` says that it writes every line at once."""
         self.outcome = outcome
+        self.may_say = may_say
+        """How many bytes it may say before it is broken off."""
         self._feed = feed
         self._at_end = at_end
         self._watch = watch
@@ -186,6 +208,7 @@ class Process:
         if self._process.stdout is not None:
             self._process.stdout.close()
         with self._said as said:
+            outcome.said_bytes = said.seek(0, os.SEEK_END)
             said.seek(0)
             if outcome.ending != "talked_too_much":
                 outcome.hear(said)
@@ -200,13 +223,16 @@ class Process:
         poll = select.poll()
         poll.register(out, select.POLLIN)
         pieces = 0
+        look_at = self._next_look(time.monotonic())
         while True:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
+            now = time.monotonic()
+            if now >= deadline:
                 return "out_of_time"
-            if not poll.poll(min(left_s, LOOK_UP_S) * 1000):
-                if os.fstat(self._said.fileno()).st_size > MAX_SAID_BYTES:
+            if now >= look_at:
+                if self._says_too_much(now):
                     return "talked_too_much"
+                look_at = self._next_look(now)
+            if not poll.poll((min(deadline, look_at) - now) * 1000):
                 continue
             piece = os.read(out, PIECE_BYTES)
             if not piece:
@@ -219,6 +245,14 @@ class Process:
             if pieces > self._quick_pieces and len(piece) < SMALL_PIECE_BYTES:
                 # Let some of it gather instead of waking for every file, or every line.
                 time.sleep(self._gather_s)
+
+    def _next_look(self, now: float) -> float:
+        return now + min(LOOK_UP_S, max(FIRST_LOOK_S, LOOK_SHARE * (now - self._began)))
+
+    def _says_too_much(self, now: float) -> bool:
+        is_late = now - self._began > TOO_LATE_S
+        said = os.fstat(self._said.fileno()).st_size
+        return said > (MAX_SAID_BYTES if is_late else self.may_say)
 
     def _kill(self) -> None:
         self._signal(signal.SIGKILL)

@@ -19,14 +19,15 @@ from handaxe.contract.ports.search import (
     Elsewhere,
     Entry,
     Hides,
-    Skipped,
     TextFound,
     TextQuery,
 )
 from handaxe.host.search.arguments import VCS_NAMES, Manner, Marks, command, needs_json
+from handaxe.host.search.asking import Asking
 from handaxe.host.search.blocks import CountStream, HeadingStream, PathStream, in_path_order
 from handaxe.host.search.head_start import HeadStart
 from handaxe.host.search.json_stream import JsonStream
+from handaxe.host.search.known_trees import KnownTrees
 from handaxe.host.search.pages import Least, LinePage, LinePile
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Feed, Later, Process, Run
@@ -65,6 +66,7 @@ class Ripgrep:
         hides: Hides | None,
         survey: Survey | None = None,
         start: HeadStart | None = None,
+        known: KnownTrees | None = None,
     ) -> None:
         """Plan a search; what is handed in was begun by others, and goes on beside ripgrep."""
         self._program = program
@@ -75,9 +77,8 @@ class Ripgrep:
         self._marks = Marks.fresh()
         self._survey = survey or Survey(query, place, watch, hides)
         self._start = start
-        self._is_surveyed = False
+        self._asking = Asking(query, place, self._survey, known or KnownTrees())
         self._one_thread = False
-        self._is_told_why = query.is_file
         self._saves_memory = False
         self._last = Run()
         self._is_complete = True
@@ -95,8 +96,6 @@ class Ripgrep:
 
     def _answer(self) -> TextFound:
         mode = self._query.mode
-        if mode != "content" or self._query.end is None:
-            self._look_around()
         found = (
             self._lines()
             if mode == "content"
@@ -113,18 +112,9 @@ class Ripgrep:
             found,
             is_complete=self._is_complete,
             unvisited=[] if self._is_complete else self._branches(),
-            skipped=self._skipped(found),
+            skipped=self._asking.skipped(found, self._last, is_complete=self._is_complete),
             engine="ripgrep",
         )
-
-    def _look_around(self) -> None:
-        """Find out whether the tree is small, so that ripgrep may be asked what it passed by."""
-        if self._is_surveyed:
-            return
-        self._is_surveyed = True
-        self._survey.look_around()
-        if self._survey.is_complete:
-            self._is_told_why = True
 
     def _files(self) -> TextFound:
         least = Least[tuple[int, bytes]](self._query.end)
@@ -143,7 +133,7 @@ class Ripgrep:
             least.add(rows)
             return False
 
-        self._finish(self._open(PathStream(take).feed))
+        self._finish_all(PathStream(take).feed)
         entries = [Entry(prefix + os.fsdecode(path)) for _, path in least.rows(self._query.offset)]
         return self._entries(entries, least.total, None)
 
@@ -162,7 +152,7 @@ class Ripgrep:
             least.add(rows)
             return False
 
-        self._finish(self._open(CountStream(take).feed))
+        self._finish_all(CountStream(take).feed)
         rows = least.rows(self._query.offset)
         entries = [Entry(prefix + os.fsdecode(path), count) for _, path, count in rows]
         return self._entries(entries, least.total, matches)
@@ -182,7 +172,7 @@ class Ripgrep:
         if end is None:
             return self._unsorted_lines(None) or self._sorted_lines()
         page, start = self._page(), self._start
-        ordered = Later(lambda: self._open_and_look(page.take, self._sorted()))
+        ordered = Later(lambda: self._begin_lines(page.take, self._sorted()))
         try:
             if start is None or not start.is_hopeless:
                 if start is not None and start.is_ahead_of(ordered.process):
@@ -195,20 +185,8 @@ class Ripgrep:
         finally:
             ordered.end()
 
-    def _open_and_look(self, take: Callable[[bytes, bytes], bool], manner: Manner) -> Process:
-        """Begin a run, and look around while it does: a page may be full in a moment."""
-        run = self._open_lines(take, manner)
-        if self._is_surveyed:
-            return run
-        try:
-            self._look_around()
-        except BaseException:
-            run.end()
-            raise
-        if not self._is_told_why:
-            return run
-        run.end()
-        return self._open_lines(take, manner)
+    def _begin_lines(self, take: Callable[[bytes, bytes], bool], manner: Manner) -> Process:
+        return self._asking.begin(lambda: self._open_lines(take, manner))
 
     def _fills_at_once(self, run: Later, page: LinePage) -> bool:
         """Whether a sorted run came to its end in a moment, or in others that promised it."""
@@ -237,7 +215,7 @@ class Ripgrep:
         pile = LinePile(end, self._is_hidden)
         began = time.monotonic()
         manner = Manner(max_per_file=None if end is None else end + 1)
-        run = self._open_and_look(pile.take, manner)
+        run = self._begin_lines(pile.take, manner)
         try:
             ending = run.go(has_enough=lambda: pile.is_overfull)
             if ending == "enough" and ordered is not None:
@@ -301,7 +279,9 @@ class Ripgrep:
 
     def _second_look(self) -> list[Elsewhere]:
         look = SecondLook(self._last, self._place, self._watch, self._is_hidden, self._open_again)
-        return look.at_ignored(self._survey) + look.at_binary(is_counted=self._is_told_why)
+        is_small, is_counted = self._survey.look_around(), self._asking.is_asked
+        binary = look.at_binary(is_counted=is_counted, is_small=is_small)
+        return look.at_ignored(self._survey) + binary
 
     def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
         return self._open(feed, manner, targets=targets)
@@ -324,7 +304,7 @@ class Ripgrep:
         manner = msgspec.structs.replace(
             manner or Manner(),
             without_parents=self._place.is_ignored,
-            asks_why=targets is None and (self._is_told_why or self._saves_memory),
+            asks_why=targets is None and (self._asking.is_asked or self._saves_memory),
             one_thread=self._one_thread,
             saves_memory=self._saves_memory,
         )
@@ -332,10 +312,22 @@ class Ripgrep:
         line = command(self._program, self._query, wanted, manner, self._marks)
         try:
             outcome = Run(self._is_hidden)
-            place, is_prompt = self._place.directory, manner.is_prompt
-            return Process(line, place, feed, self._watch, outcome, at_end, is_prompt=is_prompt)
+            return Process(
+                line,
+                self._place.directory,
+                feed,
+                self._watch,
+                outcome,
+                at_end,
+                is_prompt=manner.is_prompt,
+                may_say=self._asking.may_say,
+            )
         except OSError as error:
             raise RipgrepFailed(str(error)) from error
+
+    def _finish_all(self, feed: Feed) -> None:
+        """Search everything for what a line each tells of."""
+        self._finish(self._asking.begin(lambda: self._open(feed)))
 
     def _finish(self, process: Process) -> None:
         """Let a run go on to its end."""
@@ -348,8 +340,8 @@ class Ripgrep:
     def _settle(self, process: Process) -> None:
         """Take in what a run came to; what the machine was short of begins it again."""
         outcome = self._last = process.end()
+        self._asking.note(outcome)
         if outcome.ending == "talked_too_much":
-            self._is_told_why = False
             raise _Again
         if outcome.lacked_threads and not self._one_thread:
             self._one_thread = True
@@ -363,16 +355,6 @@ class Ripgrep:
             _refuse_bad_query(outcome)
         if outcome.ending == "out_of_time":
             self._is_complete = False
-
-    def _skipped(self, found: TextFound) -> Skipped:
-        last = self._last
-        is_binary_told = self._is_told_why and self._is_complete and not found.has_more
-        return msgspec.structs.replace(
-            self._survey.skipped(),
-            binary=last.binary if is_binary_told else None,
-            too_large=last.too_large,
-            unreadable=last.unreadable,
-        )
 
 
 def _said(outcome: Run) -> str:

@@ -59,17 +59,18 @@ class SecondLook:
         paths = [f"./{path}" for path in targets]
         return self._look("ignored", Manner(with_ignored=True), paths, are_all=are_all)
 
-    def at_binary(self, *, is_counted: bool) -> list[Elsewhere]:
+    def at_binary(self, *, is_counted: bool, is_small: bool) -> list[Elsewhere]:
         """Binary files with a match; nothing if there is no binary file.
 
-        Where they were not counted, everything has to be searched once more to find out, which
-        is done if that will not take long; then an answer of zero says that it was done.
+        Everything has to be searched once more, which in a large tree is done if that will not
+        take long. Where nobody counted them, an answer of zero says that it was done.
         """
-        if is_counted:
-            return self._look("binary", Manner(in_binary=True), None) if self._first.binary else []
-        if self._first.duration_s * LONGER_IN_BINARY > LOOK_S:
+        if is_counted and not self._first.binary:
             return []
-        return self._look("binary", Manner(in_binary=True), None) or [Elsewhere("binary", 0, 0, "")]
+        if not is_small and self._first.duration_s * LONGER_IN_BINARY > LOOK_S:
+            return []
+        looks = self._look("binary", Manner(in_binary=True), None)
+        return looks if looks or is_counted else [Elsewhere("binary", 0, 0, "")]
 
     def _look(
         self,

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from handaxe.contract.ports.search import BadQuery, Hides, Skipped, TextQuery
 from handaxe.host.search.asked_files import ignores_for
 from handaxe.host.search.filters import FileFilter
+from handaxe.host.search.ignores import NAMES as IGNORE_NAMES
+from handaxe.host.search.known_trees import KnownTrees, Walked
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.walk import Choice, Listings, Visit, Walk
 from handaxe.host.search.watch import Watch
@@ -36,15 +38,22 @@ class Survey:
         watch: Watch,
         hides: Hides | None,
         listings: Listings | None = None,
+        known: KnownTrees | None = None,
     ) -> None:
         """Plan a survey; nothing is walked yet."""
+        self._query = query
         self._place = place
         self._hides = hides
+        # What a rule hides may change without a trace in the tree.
+        self._known = known if hides is None else None
+        self._began_ns = time.time_ns()
         self._filter = _readable_filter(query)
+        ignores = None if query.is_file else ignores_for(query, place)
+        self._above = None if ignores is None else ignores.sources
         self._walk = Walk(
             place.path,
             watch,
-            ignores=None if query.is_file else ignores_for(query, place),
+            ignores=ignores,
             choice=Choice(
                 hides=hides,
                 enters=self._filter.enters if query.glob is not None else None,
@@ -56,16 +65,33 @@ class Survey:
         )
         self._visits = iter(self._walk)
         self._seen: list[Visit] = []
-        self._entries = 0
+        self.entries = 0
+        """How many were met so far, beside directories."""
         self.is_complete = query.is_file
+        self.is_small: bool | None = True if query.is_file else None
+        """None until somebody looked around."""
+        self._remembered: Skipped | None = None
 
-    def look_around(self) -> None:
-        """Walk a small tree to its end; of a large one, find out that it is large."""
-        if not self.is_complete:
-            self._go_on(lambda: self._weight > SMALL_TREE)
+    def look_around(self) -> bool:
+        """Walk a small tree to its end; of a large one, find out that it is large.
+
+        A tree that was small the last time and has not changed is not walked again.
+
+        Returns:
+            Whether it is small.
+        """
+        if self.is_small is None:
+            if self._recall():
+                self.is_small = True
+            else:
+                self._walk_if_small()
+                self.is_small = self.is_complete
+        return self.is_small
 
     def skipped(self) -> Skipped:
         """What is known to be passed by; of a large tree only that there is at least so much."""
+        if self._remembered is not None:
+            return self._remembered
         if self.is_complete:
             return Skipped(ignored=self.ignored, links=self.links, denied=self._hides is not None)
         return Skipped(
@@ -92,6 +118,10 @@ class Survey:
 
     def go_on_until(self, ends_at: float) -> None:
         """Look further; a tree that is not small may need longer than it is given."""
+        self.look_around()
+        if self._remembered is not None:
+            self._remembered = None
+            self._walk_if_small()
         if not self.is_complete:
             self._go_on(lambda: time.monotonic() > ends_at)
 
@@ -112,12 +142,37 @@ class Survey:
     @property
     def _weight(self) -> int:
         """What the tree is known to hold so far, also where the walk did not get yet."""
-        return self._entries + DIRECTORY_WEIGHT * (len(self._seen) + self._walk.waiting)
+        return self.entries + DIRECTORY_WEIGHT * (len(self._seen) + self._walk.waiting)
+
+    def _recall(self) -> bool:
+        """Whether it is known from the last time what there is."""
+        if self._known is None:
+            return False
+        walked = self._known.walked(self._query, self._place.fd, self._above)
+        if walked is None:
+            return False
+        self._remembered, self.entries = walked.skipped, walked.entries
+        return True
+
+    def _walk_if_small(self) -> None:
+        self.entries = 0
+        self._go_on(lambda: self._weight > SMALL_TREE)
+        if self._known is None or not self.is_complete or self._walk.unreadable:
+            return
+        paths = [directory for directory, _, _ in self._seen]
+        paths += [
+            visit[0] + entry.name
+            for visit in self._seen
+            for entry in visit[1]
+            if entry.name in IGNORE_NAMES
+        ]
+        walked = Walked(self.skipped(), self.entries, self._above, {})
+        self._known.note_walk(self._query, self._place.fd, self._began_ns, paths, walked)
 
     def _go_on(self, is_enough: Callable[[], bool]) -> None:
         for visit in self._visits:
             self._seen.append(visit)
-            self._entries += len(visit[1])
+            self.entries += len(visit[1])
             if is_enough():
                 return
         self.is_complete = self._walk.is_complete
