@@ -27,7 +27,7 @@ from handaxe.storage.undo.bundles import Bundle
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.extents import Places, Room, Unbounded, places_of
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.records import After, Before, State
+from handaxe.storage.undo.records import COMMAND_S, LATE_S, After, Before, State
 from handaxe.storage.undo.shared_names import with_shared_names, without_listed_parents
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
 from handaxe.storage.undo.threads import in_thread
@@ -164,7 +164,7 @@ class DiskCheckpoints(Checkpoints):
         try:
             places = places_of(extent, self._roots(), str(self._store.home), room)
             if places:
-                self._open[call_id] = self._record(call_id, tool, places)
+                self._open[call_id] = self._record(call_id, tool, places, COMMAND_S)
         except (Unbounded, TooBig, OSError, DiskFault):
             return False
         self._bounded.add(call_id)
@@ -192,7 +192,7 @@ class DiskCheckpoints(Checkpoints):
             self._tracked = None
         self._journal.close()
 
-    def _record(self, call_id: str, tool: str, places: Places) -> Before:
+    def _record(self, call_id: str, tool: str, places: Places, late_s: float = LATE_S) -> Before:
         self._journal.enter()
         states: list[State] = []
         bundle = self._store.new_bundle()
@@ -200,7 +200,7 @@ class DiskCheckpoints(Checkpoints):
             left_out = self._remember(places, states, bundle, tool)
             with_names = tuple(with_shared_names(states, self._journal, tool))
             paths_only = tool in self._replacing
-            record = Before(call_id, tool, time.time(), with_names, left_out, paths_only)
+            record = Before(call_id, tool, time.time(), with_names, left_out, paths_only, late_s)
             bundle.seal()
             if tool in self._waiting:
                 self._journal.promise(record)

@@ -23,8 +23,6 @@ from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry, entry_of
 from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files
 from handaxe.storage.undo.records import (
-    COMMAND_S,
-    LATE_S,
     After,
     Before,
     Moved,
@@ -252,7 +250,7 @@ class UndoJournal:
             lambda place, _: look(place)[0],
             paths_only=entry.paths_only,
         )
-        latest_ns = (entry.at + (LATE_S if entry.paths_only else COMMAND_S)) * 1e9
+        latest_ns = (entry.at + entry.late_s) * 1e9
         doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
         record = After(
             entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful

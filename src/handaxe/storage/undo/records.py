@@ -12,7 +12,7 @@ import msgspec
 LATE_S = 60.0
 """A file written longer after the start of a crashed call may be somebody else's ..."""
 COMMAND_S = 660.0
-"""... if the call only replaces files; whatever else it does may go on for so long."""
+"""... and so may one that was written longer after the start of a command."""
 StateKind = Literal["absent", "file", "link", "directory", "special"]
 
 
@@ -109,6 +109,7 @@ class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
     """Places below which there was too much to remember."""
     paths_only: bool = False
     """Whether only these very paths change, and nothing else below a directory among them."""
+    late_s: float = LATE_S
 
 
 class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
