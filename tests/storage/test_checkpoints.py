@@ -20,8 +20,8 @@ from handaxe.storage.checkpoints import DiskCheckpoints
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.history import JournalHistory
 from handaxe.storage.undo.in_place import SharedContentGuard, repair_in_place
-from handaxe.storage.undo.journal import LATE_S, UndoJournal
-from handaxe.storage.undo.records import decode
+from handaxe.storage.undo.journal import UndoJournal
+from handaxe.storage.undo.records import LATE_S, decode
 
 LARGE = b"0123456789abcdef" * 10_000
 UNDO_LAST = Wanted()

@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from handaxe.contract.extent import Extent
+
 
 class Resource(msgspec.Struct, frozen=True):
     """One thing a call can touch: a file tree below a path, or a named piece of state."""
@@ -35,6 +37,8 @@ class Effects(msgspec.Struct, frozen=True):
     reads_everything: bool = False
     writes_everything: bool = False
     irreversible: bool = False
+    extent: Extent | None = None
+    """What a call that `writes_everything` was proved to write at most, for whoever keeps files."""
 
     @classmethod
     def none(cls) -> "Effects":

@@ -161,7 +161,7 @@ def _prove_test(node: Compound, state: State) -> list[PathUse]:
 
 
 def _prove_simple(node: Simple, state: State, setting: Setting) -> list[PathUse]:
-    _check_assignments(node, state)
+    check_assignments(node, state)
     if not node.words:
         return []
     uses: list[PathUse] = []
@@ -169,11 +169,7 @@ def _prove_simple(node: Simple, state: State, setting: Setting) -> list[PathUse]
     fields = unwrap_proven(fields)
     if not fields:
         raise Refused("nothing is run")
-    program = fields[0].known
-    if program is None:
-        raise Refused(f"the program {fields[0].text} is not known before it runs")
-    for directory in _SYSTEM_DIRS:
-        program = program.removeprefix(directory)
+    program = well_known_name(fields[0])
     words = version_calls().get(program)
     if words and len(fields) == 2 and fields[1].known in words:
         return []
@@ -188,7 +184,18 @@ def _prove_simple(node: Simple, state: State, setting: Setting) -> list[PathUse]
     return uses
 
 
-def _check_assignments(node: Simple, state: State) -> None:
+def well_known_name(first: Field) -> str:
+    """The program that a command's first word names; raises `Refused` if that is not certain."""
+    program = first.known
+    if program is None:
+        raise Refused(f"the program {first.text} is not known before it runs")
+    for directory in _SYSTEM_DIRS:
+        program = program.removeprefix(directory)
+    return program
+
+
+def check_assignments(node: Simple, state: State) -> None:
+    """Raise `Refused` unless what is set before a command leaves the command what it is."""
     for item in node.assignments:
         if item.subscript is not None or item.array is not None or item.append:
             raise Refused(f"the assignment {item.text} may evaluate code")

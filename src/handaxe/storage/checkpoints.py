@@ -15,19 +15,23 @@ from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from handaxe.contract.effects import Effects
+from handaxe.contract.extent import Extent
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.undo_faults import NotRecorded
 from handaxe.disk.faults import DiskFault, in_plain_words
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.bundles import Bundle
 from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.extents import Places, Room, Unbounded, places_of
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.records import After, Before, State
+from handaxe.storage.undo.records import COMMAND_S, LATE_S, After, Before, State
 from handaxe.storage.undo.shared_names import with_shared_names, without_listed_parents
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
 from handaxe.storage.undo.threads import in_thread
-from handaxe.storage.undo.trees import TooBig, below, changes
+from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, below, changes
 
 if TYPE_CHECKING:
     from handaxe.storage.undo.tree_record import TreeRecord
@@ -70,6 +74,7 @@ class DiskCheckpoints(Checkpoints):
         self._tracked: TreeRecord | None = None
         self._making = threading.Lock()
         self._open: dict[str, Before] = {}
+        self._bounded: set[str] = set()
         self._idle: asyncio.TimerHandle | None = None
         self._used = False
 
@@ -87,10 +92,11 @@ class DiskCheckpoints(Checkpoints):
 
         def record() -> None:
             if effects.writes_everything:
-                self._track(call_id, tool, ())
+                if not self._keeps_extent(call_id, tool, effects.extent):
+                    self._track(call_id, tool, ())
                 return
             try:
-                self._open[call_id] = self._record(call_id, tool, paths)
+                self._open[call_id] = self._record(call_id, tool, dict.fromkeys(paths))
             except TooBig:
                 self._track(call_id, tool, paths)
 
@@ -112,6 +118,7 @@ class DiskCheckpoints(Checkpoints):
             return await self._finish_tracked(call_id, self._tracked)
         before = self._open.pop(call_id, None)
         if before is None:
+            await self._finish_again(call_id)
             return ()
         is_known = before.tool in self._comparing
         try:
@@ -137,6 +144,32 @@ class DiskCheckpoints(Checkpoints):
         finally:
             self._rest_later()
 
+    async def _finish_again(self, call_id: str) -> None:
+        """What a bounded call went on to do in the background, if it is one."""
+        if call_id in self._bounded:
+            try:
+                await in_thread(lambda: self._extend(call_id))
+            except (OSError, DiskFault):
+                _log.exception("what %s left could not be recorded", call_id)
+            finally:
+                self._rest_later()
+
+    def _keeps_extent(self, call_id: str, tool: str, extent: Extent | None) -> bool:
+        """Keep what a call was proved to write at most; False if that has to be everything."""
+        if extent is None:
+            return False
+        # Where the tree is compared anyway, that is cheaper than to copy a large part of it.
+        is_tracked = self._tracked is not None and self._tracked.has_begun
+        room = Room(_MANY, _LARGE_BYTES) if is_tracked else Room(MAX_FILES, MAX_BYTES)
+        try:
+            places = places_of(extent, self._roots(), str(self._store.home), room)
+            if places:
+                self._open[call_id] = self._record(call_id, tool, places, COMMAND_S)
+        except (Unbounded, TooBig, OSError, DiskFault):
+            return False
+        self._bounded.add(call_id)
+        return True
+
     def _track(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
         """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
         tracked = self._whole_tree()
@@ -159,15 +192,15 @@ class DiskCheckpoints(Checkpoints):
             self._tracked = None
         self._journal.close()
 
-    def _record(self, call_id: str, tool: str, paths: list[str]) -> Before:
+    def _record(self, call_id: str, tool: str, places: Places, late_s: float = LATE_S) -> Before:
         self._journal.enter()
         states: list[State] = []
         bundle = self._store.new_bundle()
         try:
-            left_out = self._remember(paths, states, bundle, tool)
+            left_out = self._remember(places, states, bundle, tool)
             with_names = tuple(with_shared_names(states, self._journal, tool))
             paths_only = tool in self._replacing
-            record = Before(call_id, tool, time.time(), with_names, left_out, paths_only)
+            record = Before(call_id, tool, time.time(), with_names, left_out, paths_only, late_s)
             bundle.seal()
             if tool in self._waiting:
                 self._journal.promise(record)
@@ -182,21 +215,24 @@ class DiskCheckpoints(Checkpoints):
         return record
 
     def _remember(
-        self, paths: list[str], states: list[State], bundle: Bundle, tool: str
+        self, places: Places, states: list[State], bundle: Bundle, tool: str
     ) -> tuple[str, ...]:
         """Collect the states of paths and of the trees below them; which trees were too big."""
         may_pin, trusting = tool in self._replacing, tool in self._comparing
         left_out: list[str] = []
-        known = set(paths)
-        for path in paths:
+        for path, names in places.items():
             state = self._keeper.remember(path, bundle, may_pin=may_pin, trusting=trusting)
-            states.append(without_listed_parents(state, known))
-            if state.kind != "directory" or may_pin:
+            state = without_listed_parents(state, places)
+            is_directory = state.kind == "directory"
+            if is_directory and names is not None:
+                state = msgspec.structs.replace(state, names=names)
+            states.append(state)
+            if not is_directory or may_pin or names is not None:
                 continue
             try:
                 inside = below(path)
             except TooBig:
-                if self._tracks(paths):
+                if self._tracks(places):
                     raise
                 left_out.append(state.path)
                 continue
@@ -206,7 +242,7 @@ class DiskCheckpoints(Checkpoints):
             ]
         return tuple(left_out)
 
-    def _tracks(self, paths: list[str]) -> bool:
+    def _tracks(self, paths: Collection[str]) -> bool:
         """Whether all of these are in the roots, where trees of any size are compared."""
         return self._tree is not None and all(is_within(path, self._roots()) for path in paths)
 
@@ -219,11 +255,35 @@ class DiskCheckpoints(Checkpoints):
 
         changed = changes(found, before.left_out, look_at, paths_only=before.paths_only)
         try:
-            self._journal.append(After(before.call_id, time.time(), tuple(changed)), durable=False)
+            self._left(before.call_id, changed)
         finally:
             left = {state.place: state for state in changed}
             for place, state in found.items():
                 self._store.settle(state, left.get(place))
+
+    def _extend(self, call_id: str) -> None:
+        """Look again at what an ended call could change; what others did since stays theirs."""
+        self._journal.enter()
+        try:
+            entries = self._journal.entries()
+            at = max((n for n, entry in enumerate(entries) if entry.call_id == call_id), default=-1)
+            if at < 0:
+                return
+            mine, later = entries[at], entries[at + 1 :]
+            others = {place for entry in later for place in entry.after or ()}
+            changed = changes(
+                self._journal.contents_of(mine),
+                mine.left_out,
+                lambda place, state: self._keeper.looked_at(place, state, trusting=False),
+            )
+            first = (mine.after or {}).values()
+            kept = [state for state in first if state.place in others]
+            self._left(call_id, [*kept, *(s for s in changed if s.place not in others)])
+        finally:
+            self._journal.leave()
+
+    def _left(self, call_id: str, changed: Sequence[State]) -> None:
+        self._journal.append(After(call_id, time.time(), tuple(changed)), durable=False)
         if self._tracked is not None:
             self._tracked.claim([state.place for state in changed])
 

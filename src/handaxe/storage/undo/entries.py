@@ -7,7 +7,16 @@ import msgspec
 
 from handaxe.contract.ports.undo import Wanted
 from handaxe.contract.undo_faults import NothingToUndo, UnknownCall
-from handaxe.storage.undo.records import After, Before, Moved, State, Tracked, Undid
+from handaxe.storage.undo.records import (
+    COMMAND_S,
+    LATE_S,
+    After,
+    Before,
+    Moved,
+    State,
+    Tracked,
+    Undid,
+)
 
 _SHOWN_CALLS = 5
 
@@ -31,6 +40,7 @@ class Entry(msgspec.Struct):
     found_late: bool = False
     doubtful: tuple[str, ...] = ()
     paths_only: bool = False
+    late_s: float = LATE_S
     tracked: Tracked | None = None
     """How to find out what it changed, if it could have been anything."""
     more: list[tuple[Path, int]] = []
@@ -76,6 +86,7 @@ def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
         before={state.place: state for state in states},
         left_out=record.left_out,
         paths_only=isinstance(record, Before) and record.paths_only,
+        late_s=record.late_s if isinstance(record, Before) else COMMAND_S,
         tracked=record if isinstance(record, Tracked) else None,
     )
 

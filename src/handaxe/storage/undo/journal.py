@@ -39,8 +39,6 @@ from handaxe.storage.undo.trees import changes
 
 PART_BYTES = 16 << 20
 """A part of this size is closed, so that pruning can take the old ones away."""
-LATE_S = 60.0
-"""A file written longer after the start of a crashed call may be somebody else's."""
 
 
 class UndoJournal:
@@ -252,7 +250,7 @@ class UndoJournal:
             lambda place, _: look(place)[0],
             paths_only=entry.paths_only,
         )
-        latest_ns = (entry.at + LATE_S) * 1e9
+        latest_ns = (entry.at + entry.late_s) * 1e9
         doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
         record = After(
             entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful

@@ -9,6 +9,10 @@ from typing import Literal
 
 import msgspec
 
+LATE_S = 60.0
+"""A file written longer after the start of a crashed call may be somebody else's ..."""
+COMMAND_S = 660.0
+"""... and so may one that was written longer after the start of a command."""
 StateKind = Literal["absent", "file", "link", "directory", "special"]
 
 
@@ -50,6 +54,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a special file is."""
     missing_parents: int = 0
     """How many of the directories above were not there either."""
+    names: tuple[str, ...] | None = None
+    """Of a directory: which new names in it count, as patterns; None: everything below it."""
 
     @property
     def place(self) -> str:
@@ -103,6 +109,7 @@ class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
     """Places below which there was too much to remember."""
     paths_only: bool = False
     """Whether only these very paths change, and nothing else below a directory among them."""
+    late_s: float = LATE_S
 
 
 class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):

@@ -8,11 +8,8 @@ from handaxe.disk.faults import DiskFault
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
 from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.records import Moved, Tracked
+from handaxe.storage.undo.records import COMMAND_S, Moved, Tracked
 from handaxe.storage.undo.tree_states import TreeStates
-
-LATEST_S = 660.0
-"""A file written longer after the start of a command may be somebody else's."""
 
 
 def found_late(tracked: Tracked, home: Path, store: ContentStore) -> Moved:
@@ -34,7 +31,7 @@ def found_late(tracked: Tracked, home: Path, store: ContentStore) -> Moved:
         raise
     finally:
         snapshot.close(keep=False)
-    latest_ns = (tracked.at + LATEST_S) * 1e9
+    latest_ns = (tracked.at + COMMAND_S) * 1e9
     doubtful = tuple(s.path for s in left if s.kind == "file" and s.mtime_ns > latest_ns)
     return Moved(
         tracked.call_id, now, tuple(found), tuple(left), found_late=True, doubtful=doubtful

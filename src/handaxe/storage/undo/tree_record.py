@@ -53,6 +53,11 @@ class TreeRecord:
         """Where everything is compared."""
         return self._roots()
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a call was compared already, so that the next one costs little."""
+        return bool(self._calls)
+
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._calls
 

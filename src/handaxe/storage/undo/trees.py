@@ -6,6 +6,7 @@ so, because half a tree cannot be put back.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -54,7 +55,7 @@ def changes(
         if not is_same or now.mode != before.mode or now.has_more_parents(before):
             changed.append(now)
         if now.kind == "directory" and not paths_only and now.path not in skipped:
-            places |= dict.fromkeys(_all_below(place))
+            places |= dict.fromkeys(_counted_below(place, before))
     new = (look_at(place, None) for place in places if place not in found)
     # Children of a new directory must not count it as missing: it is listed itself.
     return changed + [msgspec.structs.replace(state, missing_parents=0) for state in new]
@@ -70,8 +71,13 @@ def is_shared_otherwise(one: State, now: State) -> bool:
         return False
 
 
-def _all_below(directory: str) -> list[str]:
+def _counted_below(directory: str, before: State) -> list[str]:
+    """What is in a directory now and would be a change if it was not there before."""
     try:
+        if before.kind == "directory" and before.names is not None:
+            found = os.listdir(directory) if before.names else ()
+            fitting = [n for n in found if any(fnmatchcase(n, name) for name in before.names)]
+            return [f"{directory}/{name}" for name in fitting]
         return below(directory, max_files=20 * MAX_FILES, max_bytes=1 << 62)
     except (OSError, TooBig):
         return []

@@ -64,7 +64,14 @@ class Bash(Tool[BashArgs]):
             return None
         # What is destroyed for good depends on where the working directories are.
         place = ctx[Workdir]
-        return _effects(args, ctx.cwd, place.home, place.roots), self.subjects(args)
+        effects = _effects(args, ctx.cwd, place.home, place.roots)
+        # A user's own functions and aliases may be called like any program.
+        if not args.run_in_background and not ctx[Settings].shell.snapshot:
+            from handaxe.shell.bounded import extent_of
+
+            extent = extent_of(args.command, ctx.cwd, place.home)
+            effects = msgspec.structs.replace(effects, extent=extent)
+        return effects, self.subjects(args)
 
     async def validate(self, args: BashArgs, ctx: ToolContext) -> None:
         if "\0" in args.command:

@@ -1,0 +1,256 @@
+"""Proving what a command writes at most, for undo.
+
+Everything is an allow-list, as in `prove`: each part of the command only looks, or is one of the
+programs in `bounded.toml` with words that the text alone decides. What is not understood gives no
+bound at all. Unlike `written` and `effects`, which name what a command may or surely does write,
+this is an upper bound; it says nothing about permission.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+
+from msgspec.structs import replace
+
+from handaxe.contract.extent import Act, Extent, Kind
+from handaxe.shell.danger import find_danger
+from handaxe.shell.effects import part_redirects
+from handaxe.shell.fields import Field, fields_of
+from handaxe.shell.flow import Part, State, walk
+from handaxe.shell.little_languages import is_printing_sed
+from handaxe.shell.operands import Setting
+from handaxe.shell.opinion import count_by_tree_sitter, is_plain
+from handaxe.shell.options import Arguments, Refused, read_arguments
+from handaxe.shell.parse import parse
+from handaxe.shell.prove import check_assignments, prove, unwrap_proven, well_known_name
+from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simple, Word
+from handaxe.shell.tables import ProgramTable, load_toml, make_tables, names
+
+_PARTS = 40
+_OPEN_MODE = re.compile(r"0?[57][0-7]{2}|[ugoa]*(\+[rwxXst]+|-w)(,[ugoa]*(\+[rwxXst]+|-w))*")
+"""Modes after which the owner may still read files and enter directories."""
+_READABLE_MODE = re.compile(r"0?[46][0-7]{2}")
+"""The same for files alone."""
+_SUFFIX = re.compile(r"[\w.~-]+", re.ASCII)
+_IN_ORDER = names("subshell group if test")
+_COPIED_LINKS = names("r R recursive P no-dereference")
+_REPLACING = names("f force remove-destination")
+
+
+@cache
+def _tables() -> dict[str, ProgramTable]:
+    return make_tables(load_toml("bounded.toml"))
+
+
+@lru_cache(maxsize=256)
+def extent_of(command: str, cwd: str, home: str) -> Extent | None:
+    """Everything `command` can write, or None if that is not certain; pure, and never raises."""
+    script = parse(command)
+    if script.problems:
+        return None
+    if not is_plain(command) and count_by_tree_sitter(command) != script.commands:
+        return None
+    parts = walk(script, cwd, home)
+    if len(parts) > _PARTS:
+        return None
+    acts: list[Act] = []
+    programs: set[str] = set()
+    setting = Setting(cwd, home)
+    try:
+        for part in parts:
+            acts.extend(_acts(part, setting, programs))
+    except (Refused, RecursionError):
+        return None
+    # What changes the meaning of names is followed step by step, which needs an order of the steps.
+    if any(act.kind != "fills" for act in acts) and not _runs_in_order(script.body):
+        return None
+    return Extent(cwd, tuple(acts), frozenset(programs)) if acts else None
+
+
+def _runs_in_order(node: Node) -> bool:
+    """Whether the parts run at most once each, one after the other as they are written."""
+    match node:
+        case Simple():
+            words = [*node.words, *(item.target for item in node.redirects)]
+            words += [item.value for item in node.assignments if item.value is not None]
+            bodies = [item.heredoc.body for item in node.redirects if item.heredoc is not None]
+            return not any(word is not None and word.scripts for word in [*words, *bodies])
+        case Pipeline():
+            return len(node.commands) == 1 and _runs_in_order(node.commands[0])
+        case Chain():
+            return all(map(_runs_in_order, node.items))
+        case Sequence():
+            return all(map(_runs_in_order, node.items))
+        case Compound():
+            words = [*node.words, *(item.target for item in node.redirects)]
+            is_plain_kind = node.kind in _IN_ORDER and not any(word.scripts for word in words)
+            inner = [*node.conditions, *node.bodies, *filter(None, [node.otherwise])]
+            return is_plain_kind and all(map(_runs_in_order, inner))
+
+
+def _acts(part: Part, setting: Setting, programs: set[str]) -> Iterator[Act]:
+    """The writes of one part in every state it may run in; raises `Refused`."""
+    if part.background:
+        raise Refused("it goes on in the background")
+    danger = find_danger(part, {}, setting.cwd, setting.home)
+    if doubt := danger.unknown or danger.evaluates or danger.rebinds:
+        raise Refused(doubt)
+    programs.update(found.program or "" for found in danger.candidates)
+    # The directory a user is at home in may be another one for the command.
+    part = replace(part, states=[_homeless(state) for state in part.states])
+    for use in part_redirects(part):
+        if use.problem:
+            raise Refused(use.problem)
+        places = tuple(item.joined or "" for item in use.uses)
+        if use.writes and not all(place.startswith("/") for place in places):
+            raise Refused(f"where {use.text} writes is not known before it runs")
+        if use.writes:
+            yield Act("fills", places=places)
+    try:
+        prove(part, setting)
+        _check_moves(part)
+    except Refused:
+        if not isinstance(part.node, Simple):
+            raise
+        for state in part.states:
+            yield _act(part.node, state)
+
+
+def _homeless(state: State) -> State:
+    return State(state.cwds, {**state.variables, "HOME": None})
+
+
+def _check_moves(part: Part) -> None:
+    """`cd -P` goes on from where links lead, of which the text knows nothing."""
+    words = [word.literal for word in part.words]
+    if "cd" in words and not {"-P", "-e"}.isdisjoint(words):
+        raise Refused("where cd goes is not known before it runs")
+
+
+def _act(node: Simple, state: State) -> Act:
+    check_assignments(node, state)
+    for word in node.words:
+        _check_literal(word)
+    fields = [field for word in node.words for field in fields_of(word, state.variables)]
+    if any(field.kind != "known" for field in fields):
+        raise Refused("a word is not known before it runs")
+    fields = unwrap_proven(fields)
+    program = well_known_name(fields[0]) if fields else ""
+    table = _tables().get(program)
+    if table is None:
+        raise Refused(f"what {program} writes is not in its words")
+    return _CHECKS[table.check](program, read_arguments(fields[1:], table), _Seen(state))
+
+
+def _check_literal(word: Word) -> None:
+    if word.has_tilde or any(hazard != "sign" for hazard in word.hazards):
+        raise Refused(f"{word.text} is not literal")
+    is_locale = '$"' in word.text or ("$'" in word.text and "\\" in word.text)
+    if is_locale and not all(piece.text.isascii() for piece in word.pieces):
+        raise Refused(f"what {word.text} means depends on the locale")
+
+
+class _Seen:
+    """Paths as a command sees them from where it may stand."""
+
+    def __init__(self, state: State) -> None:
+        self._cwds = sorted(state.cwds)
+
+    def __call__(self, value: str) -> tuple[str, ...]:
+        """Every absolute path that a word can name, links not followed."""
+        if value.startswith("/"):
+            return (value,)
+        if not self._cwds:
+            raise Refused(f"where {value} lies is not known before it runs")
+        return tuple(posixpath.join(base, value) for base in self._cwds)
+
+    def all(self, fields: list[Field]) -> tuple[str, ...]:
+        """The same for several words."""
+        return tuple(path for field in fields for path in self(field.value))
+
+
+def _fill(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+    return Act("fills", places=seen.all(arguments.operands))
+
+
+def _make(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+    parents = arguments.has("p", "parents")
+    return Act("fills", places=seen.all(arguments.operands), makes_parents=parents)
+
+
+def _chmod(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+    mode = arguments.operands[0].value if arguments.operands else ""
+    recursive = arguments.has("R", "recursive")
+    is_open = _OPEN_MODE.fullmatch(mode) is not None
+    if not is_open and (recursive or not _READABLE_MODE.fullmatch(mode)):
+        raise Refused(f"what has the mode {mode} may not be readable any more")
+    paths = seen.all(arguments.operands[1:])
+    if recursive:
+        return Act("fills", trees=paths)
+    return Act("fills", places=paths, files_only=not is_open)
+
+
+def _remove(program: str, arguments: Arguments, seen: _Seen) -> Act:
+    paths = seen.all(arguments.operands)
+    # A directory that may go is one with everything below, even if it has to be empty by then.
+    if program == "rmdir" or arguments.has("r", "R", "recursive", "d", "dir"):
+        return Act("removes", trees=paths)
+    return Act("removes", places=paths)
+
+
+def _sed(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+    scripts = [field.value for kind, field in arguments.typed if kind == "sed"]
+    if not scripts or not all(map(is_printing_sed, scripts)):
+        raise Refused("a sed script that does more than edit")
+    paths = seen.all([field for kind, field in arguments.typed if kind == "place"])
+    given = [value for name, value in arguments.options if name in ("i", "in-place")]
+    suffixes = [value.value for value in given if value is not None]
+    if not all(map(_SUFFIX.fullmatch, suffixes)):
+        raise Refused("the suffix of a backup is not plain")
+    backups = tuple(path + suffix for path in paths for suffix in suffixes)
+    return Act("moves" if backups else "removes", places=(*paths, *backups), scratch=("sed??????",))
+
+
+def _put(program: str, arguments: Arguments, seen: _Seen) -> Act:
+    """cp, mv and ln: a target, which may be a directory that gets the sources' names."""
+    sources, last = arguments.operands[:-1], arguments.operands[-1:]
+    named = [value for name, value in arguments.options if name in ("t", "target-directory")]
+    if named:
+        sources, last = arguments.operands, [value for value in named if value is not None]
+    elif program == "ln" and not sources:
+        sources, last = last, [Field("known", ".", ".")]
+    if not sources or len(last) != 1:
+        raise Refused(f"{program} without a source or a target")
+    targets = seen(last[0].value)
+    kind = _kind(program, arguments)
+    moved = seen.all(sources) if program == "mv" else ()
+    is_target = arguments.has("T", "no-target-directory")
+    names_in_it = {"" if is_target else _last_name(source) for source in sources}
+    into = tuple((target, name) for target in targets for name in sorted(names_in_it))
+    return Act(kind, trees=moved, into=into, scratch=("Cu??????",))
+
+
+def _kind(program: str, arguments: Arguments) -> Kind:
+    if program != "cp" or arguments.has(*_COPIED_LINKS):
+        return "moves"
+    return "removes" if arguments.has(*_REPLACING) else "fills"
+
+
+def _last_name(source: Field) -> str:
+    name = source.value.rstrip("/").rpartition("/")[2]
+    if name in ("", ".", ".."):
+        raise Refused(f"which name {source.text} gets is not in the text")
+    return name
+
+
+_CHECKS: dict[str, Callable[[str, Arguments, _Seen], Act]] = {
+    "fill": _fill,
+    "make": _make,
+    "chmod": _chmod,
+    "remove": _remove,
+    "sed": _sed,
+    "put": _put,
+}
