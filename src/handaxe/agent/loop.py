@@ -7,19 +7,10 @@ session's log before anybody sees it. However a run ends, the conversation can b
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from handaxe.agent import wording
+from handaxe.agent import endings, wording
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import Conversation
-from handaxe.agent.ending import (
-    Ending,
-    finished,
-    logged,
-    not_there,
-    put_off,
-    refused_in,
-    unanswered,
-    used_up,
-)
+from handaxe.agent.endings import Ending
 from handaxe.agent.events import (
     PASSED_ON,
     AgentEvent,
@@ -115,7 +106,7 @@ class AgentLoop:
     def tell(self, event: AgentEvent) -> None:
         """Put an event into the stream of whoever listens; between runs nobody does."""
         if self.is_running:
-            self._denials += refused_in(event)
+            self._denials += endings.refused_in(event)
             self._events.put_nowait(event)
 
     async def run(
@@ -168,8 +159,8 @@ class AgentLoop:
             ending = await self._until_interrupted(prompt, message_id)
         finally:
             stop_listening()
-        last = finished(ending, self.meter, self._workplace.among.session_id, self._denials)
-        self._workplace.among.emit(logged(last))
+        last = endings.finished(ending, self.meter, self._workplace.among.session_id, self._denials)
+        self._workplace.among.emit(endings.logged(last))
         self._workplace.flush()
         self.tell(last)
 
@@ -188,7 +179,7 @@ class AgentLoop:
         except ModelFailed as failed:
             await self._tidy_up(mark=False)
             await self._hooks.failed(failed)
-            return unanswered(failed)
+            return endings.unanswered(failed)
 
     async def _tidy_up(self, *, mark: bool = True) -> Ending:
         """Leave a conversation that can go on: every call answered, the interruption said."""
@@ -221,7 +212,7 @@ class AgentLoop:
         while True:
             reached = self.meter.reached()
             if reached is not None:
-                return used_up(reached)
+                return endings.used_up(reached)
             if (near := self.meter.nearly_reached()) is not None:
                 self.tell(Told(near))
                 self._speaker.remind([f"{near} {wording.COME_TO_AN_END}"])
@@ -258,7 +249,7 @@ class AgentLoop:
         call = self.conversation.put_off
         if call is not None:
             if not await self._workplace.has_tool(call.tool):
-                return not_there(call)
+                return endings.not_there(call)
             turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
             turn.go_on(call)
             if (ending := self._after_calls(turn, await self._results(turn), guard)) is not None:
@@ -350,7 +341,7 @@ class AgentLoop:
     ) -> Ending | None:
         """What follows on results: the end, or something more to say to the model."""
         if (call := self.conversation.put_off) is not None:
-            return put_off(call, self.conversation.last_text)
+            return endings.put_off(call, self.conversation.last_text)
         if self.output is not None:
             self.output.heard(results)
         if self.output is not None and self.output.is_given:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 
-from handaxe.agent.ending import Ending
+from handaxe.agent.endings import Ending
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.effects import Effects
