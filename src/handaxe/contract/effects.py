@@ -5,11 +5,12 @@ value and never stated separately, so the three cannot contradict each other. Wh
 not say is assumed at its worst: it changes everything, for good.
 """
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from handaxe.contract.extent import Extent
+if TYPE_CHECKING:
+    from handaxe.contract.extent import Extent
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -37,7 +38,7 @@ class Effects(msgspec.Struct, frozen=True):
     reads_everything: bool = False
     writes_everything: bool = False
     irreversible: bool = False
-    extent: Extent | None = None
+    extent: "Extent | None" = None
     """What a call that `writes_everything` was proved to write at most, for whoever keeps files."""
 
     @classmethod
