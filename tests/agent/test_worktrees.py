@@ -14,6 +14,7 @@ from handaxe.agent.events import ToolAnswered
 from handaxe.agent.family import SpawnLimits
 from handaxe.contract.ports.model import ModelRequest
 from handaxe.host.worktrees import NoWorktree, close_worktree, open_worktree
+from handaxe.settings.model import WorktreeOptions
 
 
 def git(directory: Path, *arguments: str) -> str:
@@ -112,7 +113,7 @@ async def test_a_setting_says_what_a_worktree_begins_with(
 
 
 async def test_without_an_origin_a_fresh_worktree_begins_with_what_is_checked_out(repository: Path):
-    made = await open_worktree(str(repository), "w", fresh=True)
+    made = await open_worktree(str(repository), "w", options=WorktreeOptions(base_ref="fresh"))
     assert made.base == git(repository, "rev-parse", "HEAD")
 
 
@@ -410,6 +411,167 @@ async def test_ignored_files_come_along_where_a_file_names_them(repository: Path
     made = await open_worktree(str(repository), "w")
     assert (Path(made.path) / ".env").read_text() == "KEY=1\n"
     assert not (Path(made.path) / "build").exists()
+
+
+async def test_searches_in_a_worktree_find_what_is_there(repository: Path):
+    async with Session(repository) as session:
+        model = Player(
+            calls(task()),
+            calls(
+                ("g1", "Glob", {"pattern": "**/b.txt"}),
+                ("g2", "Grep", {"pattern": "two", "output_mode": "content"}),
+            ),
+            says("x"),
+            says("Done."),
+        )
+        await Agent(model, session).ask("Go.")
+    named, found = (block.content[0].text for block in model.requests[2].messages[-1].content)
+    assert named.startswith("src/b.txt")
+    assert "src/b.txt" in found
+    assert "two" in found
+
+
+@pytest.fixture
+def monorepo(repository: Path) -> Path:
+    for name in ("packages/app/deep", "packages/other", "shared"):
+        (repository / name).mkdir(parents=True)
+        (repository / name / "f.txt").write_text(f"{name}\n")
+    (repository / ".gitignore").write_text("node_modules/\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "packages")
+    return repository
+
+
+async def test_only_the_named_directories_are_checked_out(monorepo: Path):
+    options = WorktreeOptions(sparse_paths=("packages/app", "shared"))
+    made = await open_worktree(str(monorepo), "w", options=options)
+    place = Path(made.path)
+    found = {str(p.relative_to(place)) for p in place.rglob("*") if p.is_file()}
+    here = {".git", ".gitignore", "a.txt", "packages/app/deep/f.txt", "shared/f.txt"}
+    assert found == here
+    assert git(place, "status", "--porcelain") == ""
+    assert (monorepo / "packages/other/f.txt").exists()
+    assert git(monorepo, "status", "--porcelain") == ""
+    (place / "shared/new.txt").write_text("x")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "more")
+    assert git(place, "diff", "--name-only", made.base, "HEAD") == "shared/new.txt"
+
+
+async def test_a_sparse_worktree_without_changes_is_gone_afterwards(monorepo: Path):
+    async with Session(monorepo, settings={"worktree": {"sparsePaths": ["shared"]}}) as session:
+        model = Player(
+            calls(task()),
+            calls(
+                ("g1", "Glob", {"pattern": "**/f.txt"}),
+                ("r1", "Read", {"file_path": "shared/f.txt"}),
+            ),
+            says("x"),
+            says("Done."),
+        )
+        await Agent(model, session).ask("Go.")
+    listed, read = model.requests[2].messages[-1].content
+    assert "shared/f.txt" in listed.content[0].text
+    assert "packages" not in listed.content[0].text
+    assert "shared" in read.content[0].text
+    assert worktrees(monorepo) == []
+
+
+async def test_ignored_directories_are_linked_and_git_does_not_see_the_links(monorepo: Path):
+    for name in ("node_modules", "packages/app/node_modules"):
+        (monorepo / name / "lib").mkdir(parents=True)
+        (monorepo / name / "lib/index.js").write_text(name)
+    (monorepo / "seen").mkdir()
+    (monorepo / "seen/x").write_text("not ignored")
+    names = ("node_modules", "packages/app/node_modules", "shared", "seen", "missing", ".claude")
+    options = WorktreeOptions(symlink_directories=names)
+    for _ in range(2):
+        made = await open_worktree(str(monorepo), "w", options=options)
+        place = Path(made.path)
+        for name in names[:2]:
+            assert (place / name).readlink() == monorepo / name
+            assert (place / name / "lib/index.js").read_text() == name
+        assert not any((place / name).is_symlink() for name in names[2:])
+        assert git(place, "status", "--porcelain") == ""
+        assert not await close_worktree(made.path, made.branch, made.base)
+    assert not place.exists()
+    assert (monorepo / "node_modules/lib/index.js").read_text() == "node_modules"
+    assert git(monorepo, "status", "--porcelain") == "?? seen/"
+    assert (monorepo / ".git/info/exclude").read_text().count("/node_modules\n") == 2
+
+
+async def test_names_with_signs_of_their_own_are_ignored_by_their_letters(repository: Path):
+    name = "odd [x]*! #"
+    (repository / ".gitignore").write_text("odd*/\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "ignore")
+    (repository / name).mkdir()
+    made = await open_worktree(
+        str(repository), "w", options=WorktreeOptions(symlink_directories=(name,))
+    )
+    place = Path(made.path)
+    assert (place / name).is_symlink()
+    (place / "odd x").write_text("another")
+    assert git(place, "status", "--porcelain") == '?? "odd x"'
+
+
+async def test_a_link_that_is_checked_out_leads_no_other_link_astray(
+    repository: Path, tmp_path: Path
+):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (repository / "packages").symlink_to(outside)
+    (repository / ".gitignore").write_text("node_modules/\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "a link")
+    (repository / "packages").unlink()
+    (repository / "packages/app/node_modules").mkdir(parents=True)
+    options = WorktreeOptions(symlink_directories=("packages/app/node_modules",))
+    made = await open_worktree(str(repository), "w", options=options)
+    assert (Path(made.path) / "packages").readlink() == outside
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc", "a//b", ".", "", ".git", "a/.git/x", "a\nb"])
+@pytest.mark.parametrize("setting", ["sparsePaths", "symlinkDirectories"])
+async def test_places_outside_the_repository_are_refused_by_name(
+    repository: Path, setting: str, name: str
+):
+    async with Session(repository, settings={"worktree": {setting: [name]}}) as session:
+        model = Player(calls(task()), says("Done."))
+        seen = [event async for event in Agent(model, session).run("Go.")]
+    assert answer(seen).code == "agent.no_isolation"
+    assert f"worktree.{setting} names {name!r}" in answer(seen).text
+    assert worktrees(repository) == []
+
+
+async def test_what_is_linked_can_be_read_and_the_rest_of_the_main_checkout_cannot(monorepo: Path):
+    (monorepo / "node_modules").mkdir()
+    (monorepo / "node_modules/lib.js").write_text("let it be\n")
+    (monorepo / "node_modules/.env").write_text("SECRET=1\n")
+    (monorepo / "build").mkdir()
+    (monorepo / "build/out.js").write_text("not linked\n")
+    settings = {"worktree": {"symlinkDirectories": ["node_modules"]}}
+    async with Session(monorepo, settings=settings, permission_mode="acceptEdits") as session:
+        model = Player(
+            calls(task()),
+            calls(
+                ("r1", "Read", {"file_path": "node_modules/lib.js"}),
+                ("b1", "Bash", {"command": "cat node_modules/lib.js"}),
+                ("r2", "Read", {"file_path": str(monorepo / "build/out.js")}),
+                ("r3", "Read", {"file_path": "node_modules/.env"}),
+                ("w1", "Write", {"file_path": "node_modules/new.js", "content": "no"}),
+                ("b2", "Bash", {"command": "echo no > node_modules/new.js"}),
+            ),
+            says("No."),
+            says("Done."),
+        )
+        await Agent(model, session).ask("Go.")
+    read, shown, *refused = (block for block in model.requests[2].messages[-1].content)
+    assert "let it be" in read.content[0].text
+    assert "let it be" in shown.content[0].text
+    assert all(block.is_error for block in refused)
+    assert {path.name for path in (monorepo / "node_modules").iterdir()} == {".env", "lib.js"}
 
 
 async def test_hooks_of_the_repository_are_not_run(repository: Path):

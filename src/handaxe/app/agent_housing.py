@@ -54,8 +54,9 @@ class WorktreeHousing(Housing):
             )
         try:
             settings: Settings = self._among.offers[Settings]
-            fresh = settings.worktree.base_ref == "fresh"
-            made = await open_worktree(directory, name, base=state.worktree_base, fresh=fresh)
+            made = await open_worktree(
+                directory, name, base=state.worktree_base, options=settings.worktree
+            )
         except NoWorktree as error:
             raise IsolationUnavailable(state.isolation, str(error)) from None
         return msgspec.structs.replace(
@@ -79,6 +80,17 @@ class WorktreeHousing(Housing):
         return msgspec.structs.replace(
             state, worktree_path="", worktree_branch="", worktree_base=""
         )
+
+
+def linked_places(state: AgentState, names: Sequence[str]) -> list[str]:
+    """Both ends of the links that an agent's own checkout has to directories of the main one."""
+    if not state.worktree_branch:
+        return []
+    own = state.worktree_path
+    top = own.rpartition(f"/{WORKTREES}/")[0]
+    # Any other link was not made by us.
+    linked = [name for name in names if os.path.realpath(f"{own}/{name}") == f"{top}/{name}"]
+    return [f"{end}/{name}" for end in (own, top) for name in linked]
 
 
 def worktree_named(outcome: Outcome, directory: str, roots: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from handaxe.agent.prompt import PromptParts, system_prompt
 from handaxe.agent.spawn import SpawnedAgents
 from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_equipment import Equipment
+from handaxe.app.agent_housing import linked_places
 from handaxe.app.agent_prompts import Around
 from handaxe.app.calling import PipelineCaller
 from handaxe.app.companions import Companion, Surroundings
@@ -145,7 +146,11 @@ class _Place:
             (checkout,) if checkout else above.roots,
             home=above.home,
             spellings={} if checkout else above.spellings,
-            free_to_read=(*above.free_to_read, str(results.directory)),
+            free_to_read=(
+                *above.free_to_read,
+                str(results.directory),
+                *linked_places(state, session.settings.worktree.symlink_directories),
+            ),
             announce=lambda old, new: tell_move(self._among, old, new),
         )
         self.workdir.current = _start(state, above)

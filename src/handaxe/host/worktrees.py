@@ -7,8 +7,9 @@ run are not run.
 
 import asyncio
 import os
+import re
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import msgspec
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.marked_processes import marked
 from handaxe.host.shell.wardens import WARDENS
+from handaxe.settings.model import WorktreeOptions
 from handaxe.settings.places import WORKTREES
 
 INCLUDE_FILE = ".worktreeinclude"
@@ -45,14 +47,16 @@ class Worktree(msgspec.Struct, frozen=True):
 
 
 async def open_worktree(
-    directory: str, name: str, *, base: str = "", fresh: bool = False
+    directory: str,
+    name: str,
+    *,
+    base: str = "",
+    options: WorktreeOptions = WorktreeOptions(),  # noqa: B008 - a frozen value
 ) -> Worktree:
     """A locked checkout of what is committed around `directory`; one of that name is used again.
 
-    A `fresh` one begins where the main branch of the origin was last seen, if there is one.
-
     Raises:
-        NoWorktree: no repository, no commit, or git refuses.
+        NoWorktree: no repository, no commit, options that make no sense here, or git refuses.
     """
     top = Path(await _git(directory, *_FOUND_BY_DOT_GIT, "rev-parse", "--show-toplevel"))
     path, branch = top / WORKTREES / name, f"worktree-{name}"
@@ -60,14 +64,17 @@ async def open_worktree(
         base = base or await _git(str(path), "rev-parse", "HEAD")
         await _lock(top, path)
         return Worktree(str(path), branch, base)
-    base = await _base(directory, fresh=fresh)
+    _refuse_outside("sparsePaths", options.sparse_paths)
+    _refuse_outside("symlinkDirectories", options.symlink_directories)
+    base = await _base(directory, fresh=options.base_ref == "fresh")
     _make_folder(path.parent)
     await _git(str(top), "worktree", "prune")
     is_known = await _has_branch(top, branch)
     where = (str(path), branch) if is_known else ("-b", branch, str(path), base)
     try:
-        await _git(str(top), "worktree", "add", "--quiet", *where)
+        await _check_out(top, path, where, options.sparse_paths)
         await _include(top, path)
+        await _link(top, path, options.symlink_directories)
         await _lock(top, path)
     except BaseException:
         # Nobody has worked in it yet, and nobody would ever come back to it.
@@ -94,8 +101,29 @@ async def close_worktree(path: str, branch: str, base: str) -> bool:
     return False
 
 
+def _refuse_outside(setting: str, names: Sequence[str]) -> None:
+    for name in names:
+        parts = name.split("/")
+        if not name.isprintable() or not {"", ".", "..", ".git"}.isdisjoint(parts):
+            raise NoWorktree(
+                f"worktree.{setting} names {name!r}, which is no directory inside the repository"
+            )
+
+
+async def _check_out(
+    top: Path, path: Path, where: Sequence[str], sparse_paths: Sequence[str]
+) -> None:
+    """Write the files: all, or only those at the top and in some directories."""
+    if not sparse_paths:
+        await _git(str(top), "worktree", "add", "--quiet", *where)
+        return
+    await _git(str(top), "worktree", "add", "--quiet", "--no-checkout", *where)
+    await _git(str(path), "sparse-checkout", "set", "--cone", "--", *sparse_paths)
+    await _git(str(path), "checkout", "--quiet")
+
+
 async def _base(directory: str, *, fresh: bool) -> str:
-    """The commit to begin with."""
+    """The commit to begin with; a `fresh` one is where the origin's main branch was last seen."""
     for name in _ORIGINS if fresh else ():
         with suppress(NoWorktree):
             return await _git(directory, "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
@@ -170,6 +198,47 @@ def _copy(top: Path, path: Path, names: list[str]) -> None:
         with suppress(OSError):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
+
+
+async def _link(top: Path, path: Path, names: Sequence[str]) -> None:
+    """Link directories that the repository ignores, such as `node_modules`, to where they are."""
+    if not names:
+        return
+    listing = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    said = await _git(str(top), "--literal-pathspecs", *listing, "--", *names)
+    ignored = {name.removesuffix("/") for name in said.split("\0")}
+    wanted = [name for name in names if name in ignored and not path.is_relative_to(top / name)]
+    if wanted:
+        exclude = await _git(
+            str(top), "rev-parse", "--path-format=absolute", "--git-path", "info/exclude"
+        )
+        await asyncio.to_thread(_make_links, top, path, wanted, Path(exclude))
+
+
+def _make_links(top: Path, path: Path, names: Sequence[str], exclude: Path) -> None:
+    for name in names:
+        source, link = top / name, path / name
+        # A link that is checked out may lead anywhere.
+        is_inside = link.parent.resolve() == path.resolve() / Path(name).parent
+        if not is_inside or os.path.lexists(link) or not source.is_dir():
+            continue
+        try:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            _ignore_link(exclude, name)
+            link.symlink_to(source.resolve())
+        except OSError as error:
+            raise NoWorktree(f"{name} cannot be linked ({error.strerror})") from None
+
+
+def _ignore_link(exclude: Path, name: str) -> None:
+    """Let git ignore a link as it ignores the directory: `name/` is no rule for links."""
+    line = "/" + re.sub(r"([\\*?\[\] !#])", r"\\\1", name)
+    known = exclude.read_bytes() if exclude.exists() else b""
+    if os.fsencode(line) not in known.splitlines():
+        exclude.parent.mkdir(parents=True, exist_ok=True)
+        gap = b"" if not known or known.endswith(b"\n") else b"\n"
+        with exclude.open("ab") as file:
+            file.write(gap + os.fsencode(line) + b"\n")
 
 
 def _make_folder(folder: Path) -> None:

@@ -47,7 +47,7 @@ UNUSED: dict[tuple[str, ...], frozenset[str]] = {
     (): frozenset(_TOP.split()),
     ("sandbox",): frozenset(_SANDBOX.split()),
     ("sandbox", "network"): frozenset(_SANDBOX_NETWORK.split()),
-    ("worktree",): frozenset({"bgIsolation", "sparsePaths", "symlinkDirectories"}),
+    ("worktree",): frozenset({"bgIsolation"}),
 }
 """Names that are known and not used, by the group they stand in."""
 

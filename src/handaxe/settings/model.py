@@ -267,6 +267,14 @@ class WorktreeOptions(_Options, frozen=True, kw_only=True, rename="camel"):
         Literal["head", "fresh"],
         "What a new one begins with: the commit that is checked out, or the origin's main branch.",
     ] = "head"
+    sparse_paths: Annotated[
+        tuple[str, ...],
+        "Directories to check out, with the files beside and above them; none: everything.",
+    ] = ()
+    symlink_directories: Annotated[
+        tuple[str, ...],
+        "Directories that git ignores, such as `node_modules`, to link from the main checkout.",
+    ] = ()
 
 
 class Settings(_Options, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ def stand_in(folder: Path, script: str) -> str:
 
 def answer(rg: str, root: Path, pattern: str = "foo", **query):
     whole = TextQuery(pattern=pattern, root=str(root), **query)
-    with SearchPlace(str(root), is_file=False, is_named=False, respect_ignore=True) as place:
+    with SearchPlace(str(root), is_file=False, respect_ignore=True) as place:
         return Ripgrep(rg, whole, place, Watch(whole.timeout_s), None).answer()
 
 

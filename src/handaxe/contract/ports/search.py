@@ -39,10 +39,9 @@ class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     pattern: str
     root: str
+    """Counts even if ignore files above it say that it does not."""
     limit: int = 100
     respect_ignore: bool = True
-    is_named: bool = False
-    """Whether the root was asked for by name, so that it counts even if it is ignored."""
     timeout_s: float = 20
 
 
@@ -66,9 +65,8 @@ class TextQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     pattern: str
     root: str
+    """Counts even if ignore files above it say that it does not."""
     is_file: bool = False
-    is_named: bool = False
-    """Whether the root was asked for by name, so that it counts even if it is ignored."""
     mode: SearchMode = "files"
     glob: str | None = None
     file_type: str | None = None

@@ -51,8 +51,8 @@ class OwnCheckout:
     async def _open(self, name: str) -> Worktree:
         outcome = await self._fire("WorktreeCreate", name=name)
         if outcome is None:
-            fresh = self._configuration.settings.worktree.base_ref == "fresh"
-            return await open_worktree(self._root, name, fresh=fresh)
+            options = self._configuration.settings.worktree
+            return await open_worktree(self._root, name, options=options)
         return Worktree(worktree_named(outcome, self._root, (self._root,)), "", "")
 
     async def _close(self) -> None:

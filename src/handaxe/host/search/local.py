@@ -85,7 +85,6 @@ class LocalSearch(Search):
         with SearchPlace(
             query.root,
             is_file=query.is_file,
-            is_named=query.is_named,
             respect_ignore=query.respect_ignore,
         ) as place:
             if program is not None:

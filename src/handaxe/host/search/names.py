@@ -93,10 +93,9 @@ class NameSearch:
     def _ignores(self, start: str) -> Ignores | None:
         if not self._query.respect_ignore or self._pattern.is_literal:
             return None
-        is_named = self._query.is_named or start != self._query.root
-        if is_named and is_root_ignored(start):
-            return Ignores(())
-        return above(start)
+        # Standing in a directory is asking for it, as naming it is: a checkout of an agent's own
+        # lies where the repository ignores everything.
+        return Ignores(()) if is_root_ignored(start) else above(start)
 
     def _walk(self, start: str, ignores: Ignores | None) -> Walk:
         spelled, leads_through = self._spelled(start), self._pattern.leads_through

@@ -14,13 +14,13 @@ from handaxe.host.search.ignores import Ignores, above, is_root_ignored
 class SearchPlace:
     """A directory held open, so that nobody can put another one in its place."""
 
-    def __init__(self, root: str, *, is_file: bool, is_named: bool, respect_ignore: bool) -> None:
+    def __init__(self, root: str, *, is_file: bool, respect_ignore: bool) -> None:
         path, name = os.path.split(root) if is_file else (root, "")
         self.path = path
         self.target = f"./{name}"
         self.prefix = path.rstrip("/") + "/"
-        self.is_ignored = is_named and respect_ignore and not is_file and is_root_ignored(path)
-        """Whether ignore files above hide this very directory, which was asked for by name."""
+        self.is_ignored = respect_ignore and not is_file and is_root_ignored(path)
+        """Whether ignore files above hide this very directory, where somebody wants to look."""
         try:
             self.fd = open_directory(path)
         except DiskFault:

@@ -285,17 +285,22 @@ def _free(request: Request, end: _End, policy: Policy) -> Decision | None:
             return _free_outside(end, policy)
     if end.is_write:
         return reasons.ACCEPTED if policy.mode == "acceptEdits" else None
-    for place in end.places:
-        if place.parts and is_env_file(place.parts[-1]):
-            return None
-    return reasons.INSIDE
+    return None if any(map(_is_env_file, end.places)) else reasons.INSIDE
 
 
 def _free_outside(end: _End, policy: Policy) -> Decision | None:
     if end.is_write or not policy.free_to_read:
         return None
-    is_stored = all(policy.is_free_to_read(place.path) for place in end.places)
-    return reasons.STORED if is_stored else None
+    if not all(policy.is_free_to_read(place.path) for place in end.places):
+        return None
+    linked = [place for place in end.places if policy.is_inside(place.path)]
+    if any(map(_is_env_file, linked)):
+        return None
+    return reasons.LINKED if linked else reasons.STORED
+
+
+def _is_env_file(place: Place) -> bool:
+    return bool(place.parts) and is_env_file(place.parts[-1])
 
 
 def _unsettled(request: Request, ends: list[_End], policy: Policy) -> Decision:

@@ -18,6 +18,7 @@ PLANNING = "plan"
 
 INSIDE = Allow("inside the project", "builtin")
 STORED = Allow("part of this session's own stored results", "builtin")
+LINKED = Allow("linked into this checkout to be read", "builtin")
 ACCEPTED = Allow("acceptEdits mode lets files inside the working directories be changed", "mode")
 OWN_MEMORY = Allow("part of the agent's own memory", "builtin")
 HARMLESS = Allow("changes nothing", "builtin")

@@ -72,7 +72,6 @@ class Glob(Tool[GlobArgs]):
             root=info.path,
             limit=self.max_files,
             respect_ignore=options.respect_ignore,
-            is_named=args.path is not None,
             timeout_s=options.timeout_s,
         )
         try:

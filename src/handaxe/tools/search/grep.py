@@ -130,7 +130,6 @@ def _query(args: GrepArgs, info: FileInfo, options: SearchOptions) -> TextQuery:
         pattern=args.pattern,
         root=info.path,
         is_file=info.kind == "file",
-        is_named=args.path is not None,
         mode=_MODES[args.output_mode],
         glob=args.glob or None,
         file_type=args.file_type or None,
