@@ -223,12 +223,12 @@ def plan_of(content: bytes, call: dict[str, Any], name: str) -> Any:  # noqa: AN
 def tagged_plan(content: bytes, call: dict[str, Any]) -> Any:  # noqa: ANN401
     """The plan of one call of EditLines, which refuses with faults."""
     from handaxe.contract.faults import ToolFault
-    from handaxe.session.line_numbering import Meant
+    from handaxe.session.line_numbering import Meanings, Numbering
     from handaxe.tools.files.edit_lines import EditLinesArgs, OneChange, wanted_by
     from handaxe.tools.files.tagged_lines import plan_tagged
 
-    def as_shown(number: int) -> Meant:
-        return Meant(frozenset({number}))
+    def as_shown(number: int) -> Meanings:
+        return Numbering().meant_by(number)
 
     codes = {code: refusal for refusal, code in run.refusals().items()}
     changes = [OneChange(**change) for change in call["changes"]]

@@ -192,7 +192,8 @@ def _measured_models() -> Iterator[str]:
     yield "What models made of tasks of the corpus, by `bench/edit_formats.py`. *Refused* are calls"
     yield "that were answered with a fault, over all attempts; tokens are per task.\n"
     yield from _table(
-        ("model", "format", "tasks", "landed", "refused", "wrong places", "tokens in", "tokens out"),
+        ("model", "format", "tasks", "landed", "refused", "wrong places", "tokens in",
+         "tokens out"),
         [
             (
                 f"`{one['model']}`", f"`{name}`", str(row["tasks"]), str(row["landed"]),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.contract.ports.files import FileVersion
-from handaxe.session.line_numbering import Meant, Numbering, tags_of
+from handaxe.session.line_numbering import Numbering, tags_of
 from handaxe.session.read_ledger import LineChange, ReadLedger
 
 
@@ -13,48 +13,56 @@ def version(digest: str) -> FileVersion:
     return FileVersion("/a", digest, 1, 1)
 
 
-def lines(numbering: Numbering | ReadLedger, *key: object) -> frozenset[int] | None:
-    meant = numbering.meant_by(*key)
-    return None if meant is None else meant.lines
+def lines(numbering: Numbering | ReadLedger, *key: object) -> list[int | str] | None:
+    """What a number may stand for, up to the newest that was shown: lines, or tags of the gone."""
+    meanings = numbering.meant_by(*key)
+    found: list[int | str] = []
+    for meaning in meanings.lines:
+        found.append(meaning.gone if meaning.line is None else meaning.line)
+        if meaning.is_shown:
+            return found
+    assert not meanings.is_complete
+    return None
 
 
 @pytest.mark.proves("FT-19")
-def test_a_number_may_mean_the_line_it_was_and_the_line_it_is():
+def test_a_number_may_mean_the_line_it_is_and_the_lines_it_was():
     numbering = Numbering()
     numbering.move([(5, 0, 2, "")])
-    assert numbering.meant_by(4) == Meant(frozenset({4}))
-    assert numbering.meant_by(5) == Meant(frozenset({5, 7}))
+    assert lines(numbering, 4) == [4, 4]
+    assert lines(numbering, 5) == [5, 7]
     numbering.move([(1, 2, 1, "a2b3"), (10, 1, 3, "c4")])
-    # Line 5 of the first numbering, of the second, and of today's.
-    assert lines(numbering, 5) == {6, 4, 5}
-    # Lines 1 and 2 made way; today's are meant, unless they are what those were.
-    assert numbering.meant_by(2) == Meant(frozenset({2}), frozenset({"b3"}))
-    # Line 10 of the first numbering is 11 now after 12, that of the second is gone.
-    assert numbering.meant_by(10) == Meant(frozenset({10, 13}), frozenset({"c4"}))
+    # Line 5 of today's numbering, of the second, and of the first.
+    assert lines(numbering, 5) == [5, 4, 6]
+    assert lines(numbering, 2) == [2, "b3", "b3"]
+    assert lines(numbering, 10) == [10, "c4", 13]
 
 
 def test_lines_that_are_shown_again_mean_themselves():
     numbering = Numbering()
     numbering.move([(1, 0, 1, "")])
     numbering.show(10, 20)
-    assert lines(numbering, 15) == {15}
-    assert lines(numbering, 21) == {21, 22}
+    assert lines(numbering, 15) == [15]
+    assert lines(numbering, 21) == [21, 22]
+    numbering.move([(15, 1, 2, "a2")])
+    # What was shown first is still known, in case it is meant by its tag.
+    assert [m.line for m in numbering.meant_by(15).lines] == [15, None, 17]
     numbering.lose()
     assert lines(numbering, 15) is None
     numbering.show(10, 20)
-    assert lines(numbering, 15) == {15}
+    assert lines(numbering, 15) == [15]
     assert lines(numbering, 21) is None
 
 
 def test_changes_that_move_nothing_change_no_number():
     numbering = Numbering()
     numbering.move([(1, 2, 2, tags_of(["a", "b"])), (7, 1, 1, tags_of(["c"]))])
-    assert numbering.meant_by(9) == Meant(frozenset({9}))
-    assert numbering.meant_by(2) == Meant(frozenset({2}), frozenset({tags_of(["b"])}))
+    assert lines(numbering, 9) == [9, 9]
+    assert lines(numbering, 2) == [2, tags_of(["b"])]
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 3)), max_size=5))
-def test_a_line_that_is_still_there_is_always_among_what_its_number_may_mean(moves):
+def test_a_line_that_was_shown_is_always_followed(moves):
     numbering = Numbering()
     content = list(range(10))
     for wanted, most, came in moves:
@@ -63,11 +71,9 @@ def test_a_line_that_is_still_there_is_always_among_what_its_number_may_mean(mov
         content[at : at + went] = [-1] * came
         numbering.move([(at + 1, went, came, "a2" * went)])
         for line in range(10):
-            meant = numbering.meant_by(line + 1)
-            if line in content:
-                assert content.index(line) + 1 in meant.lines
-            else:
-                assert meant.gone
+            shown = numbering.meant_by(line + 1).lines[-1]
+            assert shown.is_shown
+            assert shown.line == (content.index(line) + 1 if line in content else None)
 
 
 def test_the_ledger_knows_numbers_only_of_files_that_were_shown_with_tags():
@@ -75,26 +81,26 @@ def test_the_ledger_knows_numbers_only_of_files_that_were_shown_with_tags():
     ledger = ReadLedger(announced.append)
     ledger.saw(version("1"), total_lines=9)
     ledger.edited(version("2"), [LineChange(1, 0, 1)], content=None)
-    assert lines(ledger, "/a", 5) == {5}
+    assert lines(ledger, "/a", 5) == [5]
     assert [event.moved for event in announced] == [None, None]
     ledger.saw(version("2"), total_lines=10, shown=(1, 10))
     ledger.edited(version("3"), [LineChange(1, 0, 1)], content=None)
-    assert lines(ledger, "/a", 5) == {5, 6}
+    assert lines(ledger, "/a", 5) == [5, 6]
     ledger.saw(version("3"), total_lines=11, lines=(4, 6), shown=(4, 6))
-    assert lines(ledger, "/a", 5) == {5}
-    assert lines(ledger, "/a", 7) == {7, 8}
+    assert lines(ledger, "/a", 5) == [5]
+    assert lines(ledger, "/a", 7) == [7, 8]
     again = ReadLedger()
     for event in announced:
         again.replay(event)
-    assert lines(again, "/a", 5) == {5}
-    assert lines(again, "/a", 7) == {7, 8}
+    assert lines(again, "/a", 5) == [5]
+    assert lines(again, "/a", 7) == [7, 8]
     # Somebody else's content: nothing is known but what is shown of it.
     ledger.saw(version("4"))
     assert lines(ledger, "/a", 5) is None
     ledger.saw(version("5"), total_lines=20, lines=(5, 6), shown=(5, 6))
-    assert lines(ledger, "/a", 5) == {5}
+    assert lines(ledger, "/a", 5) == [5]
     assert lines(ledger, "/a", 7) is None
     ledger.saw(version("5"), total_lines=20, shown=(1, 20))
-    assert lines(ledger, "/a", 7) == {7}
+    assert lines(ledger, "/a", 7) == [7]
     ledger.forget("/a")
-    assert lines(ledger, "/a", 7) == {7}
+    assert lines(ledger, "/a", 7) == [7]

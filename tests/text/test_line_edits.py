@@ -138,6 +138,11 @@ def test_lines_are_added_behind_a_header_or_at_the_end_but_never_somewhere():
         edited(b"a\nb\na\n", hunk("+new", "a"))
 
 
+def test_an_empty_line_does_not_go_with_the_last_line_of_a_file_without_a_break_at_its_end():
+    assert edited(b"a\n\nb", hunk(" \n-b")) == b"a\n\n"
+    assert edited(b"a\nb", hunk(" a\n-b")) == b"a"
+
+
 def test_the_end_of_the_file_is_only_there():
     content = b"x\ny\nx\n"
     assert edited(content, hunk("-x\n+z", is_last=True)) == b"x\ny\nz\n"

@@ -15,13 +15,23 @@ Move = tuple[int, int, int, str]
 """The first line, how many went, how many came in their place, and the tags of those that went."""
 
 
-class Meant(msgspec.Struct, frozen=True):
-    """What a number may stand for: its line of today, or of any time since it was shown."""
+class Meaning(msgspec.Struct, frozen=True):
+    """A line that had the number at some time, and what became of it."""
 
-    lines: frozenset[int]
-    """Where those lines are now."""
-    gone: frozenset[str] = frozenset()
-    """The tags of those that are not there any more."""
+    line: int | None
+    """Where it is now; None if it made way for another."""
+    gone: str = ""
+    """Its tag, if it made way."""
+    is_shown: bool = False
+    """Whether it was shown under the number, with its tag."""
+
+
+class Meanings(msgspec.Struct, frozen=True):
+    """What a number may stand for, the newest first."""
+
+    lines: tuple[Meaning, ...]
+    is_complete: bool = True
+    """Whether nothing is unknown before these."""
 
 
 class Numbering:
@@ -45,18 +55,17 @@ class Numbering:
         """Somebody wrote another content, and no line is known to be where it was."""
         self._steps.append(None)
 
-    def meant_by(self, number: int) -> Meant | None:
-        """What a number may stand for; None if nobody knows."""
-        lines, gone, is_known = {number}, set[str](), True
+    def meant_by(self, number: int) -> Meanings:
+        """The lines that had the number since all were shown; the last has it now."""
+        lines, is_complete = [Meaning(number, is_shown=True)], True
         for step in self._steps:
             if step is None:
-                is_known = False
+                lines, is_complete = [Meaning(number)], False
             elif not isinstance(step, range):
-                gone |= {tag for line in lines for tag in _tag_of_gone(line, step)}
-                lines = {number, *(new for line in lines for new in _moved(line, step))}
+                lines = [*(_followed(line, step) for line in lines), Meaning(number)]
             elif number in step:
-                lines, gone, is_known = {number}, set[str](), True
-        return Meant(frozenset(lines), frozenset(gone)) if is_known else None
+                lines[-1] = Meaning(number, is_shown=True)
+        return Meanings(tuple(reversed(lines)), is_complete)
 
 
 def tags_of(lines: Sequence[str]) -> str:
@@ -64,16 +73,14 @@ def tags_of(lines: Sequence[str]) -> str:
     return "".join(map(tag_of, lines))
 
 
-def _moved(line: int, moves: Sequence[Move]) -> tuple[int, ...]:
-    """Where a line is after a change; nowhere if it made way."""
-    if any(first <= line < first + went for first, went, _, _ in moves):
-        return ()
-    return (line + sum(came - went for first, went, came, _ in moves if first + went <= line),)
-
-
-def _tag_of_gone(line: int, moves: Sequence[Move]) -> tuple[str, ...]:
+def _followed(meaning: Meaning, moves: Sequence[Move]) -> Meaning:
+    """A line after a change."""
+    line = meaning.line
+    if line is None:
+        return meaning
     for first, went, _, tags in moves:
         if first <= line < first + went:
             at = (line - first) * TAG_CHARS
-            return (tags[at : at + TAG_CHARS],)
-    return ()
+            return Meaning(None, tags[at : at + TAG_CHARS], meaning.is_shown)
+    shift = sum(came - went for first, went, came, _ in moves if first + went <= line)
+    return Meaning(line + shift, is_shown=meaning.is_shown)

@@ -15,7 +15,7 @@ from handaxe.contract.events import FileForgotten, FileSeen
 from handaxe.contract.ports.files import FileVersion
 
 if TYPE_CHECKING:
-    from handaxe.session.line_numbering import Meant, Numbering
+    from handaxe.session.line_numbering import Meanings, Numbering
 
 KEPT_CONTENT_BYTES = 4 * 1024 * 1024
 KEPT_FILE_BYTES = 256 * 1024
@@ -123,12 +123,11 @@ class ReadLedger:
             self._keep(version.path, content)
         self._note(Seen(version, total, ranges), shown=shown, changes=changes)
 
-    def meant_by(self, path: str, number: int) -> "Meant | None":
+    def meant_by(self, path: str, number: int) -> "Meanings":
         """What the number of a line that was shown with its tag may stand for now."""
-        from handaxe.session.line_numbering import Meant
+        from handaxe.session.line_numbering import Numbering
 
-        numbering = self._numberings.get(path)
-        return Meant(frozenset({number})) if numbering is None else numbering.meant_by(number)
+        return self._numberings.get(path, Numbering()).meant_by(number)
 
     def forget(self, path: str) -> None:
         """The file is gone: nothing of it counts as seen."""

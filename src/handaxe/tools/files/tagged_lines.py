@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from handaxe.session.line_numbering import Meant
+from handaxe.session.line_numbering import Meanings
 from handaxe.session.read_ledger import LineChange
 from handaxe.text import replace
 from handaxe.text.line_tags import LineRef, ref_of, shown_ref, tag_of, tagged
@@ -24,8 +24,8 @@ from handaxe.tools.files.faults import (
 )
 from handaxe.tools.files.planning import file_faults
 
-MeantBy = Callable[[int], Meant | None]
-"""What a number that was shown may stand for now; None if nobody knows."""
+MeantBy = Callable[[int], Meanings]
+"""What a number that was shown may stand for now."""
 NEARBY_LINES = 50
 """So far from where it should be a line with the same tag is looked for."""
 SHOWN_LINES = 2
@@ -159,19 +159,32 @@ def _refuse_moved(
 
     Of a range both ends have to fit elsewhere for that.
     """
-    elsewhere: list[tuple[LineRef, list[int]]] = []
-    for ref in change.refs:
-        meant = meant_by(ref.number)
-        if meant is None:
-            raise LinesNotShown(path, str(ref))
-        others = meant.lines - {ref.number}
-        alike = [line for line in sorted(others) if _fits(edits, LineRef(line, ref.tag))]
-        if not alike and ref.tag not in meant.gone:
-            return
-        elsewhere.append((ref, alike))
-    if elsewhere:
-        ref, alike = elsewhere[0]
-        raise LinesMoved(number, str(ref), alike)
+    doubts = [(ref, _other_meanings(edits, path, ref, meant_by)) for ref in change.refs]
+    if doubts and all(others for _, others in doubts):
+        ref, others = doubts[0]
+        lines = sorted({line for line in others if line is not None})
+        raise LinesMoved(number, str(ref), lines)
+
+
+def _other_meanings(
+    edits: NumberedEdits, path: str, ref: LineRef, meant_by: MeantBy
+) -> list[int | None]:
+    """Where else the line is that was shown by this number and tag; None for one that is gone."""
+    meanings = meant_by(ref.number)
+    others: list[int | None] = []
+    for meaning in meanings.lines:
+        if meaning.line is None:
+            is_same = meaning.gone == ref.tag
+        else:
+            is_same = _fits(edits, LineRef(meaning.line, ref.tag))
+        if is_same and meaning.line != ref.number:
+            others.append(meaning.line)
+        if is_same and meaning.is_shown:
+            # Whatever was shown so before that is not meant any more.
+            return others
+    if not meanings.is_complete:
+        raise LinesNotShown(path, str(ref))
+    return others
 
 
 def _described(edits: NumberedEdits, ref: LineRef, moved: LineRef | None) -> str:
