@@ -1,5 +1,11 @@
 """What stands in the messages of the stream, and in which order they come."""
 
+import json
+import subprocess
+import sys
+
+import pytest
+
 READ = {"tool": "Read", "input": {"file_path": "a.txt"}}
 
 
@@ -97,3 +103,32 @@ def test_a_failure_of_the_server_brings_its_status(connect, script):
         "success", True, 529,
     )  # fmt: skip
     assert client.close() == 1
+
+
+ODD = "a\u2028b\u2029c\x85d\x0be\x1cf"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-p", ODD, "--output-format", "json"),
+        ("-p", ODD, "--output-format", "stream-json", "--replay-user-messages"),
+        ("call", "TaskCreate", f"subject={ODD}", "description=x", "--json"),
+        ("explain", f"echo '{ODD}'", "--json"),
+        ("sessions", "export", "mine"),
+    ],
+    ids=lambda words: words[0] + words[-1][-4:],
+)
+def test_every_object_is_one_line_for_every_reader(script, project, words):
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "handaxe", *words], stdin=subprocess.DEVNULL,
+            capture_output=True, cwd=project, timeout=60, check=True, encoding="utf-8",
+        ).stdout  # fmt: skip
+
+    model = ("--model", script({"text": "{{last.text}}"}))
+    if words[0] == "sessions":
+        run("-p", ODD, "--session-id", "mine", *model)
+    out = run(*words, *(model if words[0] == "-p" else ()))
+    assert all(json.loads(line) for line in out.splitlines())
+    assert json.dumps("a\u2028b")[1:-1] in out
