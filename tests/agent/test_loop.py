@@ -7,7 +7,7 @@ import pytest
 from pairing import complaints
 from players import Player, call, calls, ended, says
 
-from handaxe import Agent, Effects, Session, tool
+from handaxe import Agent, Session, SetupError
 from handaxe.agent.events import RunFinished, ToolAnswered, ToolCalled
 from handaxe.contract.messages import AssistantMessage, ToolResultBlock, UserMessage
 from handaxe.contract.ports.model import ModelFailed, TextDelta
@@ -220,3 +220,13 @@ async def test_structured_output_is_not_tried_for_ever(session: Session, wrong: 
     final = await Agent(model, session, output_schema=schema).ask("How many?")
     assert final.subtype == "error_max_structured_output_retries"
     assert len(model.requests) == 5
+
+
+async def test_a_prompt_that_says_nothing_is_refused(session: Session):
+    agent = Agent(Player(says("Hi.")), session)
+    for prompt in ("", " \n", ()):
+        with pytest.raises(SetupError, match="empty"):
+            await agent.ask(prompt)
+        with pytest.raises(SetupError, match="empty"):
+            agent.send(prompt)
+    assert (await agent.ask("Go.")).result == "Hi."

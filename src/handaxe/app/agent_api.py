@@ -14,7 +14,7 @@ from handaxe.agent.kinds import checked_effort
 from handaxe.agent.limits import Limits, Meter, Price
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.speaking import Prompt
+from handaxe.agent.speaking import Prompt, refuse_if_empty
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
@@ -214,6 +214,8 @@ class Agent:
             yield Told(note)
         self._note_choice()
         prompt = self._with_beginning(prompt)
+        if prompt is not None:
+            refuse_if_empty(prompt)
         try:
             async with aclosing(self.loop.run(prompt, message_id)) as events:
                 async for event in events:
@@ -239,6 +241,7 @@ class Agent:
 
     def send(self, prompt: Prompt) -> None:
         """Say something to the agent while it works."""
+        refuse_if_empty(prompt)
         self.session.interrupt()
         self.loop.send(prompt)
 

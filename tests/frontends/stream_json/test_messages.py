@@ -132,3 +132,13 @@ def test_every_object_is_one_line_for_every_reader(script, project, words):
     out = run(*words, *(model if words[0] == "-p" else ()))
     assert all(json.loads(line) for line in out.splitlines())
     assert json.dumps("a\u2028b")[1:-1] in out
+
+
+def test_a_prompt_that_says_nothing_is_a_failed_turn_and_leaves_no_trace(connect, script):
+    client = connect("--model", script({"expect": "/^hello$/", "text": "Hi."}))
+    for words in ("", " \n", [{"type": "text", "text": ""}]):
+        client.say(words)
+        assert "empty" in client.until("result")["result"]
+    client.say("hello")
+    assert client.until("result")["result"] == "Hi."
+    assert client.close() == 0
