@@ -7,7 +7,7 @@ import pytest
 from pairing import complaints
 from players import Player, call, calls, ended, says
 
-from handaxe import Agent, Session, SetupError
+from handaxe import Agent, Effects, Session, SetupError, tool
 from handaxe.agent.events import RunFinished, ToolAnswered, ToolCalled
 from handaxe.contract.messages import AssistantMessage, ToolResultBlock, UserMessage
 from handaxe.contract.ports.model import ModelFailed, TextDelta
