@@ -9,7 +9,7 @@ from handaxe.agent.events import RunFinished, Subtype, TerminalReason
 from handaxe.agent.limits import Meter, Reached
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import RunEnded
-from handaxe.contract.ports.model import ModelFailed
+from handaxe.contract.ports.model import Failure, ModelFailed
 from handaxe.contract.result import ToolResult
 
 
@@ -25,6 +25,7 @@ class Ending(msgspec.Struct, frozen=True):
     errors: tuple[str, ...] = ()
     deferred: ToolCall | None = None
     status: int | None = None
+    failure: Failure | None = None
 
 
 def used_up(reached: Reached) -> Ending:
@@ -37,7 +38,14 @@ def unanswered(failed: ModelFailed) -> Ending:
     """The model gave no answer."""
     reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
     said = failed.sentence
-    return Ending(reason, said, is_error=True, errors=(said,), status=failed.status)
+    return Ending(
+        reason,
+        said,
+        is_error=True,
+        errors=(said,),
+        status=failed.status,
+        failure=failed.failure,
+    )
 
 
 def put_off(call: ToolCall, said: str) -> Ending:
@@ -74,6 +82,7 @@ def finished(
         errors=ending.errors,
         deferred_call=ending.deferred,
         error_status=ending.status,
+        failure=ending.failure,
     )
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from claude_agent_sdk._internal.message_parser import parse_message
 
 READ = {"tool": "Read", "input": {"file_path": "a.txt"}}
 
@@ -103,6 +104,10 @@ def test_a_failure_of_the_server_brings_its_status(connect, script):
         "success", True, 529,
     )  # fmt: skip
     assert client.close() == 1
+    failed = client.seen[-2]
+    assert (failed["type"], failed["error"]) == ("assistant", "server_error")
+    assert failed["message"]["content"] == [{"type": "text", "text": result["result"]}]
+    assert parse_message(failed).error == "server_error"
 
 
 ODD = "a\u2028b\u2029c\x85d\x0be\x1cf"

@@ -255,7 +255,8 @@ class Conversation:
                         self._tell(event)
                     return
                 prompt = await expanded(agent.session, prompt)
-            refuse_if_empty(prompt)
+            if prompt is not None:
+                refuse_if_empty(prompt)
             await self._reach_servers()
         except (SetupError, ToolFault) as error:
             self._tell(ended(agent, str(error), is_error=True))
