@@ -44,7 +44,7 @@ async def test_the_end_of_the_time_stops_what_runs(session: Session):
     assert (final.is_error, final.terminal_reason) == (True, "time_limit")
     assert (await agent.ask("And now?")).result == "Hi."
     told = str(model.requests[1].messages)
-    assert "stopped" in told
+    assert "before you repeat it" in told
     assert "interrupted by user" not in told
 
 
