@@ -36,6 +36,18 @@ def test_time_is_a_limit():
     assert reached.reason == "time_limit"
 
 
+async def test_the_end_of_the_time_stops_what_runs(session: Session):
+    sleep = ("c", "Bash", {"command": "sleep 60"})
+    model = Player(calls(sleep), says("Hi."))
+    agent = Agent(model, session, max_wall_s=0.5)
+    final = await agent.ask("Go.")
+    assert (final.is_error, final.terminal_reason) == (True, "time_limit")
+    assert (await agent.ask("And now?")).result == "Hi."
+    told = str(model.requests[1].messages)
+    assert "before you repeat it" in told
+    assert "interrupted by user" not in told
+
+
 def test_what_a_sub_agent_uses_counts_for_its_parent():
     parent = Meter(Limits(max_tokens=100))
     child = Meter(Limits(), parent=parent)

@@ -7,7 +7,7 @@ import pytest
 from pairing import complaints
 from players import Player, call, calls, ended, says
 
-from handaxe import Agent, Effects, Session, tool
+from handaxe import Agent, Effects, Session, SetupError, tool
 from handaxe.agent.events import RunFinished, ToolAnswered, ToolCalled
 from handaxe.contract.messages import AssistantMessage, ToolResultBlock, UserMessage
 from handaxe.contract.ports.model import ModelFailed, TextDelta
@@ -220,3 +220,34 @@ async def test_structured_output_is_not_tried_for_ever(session: Session, wrong: 
     final = await Agent(model, session, output_schema=schema).ask("How many?")
     assert final.subtype == "error_max_structured_output_retries"
     assert len(model.requests) == 5
+
+
+async def test_a_prompt_that_says_nothing_is_refused(session: Session):
+    agent = Agent(Player(says("Hi.")), session)
+    for prompt in ("", " \n", ()):
+        with pytest.raises(SetupError, match="empty"):
+            await agent.ask(prompt)
+        with pytest.raises(SetupError, match="empty"):
+            agent.send(prompt)
+    assert (await agent.ask("Go.")).result == "Hi."
+
+
+async def test_a_run_whose_events_are_left_is_over_before_the_next(session: Session):
+    model = Player(calls(("c", "Bash", {"command": "sleep 60"})), says("Next."))
+    agent = Agent(model, session)
+    async for event in agent.run("Go."):
+        if isinstance(event, ToolCalled):
+            break
+    assert (await agent.ask("Something else.")).result == "Next."
+    assert complaints(model.requests[-1].messages) == []
+
+
+async def test_a_run_that_goes_on_is_not_stopped_by_another(session: Session):
+    go_on = asyncio.Event()
+    agent = Agent(Player([TextDelta("One, "), go_on, *says("two.")]), session)
+    running = asyncio.ensure_future(agent.ask("Go."))
+    await asyncio.sleep(0.05)
+    with pytest.raises(RuntimeError, match="at work"):
+        await agent.ask("Me too.")
+    go_on.set()
+    assert (await running).result == "One, two."

@@ -16,7 +16,7 @@ from handaxe.agent.events import (
 from handaxe.agent.limits import Meter, Reached
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import RunEnded
-from handaxe.contract.ports.model import ModelFailed
+from handaxe.contract.ports.model import Failure, ModelFailed
 from handaxe.contract.result import ToolResult
 
 
@@ -32,6 +32,7 @@ class Ending(msgspec.Struct, frozen=True):
     errors: tuple[str, ...] = ()
     deferred: ToolCall | None = None
     status: int | None = None
+    failure: Failure | None = None
 
 
 def used_up(reached: Reached) -> Ending:
@@ -44,7 +45,14 @@ def unanswered(failed: ModelFailed) -> Ending:
     """The model gave no answer."""
     reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
     said = failed.sentence
-    return Ending(reason, said, is_error=True, errors=(said,), status=failed.status)
+    return Ending(
+        reason,
+        said,
+        is_error=True,
+        errors=(said,),
+        status=failed.status,
+        failure=failed.failure,
+    )
 
 
 def put_off(call: ToolCall, said: str) -> Ending:
@@ -89,6 +97,7 @@ def finished(
         errors=ending.errors,
         deferred_call=ending.deferred,
         error_status=ending.status,
+        failure=ending.failure,
     )
 
 

@@ -21,6 +21,7 @@ from handaxe.contract.events import (
 )
 from handaxe.contract.messages import AssistantMessage, Usage, UserMessage
 from handaxe.contract.ports.model import (
+    Failure,
     Retrying,
     TextDelta,
     ThinkingDelta,
@@ -126,6 +127,8 @@ class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """The call that a hook put off; the next run of the session makes it first."""
     error_status: int | None = None
     """What the model's server answered last, where it ended the run with an HTTP error."""
+    failure: Failure | None = None
+    """Why the model gave no answer, where that ended the run."""
 
 
 PASSED_ON = CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded

@@ -176,3 +176,8 @@ class Meter:
             return Reached("error_during_execution", "time_limit", sentence)
         above = self._parent.reached() if self._parent is not None else None
         return above if above is not None and above.reason != "max_turns" else None
+
+    def out_of_time(self) -> Reached | None:
+        """The limit of time, if that is the one that is used up."""
+        reached = self.reached()
+        return reached if reached is not None and reached.reason == "time_limit" else None

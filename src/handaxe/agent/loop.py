@@ -170,12 +170,13 @@ class AgentLoop:
                 return await self._tidy_up()
             return await self._work(prompt, message_id)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._is_interrupted and task is not None:
-                task.uncancel()
-                return await self._tidy_up()
-            await self._tidy_up()
-            raise
+            if not self._is_interrupted or (task := asyncio.current_task()) is None:
+                await self._tidy_up()
+                raise
+            task.uncancel()
+            late = self.meter.out_of_time()
+            aborted = await self._tidy_up(mark=late is None)
+            return aborted if late is None else endings.used_up(late)
         except ModelFailed as failed:
             await self._tidy_up(mark=False)
             await self._hooks.failed(failed)
@@ -342,9 +343,7 @@ class AgentLoop:
         """What follows on results: the end, or something more to say to the model."""
         if (call := self.conversation.put_off) is not None:
             return endings.put_off(call, self.conversation.last_text)
-        if self.output is not None:
-            self.output.heard(results)
-        if self.output is not None and self.output.is_given:
+        if self.output is not None and self.output.heard(results):
             return Ending("completed", self.output.text, output=self.output.value)
         stop = next((result.stops for result in results if result.stops), None)
         if stop is not None:

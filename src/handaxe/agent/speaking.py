@@ -9,6 +9,7 @@ from handaxe.agent.wording import as_reminder
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import UserSaid
+from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import UserBlock, UserMessage
 
 Prompt = str | Sequence[TextBlock | ImageBlock]
@@ -64,6 +65,13 @@ class Speaker:
         if limit_s <= 0 or not await self._workplace.await_work(limit_s):
             return False
         return self.pass_on()
+
+
+def refuse_if_empty(prompt: Prompt) -> None:
+    """Raise `SetupError` for a prompt that says nothing: no provider takes an empty message."""
+    has_picture = not isinstance(prompt, str) and any(isinstance(b, ImageBlock) for b in prompt)
+    if not has_picture and not text_of_prompt(prompt).strip():
+        raise SetupError("The prompt is empty. Say what to do.")
 
 
 def text_of_prompt(prompt: Prompt) -> str:

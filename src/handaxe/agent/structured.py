@@ -53,10 +53,11 @@ class FinalOutput:
         """Whether it was tried often enough."""
         return self._failures >= self._max_failures
 
-    def heard(self, results: Sequence[ToolResult]) -> None:
-        """Count an answer that tried and failed, whoever found that it does not fit."""
+    def heard(self, results: Sequence[ToolResult]) -> bool:
+        """Whether the answer is there; counts one that does not fit, whoever found that."""
         tried = [result for result in results if result.tool in _NAMES]
         self._failures += bool(tried) and not any(result.ok for result in tried)
+        return self.is_given
 
     def demand(self) -> str:
         """What to say to a model that ends without the answer; counts as a failure."""

@@ -1,5 +1,6 @@
 """The agent for library users: a model at work in a session, as a stream of events."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -14,7 +15,7 @@ from handaxe.agent.kinds import checked_effort
 from handaxe.agent.limits import Limits, Meter, Price
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.speaking import Prompt
+from handaxe.agent.speaking import Prompt, refuse_if_empty
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
@@ -36,6 +37,11 @@ from handaxe.settings.model import Settings
 from handaxe.settings.places import is_users_own
 
 OpenModel = Callable[[str | None], Model]
+
+_SLACK_S = 0.01
+"""The run's own clock starts a little later; it has to agree that the time is up."""
+_MOMENT = 5
+"""So many turns of the event loop pass at most until a loop that was left is being closed."""
 
 
 class Agent:
@@ -162,6 +168,7 @@ class Agent:
         self.session.collaborators.offers[TurnWishes] = TurnWishes(
             self._wish, lambda: self.loop.options.effort
         )
+        self._is_left = False
         self._at_end = EndsWithSession(self._end_agents)
         self.session.companions.append(self._at_end)
 
@@ -208,20 +215,46 @@ class Agent:
         None goes on with the conversation as it is. `message_id` is what the prompt is known by
         from then on; without one it gets a new id.
         """
+        await self._close_left()
         if self._main is not None:
             await self._main.open()
         for note in await self._prompts.load(self.workplace):
             yield Told(note)
         self._note_choice()
         prompt = self._with_beginning(prompt)
+        if prompt is not None:
+            refuse_if_empty(prompt)
+        late = self._interrupt_when_late()
         try:
             async with aclosing(self.loop.run(prompt, message_id)) as events:
-                async for event in events:
-                    yield event
+                try:
+                    async for event in events:
+                        yield event
+                except GeneratorExit:
+                    self._is_left = True
+                    raise
         finally:
+            late.cancel()
+            self._is_left = False
             # What a skill allowed and chose was for this prompt.
             self.session.permissions.end_turn()
             self.loop.model, self.loop.options = self.model, self._options
+
+    def _interrupt_when_late(self) -> asyncio.Handle:
+        """Stop the run when its time is up, whatever it waits for."""
+        loop, limit_s = asyncio.get_running_loop(), self.meter.limits.max_wall_s
+        if limit_s is None:
+            return loop.call_soon(lambda: None)
+        return loop.call_later(limit_s + _SLACK_S, self.loop.interrupt)
+
+    async def _close_left(self) -> None:
+        """Whoever leaves the loop over a run's events closes it, but only a moment later."""
+        for _ in range(_MOMENT):
+            if not self.loop.is_running:
+                return
+            await asyncio.sleep(0)
+        if self._is_left:
+            await self.loop.stop()
 
     async def ask(self, prompt: Prompt | None) -> RunFinished:
         """Work on a prompt to its end."""
@@ -239,6 +272,7 @@ class Agent:
 
     def send(self, prompt: Prompt) -> None:
         """Say something to the agent while it works."""
+        refuse_if_empty(prompt)
         self.session.interrupt()
         self.loop.send(prompt)
 

@@ -37,6 +37,17 @@ def well_formed(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+_LINE_ENDS = tuple((sign.encode(), f"\\u{ord(sign):04x}".encode()) for sign in "\x85\u2028\u2029")
+
+
+def on_one_line(encoded: bytes) -> bytes:
+    """JSON that is one line for every reader: many end lines at more than the line feed."""
+    for sign, written in _LINE_ENDS:
+        if sign in encoded:
+            encoded = encoded.replace(sign, written)
+    return encoded
+
+
 def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any JSON-able value
     """`value` with every text in it well-formed and nothing deeper than `depth` levels."""
     if isinstance(value, str):

@@ -1,5 +1,12 @@
 """What stands in the messages of the stream, and in which order they come."""
 
+import json
+import subprocess
+import sys
+
+import pytest
+from claude_agent_sdk._internal.message_parser import parse_message
+
 READ = {"tool": "Read", "input": {"file_path": "a.txt"}}
 
 
@@ -97,3 +104,46 @@ def test_a_failure_of_the_server_brings_its_status(connect, script):
         "success", True, 529,
     )  # fmt: skip
     assert client.close() == 1
+    failed = client.seen[-2]
+    assert (failed["type"], failed["error"]) == ("assistant", "server_error")
+    assert failed["message"]["content"] == [{"type": "text", "text": result["result"]}]
+    assert parse_message(failed).error == "server_error"
+
+
+ODD = "a\u2028b\u2029c\x85d\x0be\x1cf"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-p", ODD, "--output-format", "json"),
+        ("-p", ODD, "--output-format", "stream-json", "--replay-user-messages"),
+        ("call", "TaskCreate", f"subject={ODD}", "description=x", "--json"),
+        ("explain", f"echo '{ODD}'", "--json"),
+        ("sessions", "export", "mine"),
+    ],
+    ids=lambda words: words[0] + words[-1][-4:],
+)
+def test_every_object_is_one_line_for_every_reader(script, project, words):
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "handaxe", *words], stdin=subprocess.DEVNULL,
+            capture_output=True, cwd=project, timeout=60, check=True, encoding="utf-8",
+        ).stdout  # fmt: skip
+
+    model = ("--model", script({"text": "{{last.text}}"}))
+    if words[0] == "sessions":
+        run("-p", ODD, "--session-id", "mine", *model)
+    out = run(*words, *(model if words[0] == "-p" else ()))
+    assert all(json.loads(line) for line in out.splitlines())
+    assert json.dumps("a\u2028b")[1:-1] in out
+
+
+def test_a_prompt_that_says_nothing_is_a_failed_turn_and_leaves_no_trace(connect, script):
+    client = connect("--model", script({"expect": "/^hello$/", "text": "Hi."}))
+    for words in ("", " \n", [{"type": "text", "text": ""}]):
+        client.say(words)
+        assert "empty" in client.until("result")["result"]
+    client.say("hello")
+    assert client.until("result")["result"] == "Hi."
+    assert client.close() == 0

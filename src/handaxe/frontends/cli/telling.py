@@ -11,6 +11,7 @@ from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.opening import plain
 from handaxe.frontends.stream_json.codec import Codec
 from handaxe.frontends.stream_json.lines import LineWriter, encode
+from handaxe.text.wellformed import on_one_line
 
 
 class Teller:
@@ -102,4 +103,4 @@ def aside(sentence: str) -> None:
 def _compact(value: Any) -> str:  # noqa: ANN401 - any JSON value
     import msgspec
 
-    return msgspec.json.encode(value, enc_hook=str).decode()
+    return on_one_line(msgspec.json.encode(value, enc_hook=str)).decode()

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.result import ToolResult
-from handaxe.text.wellformed import scrub
+from handaxe.text.wellformed import on_one_line, scrub
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
@@ -14,9 +14,10 @@ def encode_result(result: ToolResult) -> str:
     """One result object on one line."""
     plain = result.to_json()
     try:
-        return _encoder.encode(plain).decode()
+        line = _encoder.encode(plain)
     except (UnicodeEncodeError, ValueError, RecursionError):
-        return _encoder.encode(scrub(plain)).decode()
+        line = _encoder.encode(scrub(plain))
+    return on_one_line(line).decode()
 
 
 def decode_line(line: bytes) -> Any:  # noqa: ANN401 - any JSON value

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.faults import SetupError
-from handaxe.text.wellformed import scrub
+from handaxe.text.wellformed import on_one_line, scrub
 
 MAX_LINE_BYTES = 32 << 20
 _PIECE_BYTES = 1 << 16
@@ -31,7 +31,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 def encode(message: object) -> bytes:
     """One message on one line."""
     try:
-        return _encoder.encode_lines((message,))
+        return on_one_line(_encoder.encode_lines((message,)))
     except (UnicodeEncodeError, ValueError, RecursionError, OverflowError):
         # Slower, and takes what is rare: lone surrogates, numbers beyond 64 bits.
         return json.dumps(scrub(message), default=str, separators=(",", ":")).encode() + b"\n"

@@ -52,7 +52,7 @@ from handaxe.contract.ports.model import (
 )
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.stream_json.agent_tasks import AgentTasks, command_ended, command_started
-from handaxe.frontends.stream_json.endings import Lookups, result_message
+from handaxe.frontends.stream_json.endings import Lookups, failed_answer, result_message
 from handaxe.frontends.stream_json.partial import PartialEvents
 from handaxe.frontends.stream_json.shapes import (
     Json,
@@ -186,11 +186,7 @@ class Codec:
                 self._answers += 1
                 self.context_tokens = event.context_tokens
             case RunFinished():
-                self.open_calls.clear()
-                yield from self._due()
-                self._is_answering, self._message_id = False, ""
-                yield from self._told_early()
-                yield self._stamped(self._last(event))
+                yield from self._finished(event)
             case _:
                 yield from self._aside(event)
 
@@ -361,8 +357,15 @@ class Codec:
         message = {"role": "user", "content": content}
         return self._wrapped("user", message=message, parent_tool_use_id=parent)
 
-    def _last(self, final: RunFinished) -> Json:
-        return result_message(final, self._lookups, answers=self._answers, inputs=self._inputs)
+    def _finished(self, final: RunFinished) -> Iterator[Json]:
+        self.open_calls.clear()
+        yield from self._due()
+        self._is_answering, self._message_id = False, ""
+        yield from self._told_early()
+        if (failed := failed_answer(final, str(uuid4()))) is not None:
+            yield self._stamped(failed)
+        lookups, inputs = self._lookups, self._inputs
+        yield self._stamped(result_message(final, lookups, answers=self._answers, inputs=inputs))
 
     def _hook(self, event: HookRan) -> Iterator[Json]:
         name = f"{event.event}:{event.matcher or event.hook}"

@@ -7,6 +7,7 @@ import msgspec
 
 from handaxe.agent.events import RunFinished
 from handaxe.contract.messages import Usage
+from handaxe.contract.ports.model import Failure
 from handaxe.frontends.stream_json.shapes import Json, model_usage_json
 
 _CLIENT_REASONS = {
@@ -17,6 +18,35 @@ _CLIENT_REASONS = {
     "prompt_blocked": "hook_stopped",
 }
 """Our own reasons in the words that clients know; the exact one goes along as well."""
+
+
+_CLIENT_ERRORS: dict[Failure, str] = {
+    "authentication": "authentication_failed",
+    "rate_limited": "rate_limit",
+    "bad_request": "invalid_request",
+    "not_found": "invalid_request",
+    "too_long": "invalid_request",
+    "script_ended": "unknown",
+}
+"""Why there is no answer, in the words that clients know; all else is the server's."""
+
+
+def failed_answer(final: RunFinished, message_id: str) -> Json | None:
+    """What stands in place of an answer that the model did not give."""
+    if final.failure is None:
+        return None
+    message = {
+        "id": message_id,
+        "type": "message",
+        "role": "assistant",
+        "model": "<synthetic>",
+        "content": [{"type": "text", "text": final.result}],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": Usage().under_known_names(),
+    }
+    error = _CLIENT_ERRORS.get(final.failure, "server_error")
+    return {"type": "assistant", "message": message, "parent_tool_use_id": None, "error": error}
 
 
 def _no_cost(model: str, usage: Usage) -> float | None:  # noqa: ARG001 - nobody knows

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.text.counting import counted
-from handaxe.text.wellformed import scrub
+from handaxe.text.wellformed import on_one_line, scrub
 
 MAX_LINE_BYTES = 1_000_000
 _SMALLEST_CHARS = 200
@@ -70,9 +70,10 @@ def _cut(text: str, limit_chars: int) -> str:
 
 def _encoded(message: Json) -> bytes:
     try:
-        return _encoder.encode(message) + b"\n"
+        line = _encoder.encode(message)
     except (UnicodeEncodeError, ValueError, RecursionError):
-        return _encoder.encode(scrub(message)) + b"\n"
+        line = _encoder.encode(scrub(message))
+    return on_one_line(line) + b"\n"
 
 
 class LineWriter:

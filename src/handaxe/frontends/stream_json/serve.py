@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.agent.events import AgentEvent, RunFinished, RunStarted
-from handaxe.agent.speaking import Prompt
+from handaxe.agent.speaking import Prompt, refuse_if_empty
 from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
 from handaxe.app.displaying import displayed
@@ -255,6 +255,8 @@ class Conversation:
                         self._tell(event)
                     return
                 prompt = await expanded(agent.session, prompt)
+            if prompt is not None:
+                refuse_if_empty(prompt)
             await self._reach_servers()
         except (SetupError, ToolFault) as error:
             self._tell(ended(agent, str(error), is_error=True))

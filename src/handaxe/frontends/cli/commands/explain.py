@@ -16,7 +16,7 @@ from handaxe.host.git_configuration import is_git_clean
 from handaxe.host.shell.program import programs_inside
 from handaxe.host.shfmt import count_commands
 from handaxe.text.visible import visible
-from handaxe.text.wellformed import scrub
+from handaxe.text.wellformed import on_one_line, scrub
 
 _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}
 
@@ -96,7 +96,7 @@ def _print_json(answer: dict[str, Any]) -> None:
         text = msgspec.json.encode(answer)
     except (UnicodeEncodeError, ValueError):
         text = msgspec.json.encode(scrub(answer))
-    sys.stdout.write(text.decode() + "\n")
+    sys.stdout.write(on_one_line(text).decode() + "\n")
     sys.stdout.flush()
 
 

@@ -12,6 +12,7 @@ from handaxe.frontends.cli.exits import DONE
 from handaxe.storage.home import data_home, new_session_id
 from handaxe.storage.sessions import delete_session, events_of, fork_session, list_sessions
 from handaxe.text.counting import counted
+from handaxe.text.wellformed import on_one_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     for event in events_of(home, arguments.session_id):
         if arguments.action == "export" or arguments.json:
-            print(msgspec.json.encode(event).decode())
+            print(on_one_line(msgspec.json.encode(event)).decode())
         else:
             print(_line(event))
     return DONE
