@@ -127,6 +127,18 @@ async def test_only_the_matching_part_with_its_column(search, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("pattern", ["^$", "x*", r"\b", "y?", "x*$", "(?m)$"])
+async def test_an_empty_match_is_a_matching_part_too(search, tmp_path, pattern):
+    plant(tmp_path, {"a.txt": "a\n\nxx y\r\n\r\nlast"})
+    reference = engine("ripgrep")
+
+    found = await grep(search, tmp_path, pattern, mode="content", only_matching=True)
+    expected = await grep(reference, tmp_path, pattern, mode="content", only_matching=True)
+
+    assert found.lines
+    assert found.lines == expected.lines
+
+
 async def test_a_match_can_go_across_lines(search, tmp_path):
     plant(tmp_path, {"a.txt": "one {\n  two\n}\nthree {\n}\n"})
 
