@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.waiting import until
 
 from handaxe import Allow, Session
 from handaxe.app.companions import Surroundings
@@ -374,3 +375,28 @@ async def test_a_failure_that_may_come_from_the_sandbox_says_so(project, command
     assert told is None or told in result.data["stderr"]
     can_leave = sandbox.get("allowUnsandboxedCommands", True)
     assert ("dangerouslyDisableSandbox" in result.text) is (hinted and can_leave)
+
+
+@pytest.mark.skipif(find_means().name != "bubblewrap", reason="needs bubblewrap")
+async def test_undo_leaves_what_keeps_protected_files_away_from_a_running_command(project):
+    async def yes(_request):
+        return Allow()
+
+    wait = "while [ ! -e go ]; do sleep 0.05; done"
+    evil = "mkdir -p .claude; echo evil > .claude/settings.json; echo evil > .mcp.json"
+    settings = {"sandbox": {"enabled": True}}
+    async with Session(project, settings=settings, on_ask=yes) as session:
+        running = await session.call(
+            "Bash", command=f"touch one; {wait}; {evil}", run_in_background=True
+        )
+        await until((project / "one").exists)
+        await session.call("Bash", command="touch two")
+        told = [await session.undo(), await session.undo()]
+        (project / "go").touch()
+        await session.call("TaskOutput", task_id=running.data["backgroundTaskId"])
+        told.append(await session.undo())
+
+    assert not (project / ".claude").exists()
+    assert not (project / ".mcp.json").exists()
+    assert not any(".claude" in result.text or "HEAD" in result.text for result in told)
+    assert not (project / "two").exists()

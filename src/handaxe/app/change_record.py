@@ -154,13 +154,20 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         )
 
     def _tree(self) -> "TreeRecord":
+        from handaxe.host.sandbox.placeholders import is_held
         from handaxe.storage.tree_snapshots.snapshot import Limits
         from handaxe.storage.undo.tree_record import TreeRecord
 
         options = self._options()
         limits = Limits(options.shell_max_files, options.shell_max_bytes)
         return TreeRecord(
-            self._home, self._session_id, self._roots, limits, self._journal, self._store
+            self._home,
+            self._session_id,
+            self._roots,
+            limits,
+            self._journal,
+            self._store,
+            is_passing=is_held,
         )
 
     def _in_place(self, intent: "Intent") -> AbstractContextManager[object]:

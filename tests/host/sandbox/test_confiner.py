@@ -158,11 +158,16 @@ def test_an_allowed_place_inside_a_hidden_one_is_read(field, allowed):
 def test_files_that_rules_hide_are_hidden_in_roots_too(field, means):
     if means != "bubblewrap":
         pytest.skip("Landlock refuses instead")
+    deep = field.root / "a/b/c/d/e"
+    deep.mkdir(parents=True)
     (field.root / "app").mkdir()
-    (field.root / "app/.env").write_text("SECRET\n")
+    for place in (field.root / "app", deep):
+        (place / ".env").write_text("SECRET\n")
     field.own()
     field.ruled = Ruled(hides=lambda path: path.endswith("/.env"))
-    code, output = field.run("cat app/.env || cat */.env; ln app/.env x && cat x")
+    code, output = field.run(
+        "cat app/.env || cat */.env; cat a/b/c/d/e/.env; ln app/.env x && cat x"
+    )
     assert code != 0
     assert "SECRET" not in output
 

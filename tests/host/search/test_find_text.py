@@ -127,6 +127,29 @@ async def test_only_the_matching_part_with_its_column(search, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("pattern", ["^$", "x*", r"\b", "y?", "x*$", "(?m)$"])
+async def test_an_empty_match_is_a_matching_part_too(search, tmp_path, pattern):
+    plant(tmp_path, {"a.txt": "a\n\nxx y\r\n\r\nlast"})
+    reference = engine("ripgrep")
+
+    found = await grep(search, tmp_path, pattern, mode="content", only_matching=True)
+    expected = await grep(reference, tmp_path, pattern, mode="content", only_matching=True)
+
+    assert found.lines
+    assert found.lines == expected.lines
+
+
+@pytest.mark.parametrize("pattern", [r"(?-u)\xe9", r"a(?-u:\w)", "(?U)x+", "(?i-u)y"])
+async def test_what_only_ripgrep_knows_is_refused_without_it(search, tmp_path, pattern):
+    plant(tmp_path, {"a.txt": "xx é y\n"})
+
+    if search._use_ripgrep:
+        await grep(search, tmp_path, pattern)
+    else:
+        with pytest.raises(BadQuery, match="known to ripgrep only"):
+            await grep(search, tmp_path, pattern)
+
+
 async def test_a_match_can_go_across_lines(search, tmp_path):
     plant(tmp_path, {"a.txt": "one {\n  two\n}\nthree {\n}\n"})
 

@@ -322,3 +322,11 @@ async def test_a_deadline_is_not_mistaken_for_an_answer(project):
     assert files.text.startswith("No files found so far\n\n[Stopped after 1e-06 s;")
     assert lines.text.startswith("No matches found so far\n\n[Stopped after 1e-06 s;")
     assert not files.data["isComplete"]
+
+
+async def test_a_back_reference_is_told_from_look_around(session):
+    result = await session.call("Grep", pattern=r"(a)\1")
+
+    assert result.code == "search.bad_pattern"
+    assert "back-reference" in result.data["advice"]
+    assert "look-around" not in result.data["advice"]

@@ -21,6 +21,8 @@ from handaxe.host.sandbox.policy import (
 
 DEEPEST = 3
 MOST_DIRECTORIES = 400
+MOST_RULED_DIRECTORIES = 2_000
+"""For what rules with patterns name there is no deepest level."""
 _NOT_ENTERED = frozenset(
     {"node_modules", ".venv", "venv", "__pycache__", "target", "build", "dist", ".tox", ".cache"}
 )
@@ -129,22 +131,24 @@ class ProtectionFinder:
 
     def _walk(self, root: str, names: frozenset[str], ruled: Ruled) -> _Listing:
         whole = _Listing(0)
-        level = [root]
-        visited = 0
-        for at in range(DEEPEST + 1):
+        has_rules = ruled.hides is not None or ruled.keeps is not None
+        level, depth, visited = [root], 0, 0
+        while level and (depth <= DEEPEST or has_rules):
             following: list[str] = []
             for directory in level:
                 visited += 1
                 # The top of a root is always looked at, however large the rest is.
-                if visited > MOST_DIRECTORIES and at:
+                if visited > (MOST_RULED_DIRECTORIES if has_rules else MOST_DIRECTORIES) and depth:
                     return whole
                 listing = self._listing(directory, names, ruled)
-                if listing is not None:
+                if listing is None:
+                    continue
+                if depth <= DEEPEST and visited <= MOST_DIRECTORIES:
                     whole.found += listing.found
-                    whole.hidden += listing.hidden
-                    whole.kept += listing.kept
-                    following += listing.inside
-            level = following
+                whole.hidden += listing.hidden
+                whole.kept += listing.kept
+                following += listing.inside
+            level, depth = following, depth + 1
         return whole
 
     def _listing(self, directory: str, names: frozenset[str], ruled: Ruled) -> _Listing | None:

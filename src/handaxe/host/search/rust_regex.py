@@ -208,6 +208,9 @@ class _Translator:
         found = _GROUP.match(self._text, self._at + 1)
         if self._text.startswith("?", self._at + 1) and found is None:
             raise self._bad("unrecognized flag")
+        if found is not None and re.search("U|-.*u", found[2] or ""):
+            # Bytes instead of characters, or the greed of repetitions turned round.
+            raise self._bad("the flags U and -u are known to ripgrep only, which is missing")
         self._break()
         if found is not None and found[3] == ")":
             self._out.append(f"(?{_flags(found[2])}:")
@@ -300,4 +303,4 @@ class _Translator:
 
 def _flags(flags: str) -> str:
     """Flags as Python writes them; Unicode and CRLF are on anyway."""
-    return re.sub(r"-\Z", "", re.sub("[uRU]", "", flags))
+    return re.sub(r"-\Z", "", re.sub("[uR]", "", flags))

@@ -262,7 +262,7 @@ class Scanner:
         self, text: str, spans: list[tuple[int, int]], starts: list[int], first_line: int
     ) -> Iterator[str]:
         for begin, stop in spans:
-            for start, end in self._ranges(text, begin, stop):
+            for start, end in self._ranges(text, begin, stop, with_empty=True):
                 top = bisect_right(starts, start) - 1
                 column = start - starts[top] + 1
                 for below, part in enumerate(text[start:end].removesuffix("\n").split("\n")):
@@ -279,11 +279,21 @@ class Scanner:
             at = end
         return "".join([*parts, text[at:stop]]) if at < stop else "".join(parts).removesuffix("\n")
 
-    def _ranges(self, text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+    def _ranges(
+        self, text: str, begin: int, stop: int, *, with_empty: bool = False
+    ) -> Iterator[tuple[int, int]]:
         end = stop + 1 if self._query.multiline else _without_cr(text, begin, stop)
+        last = -1
         for found in self._regex.finditer(text, begin, min(end, len(text))):
-            if found.end() > found.start():
-                yield found.span()
+            start, last_before = found.start(), last
+            last = found.end()
+            if last > start or (with_empty and start != last_before and _counts(text, start, stop)):
+                yield start, last
+
+
+def _counts(text: str, at: int, stop: int) -> bool:
+    """Whether an empty match is one for ripgrep too: not at the end of all, nor in a line's end."""
+    return at <= stop and at < len(text) and text[at - 1 : at + 1] != "\r\n"
 
 
 def _without_cr(text: str, begin: int, stop: int) -> int:

@@ -39,8 +39,13 @@ class TreeRecord:
         limits: Limits,
         journal: UndoJournal,
         store: ContentStore,
+        *,
+        is_passing: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """`is_passing` tells what is there only as long as a running command needs it."""
         self._roots = roots
+        self._is_passing = is_passing
+        self._passing: dict[str, Node] = {}
         self._journal = journal
         self._store = store
         self._snapshot = TreeSnapshot(home, session_id, roots()[0], limits)
@@ -172,7 +177,11 @@ class TreeRecord:
         self._claimed.clear()
 
     def _write(self, call_id: str, call: _Call) -> None:
-        changes = [Change(path, old, new) for path, (old, new) in call.changes.items()]
+        changes = [
+            change
+            for path, (old, new) in call.changes.items()
+            if (change := self._change(path, old, new)) is not None
+        ]
         bundle = self._store.new_bundle()
         try:
             found, left = TreeStates(self._snapshot, bundle).of(changes)
@@ -184,6 +193,17 @@ class TreeRecord:
             self._snapshot.rest()
         self._journal.append(Moved(call_id, time.time(), tuple(found), tuple(left)), durable=False)
         call.changes.clear()
+
+    def _change(self, path: str, old: Node | None, new: Node | None) -> Change | None:
+        """A change to be recorded; None for the coming and going of what nobody made."""
+        passing = self._passing.pop(path, None)
+        was_passing = passing is not None and self._snapshot.is_same(passing, old)
+        if new is not None and (old is None or was_passing) and self._is_passing(path):
+            self._passing[path] = new
+            return None
+        if was_passing and new is None:
+            return None
+        return Change(path, None if was_passing else old, new)
 
     def _left_out(self, scopes: Sequence[str]) -> list[str]:
         return [path for path in self._snapshot.left_out if is_within(path, scopes)]

@@ -13,6 +13,8 @@ def better_pattern(pattern: str, diagnostic: str) -> str | None:
     """A sentence with the corrected pattern, or None."""
     if "not allowed in a regex" in diagnostic:
         return "To match across lines, set multiline=true."
+    if "backreferences are not supported" in diagnostic:
+        return "Search for the part before the back-reference and filter the result."
     if "look-around" in diagnostic:
         return _without_look_around(pattern)
     fixed = _escaped(pattern, diagnostic)

@@ -135,7 +135,7 @@ def _result(found: NamesFound, cwd: str, timeout_s: float, took_s: float) -> Too
         )
     if not found.is_complete:
         notes.append(out_of_time(timeout_s, found.unvisited, cwd))
-    notes += _left_out(found, cwd)
+    notes += _left_out(found)
     text = "\n".join(shown(path, cwd) for path in found.paths) or "No files found"
     if notes:
         text += "\n\n" + bracketed(notes)
@@ -149,21 +149,20 @@ def _result(found: NamesFound, cwd: str, timeout_s: float, took_s: float) -> Too
             "totalMatches": found.total,
             "countIsComplete": found.is_complete,
             "ignoredMatches": found.ignored_matches,
+            "ignoredExample": clean(example) if (example := found.ignored_example) else None,
             "skipped": skipped_data(found.skipped),
         },
     )
 
 
-def _left_out(found: NamesFound, cwd: str) -> list[str]:
+def _left_out(found: NamesFound) -> list[str]:
     notes: list[str] = []
     if found.ignored_matches:
         least = "" if found.is_ignored_count_complete else "at least "
         files = counted(found.ignored_matches, "matching file")
-        path = found.ignored_example
-        example = f", e.g. {shown(path, cwd)}" if path is not None else ""
         notes.append(
-            f"{least}{files} not shown because of ignore files (such as .gitignore){example}. To "
-            "see them, name the file in full, or give an ignored directory as path."
+            f"{least}{files} not shown because of ignore files (such as .gitignore). To see them, "
+            "name the file in full, or give an ignored directory as path."
         )
     if found.skipped.links:
         links = counted(found.skipped.links, "link")

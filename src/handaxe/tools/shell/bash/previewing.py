@@ -63,4 +63,4 @@ def _cut(text: str) -> str:
         return text
     half = MAX_CHARS // 2
     left_out = len(text) - 2 * half
-    return f"{text[:half]}\n\n... [{left_out:,} characters truncated] ...\n\n{text[-half:]}"
+    return f"{text[:half]}\n\n... [{left_out} characters truncated] ...\n\n{text[-half:]}"

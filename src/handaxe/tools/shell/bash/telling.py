@@ -153,8 +153,9 @@ def joined(output: CommandOutput) -> str:
     """Both ends of what a command said, and how much is missing between them."""
     if not output.tail:
         return output.head.rstrip("\n")
-    cut = f"... [{_left_out(output):,} characters truncated] ..."
-    return f"{output.head.rstrip()}\n\n{cut}\n\n{output.tail.strip()}"
+    cut = f"... [{_left_out(output)} characters truncated] ..."
+    head, tail = output.head.rstrip("\n"), output.tail.strip("\n")
+    return f"{head}\n\n{cut}\n\n{tail}"
 
 
 def _left_out(output: CommandOutput) -> int:
