@@ -16,7 +16,7 @@ from model_server import Call, ModelServer, Request
 from rivals import Contender
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
-_LIMIT_S = 120
+_LIMIT_S = 300
 
 
 class ConversationFailed(Exception):
@@ -64,6 +64,7 @@ async def converse(
         out, errors = await asyncio.wait_for(process.communicate(), _LIMIT_S)
     except TimeoutError:
         process.kill()
+        await process.wait()
         raise ConversationFailed(f"{contender.name} did not end within {_LIMIT_S} s") from None
     finally:
         server.stop()

@@ -49,6 +49,8 @@ for line in sys.stdin:
     try:
         count = LINES[json.loads(line)]()
         answer = [time.perf_counter() - began, count]
+    except KeyError:
+        answer = [0, "it has no such tool"]
     except Exception as error:
         answer = [0, repr(error)[:200]]
     print(json.dumps(answer), flush=True)
