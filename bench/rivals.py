@@ -21,7 +21,15 @@ LINES = (
     "read 2,000 lines",
     "write 10 KB",
     "edit in 10 KB",
-    "grep rare",
+    "grep rare, small tree",
+)
+SEARCH_LINES = (
+    "unknown tool",
+    "glob",
+    "rare files",
+    "regex, 250 lines",
+    "word, 250 lines",
+    "context, 50 lines",
 )
 
 
@@ -34,6 +42,14 @@ class Work(NamedTuple):
     old: str
     replacement: str
     needle: str
+
+
+class Wanted(NamedTuple):
+    """What is searched for."""
+
+    needle: str
+    regex: str
+    word: str
 
 
 class Start(NamedTuple):
@@ -52,20 +68,23 @@ class Contender(NamedTuple):
     """From the server's address and an own home."""
     spell: Callable[[Work], list[Call]]
     """The calls for `LINES`, in that order."""
+    spell_search: Callable[[Wanted], list[Call]]
+    """The calls for `SEARCH_LINES`, in that order."""
 
 
 def contenders() -> list[Contender]:
     """handaxe, and whoever is installed."""
-    found = [Contender("handaxe", [sys.executable, "-m", "handaxe"], _handaxe, _handaxe_calls)]
-    for name, start, spell in (
-        ("codex", _codex, _codex_calls),
-        ("gemini", _gemini, _gemini_calls),
-        ("kimi", _kimi, _kimi_calls),
-        ("opencode", _opencode, _opencode_calls),
+    ours = [sys.executable, "-m", "handaxe"]
+    found = [Contender("handaxe", ours, _handaxe, _handaxe_calls, _handaxe_search)]
+    for name, *manner in (
+        ("codex", _codex, _codex_calls, _codex_search),
+        ("gemini", _gemini, _gemini_calls, _gemini_search),
+        ("kimi", _kimi, _kimi_calls, _kimi_search),
+        ("opencode", _opencode, _opencode_calls, _opencode_search),
     ):
         program = os.environ.get(f"HANDAXE_BENCH_{name.upper()}") or shutil.which(name)
         if program:
-            found.append(Contender(name, [program], start, spell))
+            found.append(Contender(name, [program], *manner))
     return found
 
 
@@ -87,6 +106,18 @@ def _handaxe_calls(work: Work) -> list[Call]:
         Call("Write", {"file_path": work.new, "content": work.content}),
         Call("Edit", edit),
         Call("Grep", {"pattern": work.needle}),
+    ]
+
+
+def _handaxe_search(wanted: Wanted) -> list[Call]:
+    content = {"output_mode": "content"}
+    return [
+        Call("Nope", {}),
+        Call("Glob", {"pattern": "**/*.py"}),
+        Call("Grep", {"pattern": wanted.needle}),
+        Call("Grep", {"pattern": wanted.regex, **content}),
+        Call("Grep", {"pattern": wanted.word, **content}),
+        Call("Grep", {"pattern": wanted.word, "-C": 2, "head_limit": 50, **content}),
     ]
 
 
@@ -116,6 +147,18 @@ def _codex_calls(work: Work) -> list[Call]:
     ]
 
 
+def _codex_search(wanted: Wanted) -> list[Call]:
+    # What a model would write: nothing here is sorted.
+    commands = (
+        "rg --files -g '*.py' | head -100",
+        f"rg -l '{wanted.needle}'",
+        f"rg -n '{wanted.regex}' | head -250",
+        f"rg -n '{wanted.word}' | head -250",
+        f"rg -n -C2 '{wanted.word}' | head -50",
+    )
+    return [Call("nope", {}), *(Call("exec_command", {"cmd": line}) for line in commands)]
+
+
 def _gemini(url: str, home: Path) -> Start:
     _write(home / ".gemini" / "settings.json", {
         "security": {"auth": {"selectedType": "gemini-api-key"}},
@@ -134,6 +177,17 @@ def _gemini_calls(work: Work) -> list[Call]:
         Call("write_file", {"file_path": work.new, "content": work.content}),
         Call("replace", {**edit, "instruction": "Change the end."}),
         Call("grep_search", {"pattern": work.needle}),
+    ]
+
+
+def _gemini_search(wanted: Wanted) -> list[Call]:
+    return [
+        Call("nope", {}),
+        Call("glob", {"pattern": "**/*.py"}),
+        Call("grep_search", {"pattern": wanted.needle, "names_only": True}),
+        Call("grep_search", {"pattern": wanted.regex, "total_max_matches": 250}),
+        Call("grep_search", {"pattern": wanted.word, "total_max_matches": 250}),
+        Call("grep_search", {"pattern": wanted.word, "total_max_matches": 10, "context": 2}),
     ]
 
 
@@ -156,6 +210,19 @@ def _kimi_calls(work: Work) -> list[Call]:
         Call("WriteFile", {"path": work.new, "content": work.content}),
         Call("StrReplaceFile", {"path": work.new, "edit": edit}),
         Call("Grep", {"pattern": work.needle, "output_mode": "files_with_matches"}),
+    ]
+
+
+def _kimi_search(wanted: Wanted) -> list[Call]:
+    content = {"output_mode": "content", "head_limit": 250}
+    return [
+        Call("nope", {}),
+        # It refuses a pattern that begins with `**`.
+        Call("Glob", {"pattern": "pkg*/**/*.py"}),
+        Call("Grep", {"pattern": wanted.needle, "output_mode": "files_with_matches"}),
+        Call("Grep", {"pattern": wanted.regex, **content}),
+        Call("Grep", {"pattern": wanted.word, **content}),
+        Call("Grep", {"pattern": wanted.word, "-C": 2, **content, "head_limit": 50}),
     ]
 
 
@@ -184,6 +251,13 @@ def _opencode_calls(work: Work) -> list[Call]:
         Call("edit", edit),
         Call("grep", {"pattern": work.needle}),
     ]
+
+
+def _opencode_search(wanted: Wanted) -> list[Call]:
+    # It has no other mode and no other number than a hundred matches.
+    patterns = (wanted.needle, wanted.regex, wanted.word, wanted.word)
+    greps = [Call("grep", {"pattern": pattern}) for pattern in patterns]
+    return [Call("nope", {}), Call("glob", {"pattern": "**/*.py"}), *greps]
 
 
 def _write(path: Path, settings: dict[str, Any]) -> None:

@@ -1,11 +1,13 @@
-"""Glob and Grep beside the file tools of other agent libraries, on the tree of `search.py`: prints
-ratios, never judges.
+"""Glob and Grep beside the file tools of other agents, on the tree of `search.py`: prints ratios, never
+judges.
 
-`python bench/search_peers.py [files] [megabytes] [rounds]`. A peer takes part if a variable names
-an interpreter that has it: `HANDAXE_BENCH_DEEPAGENTS=/somewhere/bin/python` (deepagents) and
-`HANDAXE_BENCH_OPENHANDS=...` (openhands-tools). Each runs in its own process with the same ripgrep
-on its PATH and measures itself, so neither its start nor the way to it counts. All take turns. A
-peer that cannot do a line, or finds something else, is named and left out of it.
+`python bench/search_peers.py [files] [megabytes] [rounds]`. A library takes part if a variable names an
+interpreter that has it: `HANDAXE_BENCH_DEEPAGENTS=/somewhere/bin/python` (deepagents),
+`HANDAXE_BENCH_OPENHANDS` (openhands-tools), `HANDAXE_BENCH_PYDANTIC_AI` (pydantic-ai-harness). Each runs in its
+own process with the same ripgrep on its PATH and measures itself, so neither its start nor the way to it
+counts. An agent of rivals.py takes part as a whole, against a model server, and so does handaxe beside
+it: what a call to an unknown tool costs each is taken off. All take turns. A peer that cannot do a line,
+or finds something else, is named and left out of it.
 """
 
 import asyncio
@@ -19,11 +21,24 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from conversation import ConversationFailed, converse
+from rivals import SEARCH_LINES, Contender, Wanted, contenders
 from search import NEEDLE, NOWHERE, RG, grow
 
 from handaxe import Session
 
-LINES = ("glob", "tiny word", "rare files", "nowhere", "word, 250 lines")
+REGEX, WORD = r"\w+ import \w+", "return"
+LINES = ("glob", "tiny word", "nowhere", *SEARCH_LINES[2:])
+STRENGTH = {
+    "handaxe": "newest first; lines in path order; says what was passed by",
+    "deepagents": "fixed text only; no order; says nothing",
+    "openhands": "newest first; files only, at most 100, newest first; says nothing",
+    "pydantic-ai": "paths and lines in path order; no files alone; says nothing",
+    "codex": "runs what the model writes, here rg and head: no order; says nothing",
+    "gemini": "newest of a day first, then by name; lines in no order; counts ignored names only",
+    "kimi": "by name; files newest first, lines in no order; says nothing",
+    "opencode": "newest first, at most 100; says nothing",
+}
 Turn = Callable[[str], Awaitable[tuple[float, int]]]
 """Does a line; gives its seconds and how many files or lines it came to."""
 
@@ -34,6 +49,8 @@ for line in sys.stdin:
     try:
         count = LINES[json.loads(line)]()
         answer = [time.perf_counter() - began, count]
+    except KeyError:
+        answer = [0, "it has no such tool"]
     except Exception as error:
         answer = [0, repr(error)[:200]]
     print(json.dumps(answer), flush=True)
@@ -50,10 +67,14 @@ LINES = {
     "tiny word": lambda: len(found(tiny.grep("return", TINY, max_count=250))),
     "rare files": lambda: len({match["path"] for match in found(there.grep(NEEDLE, ROOT))}),
     "nowhere": lambda: len(found(there.grep(NOWHERE, ROOT))),
-    "word, 250 lines": lambda: len(found(there.grep("return", ROOT, max_count=250))),
+    "word, 250 lines": lambda: len(found(there.grep(WORD, ROOT, max_count=250))),
 }
 """
 OPENHANDS = """
+try:
+    import litellm.rust_bridge.catalog  # litellm 1.105 does not come up in any other order
+except ImportError:
+    pass
 from openhands.tools.glob.definition import GlobAction
 from openhands.tools.glob.impl import GlobExecutor
 from openhands.tools.grep.definition import GrepAction
@@ -66,6 +87,31 @@ LINES = {
     "nowhere": lambda: len(there(GrepAction(pattern=NOWHERE)).matches),
 }
 """
+PYDANTIC_AI = """
+import asyncio
+from pydantic_ai.workspaces.local import LocalWorkspaceBackend
+from pydantic_ai_harness.filesystem._toolset import FILE_SYSTEM_TOOL_NAMES, FileSystemToolset
+there, tiny = LocalWorkspaceBackend(ROOT), LocalWorkspaceBackend(TINY)
+run = asyncio.new_event_loop().run_until_complete
+def tools(most):
+    return FileSystemToolset(
+        allowed_patterns=[], denied_patterns=[], max_read_lines=2000, max_list_results=100,
+        max_search_results=most, max_find_results=100, tools=FILE_SYSTEM_TOOL_NAMES,
+    )
+many, some = tools(250), tools(50)
+def lines(text):
+    return len([line for line in text.splitlines() if not line.startswith("[... truncated")])
+LINES = {
+    "glob": lambda: lines(run(many.list_files(glob="**/*.py", workspace=there))),
+    "tiny word": lambda: lines(run(many.grep("return", workspace=tiny))),
+    "rare files": lambda: lines(run(many.grep(NEEDLE, workspace=there))),
+    "nowhere": lambda: len([x for x in run(many.grep(NOWHERE, workspace=there)).splitlines() if ":" in x]),
+    "regex, 250 lines": lambda: lines(run(many.grep(REGEX, workspace=there))),
+    "word, 250 lines": lambda: lines(run(many.grep(WORD, workspace=there))),
+    "context, 50 lines": lambda: lines(run(some.grep(WORD, context=2, workspace=there))),
+}
+"""
+LIBRARIES = {"deepagents": DEEPAGENTS, "openhands": OPENHANDS, "pydantic-ai": PYDANTIC_AI}
 
 
 class PeerFailed(Exception):
@@ -90,8 +136,11 @@ class Peer:
     async def turn(self, line: str) -> tuple[float, int]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(line) + "\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(json.dumps(line) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise PeerFailed("it ended") from None
         seconds, count = json.loads(self._process.stdout.readline() or '[0, "it ended"]')
         if not isinstance(count, int):
             raise PeerFailed(count)
@@ -103,13 +152,15 @@ class Peer:
 
 
 def handaxe(session: Session, tiny: Session) -> Turn:
-    content = {"output_mode": "content"}
+    content, around = {"output_mode": "content"}, {"-C": 2, "head_limit": 50}
     calls = {
         "glob": (session, "Glob", {"pattern": "**/*.py"}, "numFiles"),
         "tiny word": (tiny, "Grep", {"pattern": "return", **content}, "numLines"),
         "rare files": (session, "Grep", {"pattern": NEEDLE}, "numFiles"),
         "nowhere": (session, "Grep", {"pattern": NOWHERE}, "numFiles"),
-        "word, 250 lines": (session, "Grep", {"pattern": "return", **content}, "numLines"),
+        "regex, 250 lines": (session, "Grep", {"pattern": REGEX, **content}, "numLines"),
+        "word, 250 lines": (session, "Grep", {"pattern": WORD, **content}, "numLines"),
+        "context, 50 lines": (session, "Grep", {"pattern": WORD, **around, **content}, "numLines"),
     }
 
     async def turn(line: str) -> tuple[float, int]:
@@ -145,31 +196,73 @@ async def compare(line: str, rounds: int, turns: dict[str, Turn]) -> None:
     print(f"{line:18} {first}   " + "   ".join(shown), flush=True)
 
 
-async def main() -> None:
+def compare_agents(taking_part: list[Contender], root: Path, homes: Path, rounds: int) -> None:
+    """Whole agents in turns; of each call what one to an unknown tool costs is taken off."""
+    taken: dict[str, dict[str, list[float]]] = {one.name: {} for one in taking_part}
+    wanted = Wanted(NEEDLE, REGEX, WORD)
+    for number in range(rounds + 1):
+        for one in [one for one in taking_part if one.name in taken]:
+            # The first call of a kind loads what it needs.
+            calls = one.spell_search(wanted) * 2
+            try:
+                talk = asyncio.run(converse(one, calls, root, homes / one.name))
+            except ConversationFailed as error:
+                print(error, file=sys.stderr)
+                del taken[one.name]
+                continue
+            nothing, *times = talk.calls_ms[len(SEARCH_LINES) :]
+            if number:
+                for line, ms in zip(SEARCH_LINES[1:], times, strict=True):
+                    taken[one.name].setdefault(line, []).append(ms - nothing)
+    ours = taken.pop("handaxe")
+    for line, mine in ours.items():
+        shown = [_ratio(name, times[line], mine) for name, times in taken.items()]
+        print(
+            f"{line:18} handaxe {statistics.median(mine):.1f} ms   " + "   ".join(shown), flush=True
+        )
+
+
+def _ratio(name: str, times: list[float], ours: list[float]) -> str:
+    median = statistics.median(times)
+    best = f"best x{min(times) / min(ours):.2f}"
+    return f"{name} {median:.1f} ms x{median / statistics.median(ours):.2f}, {best}"
+
+
+async def compare_libraries(root: Path, tiny: Path, home: Path, rounds: int) -> None:
+    """Libraries in turns, each measuring itself."""
+    places = {"ROOT": str(root), "TINY": str(tiny), "NEEDLE": NEEDLE, "NOWHERE": NOWHERE}
+    places |= {"REGEX": REGEX, "WORD": WORD}
+    peers = {
+        name: Peer(python, program, places)
+        for name, program in LIBRARIES.items()
+        if (python := os.environ.get(f"HANDAXE_BENCH_{name.upper().replace('-', '_')}"))
+    }
+    try:
+        async with Session(root, home=home) as session, Session(tiny, home=home) as small:
+            ours = {"handaxe": handaxe(session, small)}
+            turns = ours | {name: peer.turn for name, peer in peers.items()}
+            for line in LINES:
+                await compare(line, rounds, turns)
+    finally:
+        for peer in peers.values():
+            peer.end()
+
+
+def main() -> None:
     numbers = [int(argument) for argument in sys.argv[1:]]
     files, megabytes, rounds = (*numbers, *(50_000, 500, 5)[len(numbers) :])
-    with tempfile.TemporaryDirectory(prefix="handaxe-bench-") as folder:
-        root, tiny = Path(folder, "tree"), Path(folder, "tiny")
+    with tempfile.TemporaryDirectory(prefix="handaxe-bench-", ignore_cleanup_errors=True) as folder:
+        root, tiny, homes = (Path(folder, name) for name in ("tree", "tiny", "homes"))
         grow(root, files, megabytes)
         grow(tiny, 20, 1)
-        places = {"ROOT": str(root), "TINY": str(tiny), "NEEDLE": NEEDLE, "NOWHERE": NOWHERE}
-        peers = {
-            name: Peer(python, program, places)
-            for name, program in (("deepagents", DEEPAGENTS), ("openhands", OPENHANDS))
-            if (python := os.environ.get(f"HANDAXE_BENCH_{name.upper()}"))
-        }
-        print(f"{files:,} files, {megabytes:,} MB, {rounds} rounds; in brackets what was found")
-        home = Path(folder, "home")
-        try:
-            async with Session(root, home=home) as session, Session(tiny, home=home) as small:
-                ours = {"handaxe": handaxe(session, small)}
-                turns = ours | {name: peer.turn for name, peer in peers.items()}
-                for line in LINES:
-                    await compare(line, rounds, turns)
-        finally:
-            for peer in peers.values():
-                peer.end()
+        print(f"{files:,} files, {megabytes:,} MB, {rounds} rounds; x: how many times our time")
+        print("libraries, in process; in brackets what was found")
+        asyncio.run(compare_libraries(root, tiny, homes / "library", rounds))
+        print("agents, from an answer to the next request, without what an unknown tool costs")
+        compare_agents(contenders(), root, homes, rounds)
+        for name, strength in STRENGTH.items():
+            print(f"{name:12} {strength}")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()
