@@ -45,3 +45,5 @@ class Extent(msgspec.Struct, frozen=True):
     acts: tuple[Act, ...]
     programs: frozenset[str]
     """Names of programs of which it was assumed that they are the well-known ones."""
+    is_confined: bool = False
+    """Outside the working directories it may see other files than are there."""

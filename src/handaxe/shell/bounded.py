@@ -46,8 +46,11 @@ def _tables() -> dict[str, ProgramTable]:
 
 
 @lru_cache(maxsize=256)
-def extent_of(command: str, cwd: str, home: str) -> Extent | None:
-    """Everything `command` can write, or None if that is not certain; pure, and never raises."""
+def extent_of(command: str, cwd: str, home: str, *, confined: bool = False) -> Extent | None:
+    """Everything `command` can write, or None if that is not certain; pure, and never raises.
+
+    `confined` tells that it may see other files than are there, outside of where it works.
+    """
     script = parse(command)
     if script.problems:
         return None
@@ -67,7 +70,7 @@ def extent_of(command: str, cwd: str, home: str) -> Extent | None:
     # What changes the meaning of names is followed step by step, which needs an order of the steps.
     if any(act.kind != "fills" for act in acts) and not _runs_in_order(script.body):
         return None
-    return Extent(cwd, tuple(acts), frozenset(programs)) if acts else None
+    return Extent(cwd, tuple(acts), frozenset(programs), confined) if acts else None
 
 
 def _runs_in_order(node: Node) -> bool:
@@ -146,7 +149,8 @@ def _act(node: Simple, state: State) -> Act:
 
 
 def _check_literal(word: Word) -> None:
-    if word.has_tilde or any(hazard != "sign" for hazard in word.hazards):
+    is_made = any(piece.kind == "process" for piece in word.pieces)
+    if is_made or word.has_tilde or any(hazard != "sign" for hazard in word.hazards):
         raise Refused(f"{word.text} is not literal")
     is_locale = '$"' in word.text or ("$'" in word.text and "\\" in word.text)
     if is_locale and not all(piece.text.isascii() for piece in word.pieces):
@@ -240,7 +244,8 @@ def _kind(program: str, arguments: Arguments) -> Kind:
 
 
 def _last_name(source: Field) -> str:
-    name = source.value.rstrip("/").rpartition("/")[2]
+    # A slash at the end makes some programs copy what is in it.
+    name = source.value.rpartition("/")[2]
     if name in ("", ".", ".."):
         raise Refused(f"which name {source.text} gets is not in the text")
     return name

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -156,7 +157,8 @@ class DiskCheckpoints(Checkpoints):
 
     def _keeps_extent(self, call_id: str, tool: str, extent: Extent | None) -> bool:
         """Keep what a call was proved to write at most; False if that has to be everything."""
-        if extent is None:
+        # What is known of programs and their options is known of those of this system.
+        if extent is None or sys.platform != "linux":
             return False
         # Where the tree is compared anyway, that is cheaper than to copy a large part of it.
         is_tracked = self._tracked is not None and self._tracked.has_begun

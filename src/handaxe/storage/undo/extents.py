@@ -53,9 +53,10 @@ class _Step(msgspec.Struct):
     places: Places = {}
 
     def holds(self, path: str) -> bool:
-        """Whether the act may change what stands at a path."""
-        deep = (place for place, names in self.places.items() if names is None)
-        return path in self.places or is_within(path, deep)
+        """Whether the act may change what stands at a path; some disks read letters alike."""
+        deep = [place.casefold() for place, names in self.places.items() if names is None]
+        exact = {place.casefold() for place in self.places}
+        return path.casefold() in exact or is_within(path.casefold(), deep)
 
 
 def places_of(extent: Extent, roots: Sequence[str], own: str, room: Room) -> Places:
@@ -68,7 +69,10 @@ def places_of(extent: Extent, roots: Sequence[str], own: str, room: Room) -> Pla
     """
     if os.path.realpath(extent.cwd) != extent.cwd:
         raise Unbounded(f"{extent.cwd} is behind a link")
+    roots = [os.path.realpath(root) for root in roots]
     steps = [_step(act) for act in extent.acts]
+    for step in steps if extent.is_confined else ():
+        _check_inside(step, roots)
     for at, step in enumerate(steps):
         for later in steps[at + 1 :]:
             _check_meaning(step, later)
@@ -76,7 +80,6 @@ def places_of(extent: Extent, roots: Sequence[str], own: str, room: Room) -> Pla
     for step in steps:
         for path, names in (*step.places.items(), *_scratch(step)):
             _add(places, names, path)
-    roots = [os.path.realpath(root) for root in roots]
     places = {path: names for path, names in places.items() if _is_ours(path, names, roots, own)}
     deep = [path for path, names in places.items() if names is None]
     places = {p: names for p, names in places.items() if not is_within(_parent(p), deep)}
@@ -187,6 +190,12 @@ def _check_meaning(step: _Step, later: _Step) -> None:
         for path in way.passed if step.act.kind == "moves" else way.links:
             if step.holds(path):
                 raise Unbounded(f"{path} may lead elsewhere by then")
+
+
+def _check_inside(step: _Step, roots: Sequence[str]) -> None:
+    for path in (path for way in step.ways for path in way.passed):
+        if not is_within(path, roots) and not any(is_within(root, (path,)) for root in roots):
+            raise Unbounded(f"{path} may be something else for the command")
 
 
 def _scratch(step: _Step) -> Iterator[tuple[str, tuple[str, ...]]]:
