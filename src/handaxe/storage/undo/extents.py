@@ -145,13 +145,11 @@ def _walk(here: str, parts: list[str], way: _Way) -> str:
     while waiting:
         part = waiting.popleft()
         if part == "..":
-            if way.missing:
-                raise Unbounded(f"{way.missing[0]} is not there to be left again")
             here = here.rpartition("/")[0]
             continue
         entry = f"{here}/{part}"
         way.passed.append(entry)
-        mode = None if way.missing else _mode_at(entry)
+        mode = _mode_at(entry)
         if mode is not None and stat.S_ISLNK(mode):
             way.links.append(entry)
             if len(way.links) > _MAX_LINKS:
