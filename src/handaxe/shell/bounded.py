@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from msgspec.structs import replace
 
-from handaxe.contract.extent import Act, Extent, Kind
+from handaxe.contract.effects import Act, Extent, Kind
 from handaxe.shell.danger import find_danger
 from handaxe.shell.effects import part_redirects
 from handaxe.shell.fields import Field, fields_of

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handaxe.contract.effects import Effects
-from handaxe.contract.extent import Extent
+from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.undo_faults import NotRecorded
 from handaxe.disk.faults import DiskFault, in_plain_words

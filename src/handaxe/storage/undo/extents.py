@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from handaxe.contract.extent import Act, Extent
+from handaxe.contract.effects import Act, Extent
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.trees import TooBig, below
 
@@ -91,8 +91,10 @@ def _add(places: Places, names: tuple[str, ...] | None, *paths: str) -> None:
     """Take in paths; with everything below is more than without."""
     for path in paths:
         known = places.get(path, ())
-        is_tree = known is None or names is None
-        places[path] = None if is_tree else tuple(dict.fromkeys((*known, *names)))
+        if known is None or names is None:
+            places[path] = None
+        else:
+            places[path] = tuple(dict.fromkeys((*known, *names)))
 
 
 def _step(act: Act) -> _Step:
