@@ -64,6 +64,7 @@ def extent_of(command: str, cwd: str, home: str, *, confined: bool = False) -> E
     setting = Setting(cwd, home)
     try:
         for part in parts:
+            _check_moves(part, after=acts)
             acts.extend(_acts(part, setting, programs))
     except (Refused, RecursionError):
         return None
@@ -114,7 +115,6 @@ def _acts(part: Part, setting: Setting, programs: set[str]) -> Iterator[Act]:
             yield Act("fills", places=places)
     try:
         prove(part, setting)
-        _check_moves(part)
     except Refused:
         if not isinstance(part.node, Simple):
             raise
@@ -126,11 +126,18 @@ def _homeless(state: State) -> State:
     return State(state.cwds, {**state.variables, "HOME": None})
 
 
-def _check_moves(part: Part) -> None:
-    """`cd -P` goes on from where links lead, of which the text knows nothing."""
-    words = [word.literal for word in part.words]
-    if "cd" in words and not {"-P", "-e"}.isdisjoint(words):
-        raise Refused("where cd goes is not known before it runs")
+def _check_moves(part: Part, *, after: list[Act]) -> None:
+    """`cd` goes by the names in the text, but with `..` only as long as they are all there."""
+    for state in part.states:
+        fields = [field for word in part.words for field in fields_of(word, state.variables)]
+        values = [field.value for field in unwrap_proven(fields)]
+        if values[:1] != ["cd"]:
+            continue
+        goes_back = any(".." in value for value in values)
+        if goes_back and any(act.kind != "fills" for act in after):
+            raise Refused("what cd would leave again may be gone")
+        if not {"-P", "-e"}.isdisjoint(values):
+            raise Refused("where cd goes is not known before it runs")
 
 
 def _act(node: Simple, state: State) -> Act:
@@ -145,7 +152,17 @@ def _act(node: Simple, state: State) -> Act:
     table = _tables().get(program)
     if table is None:
         raise Refused(f"what {program} writes is not in its words")
-    return _CHECKS[table.check](program, read_arguments(fields[1:], table), _Seen(state))
+    arguments = read_arguments(fields[1:], table)
+    _check_order(fields, arguments)
+    return _CHECKS[table.check](program, arguments, _Seen(state))
+
+
+def _check_order(fields: list[Field], arguments: Arguments) -> None:
+    """Not every program takes an option behind an operand for one."""
+    operands = arguments.operands
+    behind = fields[fields.index(operands[0]) :] if operands else []
+    if any(field.value.startswith("-") and field not in operands for field in behind):
+        raise Refused("an option stands behind an operand")
 
 
 def _check_literal(word: Word) -> None:

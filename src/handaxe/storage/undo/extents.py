@@ -80,11 +80,11 @@ def places_of(extent: Extent, roots: Sequence[str], own: str, room: Room) -> Pla
     for step in steps:
         for path, names in (*step.places.items(), *_scratch(step)):
             _add(places, names, path)
-    places = {path: names for path, names in places.items() if _is_ours(path, names, roots, own)}
-    deep = [path for path, names in places.items() if names is None]
-    places = {p: names for p, names in places.items() if not is_within(_parent(p), deep)}
+    ours = [path for path, names in places.items() if _is_ours(path, names, roots, own)]
+    # A file elsewhere may have another name here.
     _check_files(places, room)
-    return dict(sorted(places.items()))
+    deep = [path for path in ours if places[path] is None]
+    return {path: places[path] for path in sorted(ours) if not is_within(_parent(path), deep)}
 
 
 def _add(places: Places, names: tuple[str, ...] | None, *paths: str) -> None:
