@@ -84,9 +84,7 @@ def _runs_in_order(node: Node) -> bool:
             return not any(word is not None and word.scripts for word in [*words, *bodies])
         case Pipeline():
             return len(node.commands) == 1 and _runs_in_order(node.commands[0])
-        case Chain():
-            return all(map(_runs_in_order, node.items))
-        case Sequence():
+        case Chain() | Sequence():
             return all(map(_runs_in_order, node.items))
         case Compound():
             words = [*node.words, *(item.target for item in node.redirects)]
