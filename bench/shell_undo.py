@@ -5,7 +5,9 @@ the same session with the tracking switched off; contenders are interleaved, med
 
 A first command is measured as users meet it: of the first session ever or of a later one; at once,
 or after what is kept ahead in the background is ready; outside of git, in a repository with an
-object per file, and in one whose objects are packed. The last lines are whole processes.
+object per file, and in one whose objects are packed. Small commands, whose words tell what they
+write, are measured as the very first call of a new session of a new user. The last lines are whole
+processes: one command that could do anything, and one whose words tell.
 """
 
 import asyncio
@@ -27,6 +29,15 @@ from handaxe.app.ready_tree import START_S
 GOAL_MS = 150
 GIT = ("git", "-c", "gc.auto=0", "-c", "user.name=b", "-c", "user.email=b@b")
 ROUNDS = 3
+SMALL = {
+    "touch": "touch small/new",
+    "echo > f": "echo hi > small/f0.py",
+    "sed -i": "sed -i s/0/1/ small/f1.py",
+    "rm": "rm small/f2.py",
+    "mv": "mv small/f3.py small/moved.py",
+    "rm -r of 20 files": "rm -r small/d",
+}
+"""Commands that write what their words name."""
 
 
 @tool
@@ -103,25 +114,55 @@ async def first_command(root: Path, home: Path, *, is_ready: bool, tracked: bool
         return await timed(calling(session, root, "sh", "echo x >> part0/d0/f0.py"))
 
 
+async def small_commands(root: Path, home: Path, label: str) -> None:
+    """Small commands through Bash, each of them at once in a session of its own."""
+    for name, command in SMALL.items():
+        times: dict[bool, list[float]] = {True: [], False: []}
+        for _ in range(3 * ROUNDS):
+            for tracked in (False, True):
+                make_small(root)
+                settings = None if tracked else {"undo": {"shell_max_files": 0}}
+                async with Session(
+                    root, permission_mode="bypassPermissions", home=home, settings=settings
+                ) as session:
+                    times[tracked].append(
+                        await timed(lambda: session.call("Bash", command=command))  # noqa: B023
+                    )
+        middle = {who: statistics.median(taken) for who, taken in times.items()}
+        goal = f"goal {GOAL_MS} ms on top"
+        line(f"{label}: first, {name}, at once", middle[True], middle[False], goal)
+        shutil.rmtree(home)
+    shutil.rmtree(root / "small")
+
+
+def make_small(root: Path) -> None:
+    """A directory for small commands, as they found it the last time."""
+    shutil.rmtree(root / "small", ignore_errors=True)
+    (root / "small/d").mkdir(parents=True)
+    for number in range(20):
+        (root / f"small/f{number}.py").write_text(f"{number}\n" * 150)
+        (root / f"small/d/f{number}.py").write_text(f"{number}\n" * 150)
+
+
 def processes(root: Path, home: Path, label: str) -> None:
     """`handaxe call` runs one command and ends: nothing can be got ready for it."""
-    times: dict[str, list[float]] = {"ours": [], "floor": []}
-    for _ in range(ROUNDS):
-        for who, settings in (("floor", '{"undo": {"shell_max_files": 0}}'), ("ours", "{}")):
-            began = time.perf_counter()
-            done = subprocess.run(
-                [sys.executable, "-m", "handaxe", "call", "--permission-mode", "bypassPermissions",
-                 "--settings", settings, "--root", str(root), "Bash", "command=touch touched"],
-                env={**os.environ, "HANDAXE_HOME": str(home)}, capture_output=True, check=False,
-            )  # fmt: skip
-            assert done.returncode == 0, done.stderr
-            times[who].append((time.perf_counter() - began) * 1e3)
-    line(
-        f"{label}: handaxe call Bash, later ones",
-        statistics.median(times["ours"][1:]),
-        statistics.median(times["floor"]),
-    )
-    line(f"{label}: handaxe call Bash, first ever", times["ours"][0], times["floor"][0])
+    for name, command in (("Bash", "eval touch touched"), ("a small Bash", "touch touched")):
+        times: dict[str, list[float]] = {"ours": [], "floor": []}
+        for _ in range(ROUNDS):
+            for who, settings in (("floor", '{"undo": {"shell_max_files": 0}}'), ("ours", "{}")):
+                began = time.perf_counter()
+                done = subprocess.run(
+                    [sys.executable, "-m", "handaxe", "call", "--permission-mode",
+                     "bypassPermissions", "--settings", settings, "--root", str(root), "Bash",
+                     f"command={command}"],
+                    env={**os.environ, "HANDAXE_HOME": str(home / name)}, capture_output=True,
+                    check=False,
+                )  # fmt: skip
+                assert done.returncode == 0, done.stderr
+                times[who].append((time.perf_counter() - began) * 1e3)
+        later, floor = statistics.median(times["ours"][1:]), statistics.median(times["floor"])
+        line(f"{label}: handaxe call {name}, later ones", later, floor)
+        line(f"{label}: handaxe call {name}, first ever", times["ours"][0], times["floor"][0])
 
 
 async def later_commands(root: Path, home: Path, label: str) -> None:
@@ -154,6 +195,7 @@ async def later_commands(root: Path, home: Path, label: str) -> None:
 
 async def measure(root: Path, place: Path, label: str) -> None:
     await first_commands(root, place / "firsts", label)
+    await small_commands(root, place / "small-home", label)
     processes(root, place / f"{label}-processes", label)
     await later_commands(root, place / f"{label}-home", label)
 

@@ -117,6 +117,8 @@ class Maker:
                 f"{move} {one} {other} | {fill}",
                 f"cd {one}; {move} ../{one} ../{other}; touch {third}",
                 f"cd {self._flags('-P')} {one}; cd ..; touch {third}",
+                f"cd {one}; {move} ../{one} ../{other}; cd ..; touch {third}",
+                f"cd {one}; rm -rf {self._root}/p/{one}; cd ..; touch {third}",
                 f"cd {one}/{other}; cd ../..; {fill}",
                 f"sed -i s/o/0/ {other}; {fill}",
                 f"(cd {one} && {move} {other} {third}); {fill}",

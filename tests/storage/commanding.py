@@ -8,19 +8,21 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.waiting import HANG_S, until
 
-from handaxe import Session, tool
+from handaxe import Effects, Session, tool
+from handaxe.shell.bounded import extent_of
 
 AHEAD, BEGIN_AHEAD = "(keep the roots ahead)", "(begin to keep the roots ahead, and wait)"
+BOUNDED = "(look at the words of commands)"
 
 
-@tool
-async def sh(command: Annotated[str, "What to run."], cwd: Annotated[str, "Where."]) -> str:
-    """Run a command of unknown effect."""
+async def _bash(command: str, cwd: str) -> str:
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
@@ -34,11 +36,35 @@ async def sh(command: Annotated[str, "What to run."], cwd: Annotated[str, "Where
     return f"exit {process.returncode}\n{os.fsdecode(said).encode(errors='replace').decode()}"
 
 
-def open_session(root: Path, home: Path, session_id: str | None = None, **options) -> Session:
+@tool
+async def sh(command: Annotated[str, "What to run."], cwd: Annotated[str, "Where."]) -> str:
+    """Run a command of unknown effect."""
+    return await _bash(command, cwd)
+
+
+def bounded(command: str, cwd: str) -> Effects:
+    """What Bash says of a command: it may do anything, but was proved to write no more than this."""
+    return msgspec.structs.replace(Effects.unknown(), extent=extent_of(command, cwd, "/nowhere"))
+
+
+@tool(name="sh", effects=lambda args: bounded(args.command, args.cwd))
+async def bounded_sh(command: Annotated[str, "What to run."], cwd: Annotated[str, "Where."]) -> str:
+    """Run a command after its words were looked at."""
+    return await _bash(command, cwd)
+
+
+def open_session(
+    root: Path,
+    home: Path,
+    session_id: str | None = None,
+    *,
+    shell: object = sh,
+    **options,
+) -> Session:
     return Session(
         root,
         permission_mode="bypassPermissions",
-        tools=["Read", "Write", "Edit", "Undo", sh],
+        tools=["Read", "Write", "Edit", "Undo", shell],
         home=home,
         session_id=session_id,
         **options,
@@ -94,7 +120,9 @@ async def prepare(session: Session) -> None:
 
 async def _main(root: str, home: str, *commands: str) -> None:
     """Run commands one after the other; whoever starts this wants the last one to kill it."""
-    async with open_session(Path(root), Path(home), "crashed") as session:
+    shell = bounded_sh if commands[:1] == (BOUNDED,) else sh
+    commands = commands[1:] if shell is bounded_sh else commands
+    async with open_session(Path(root), Path(home), "crashed", shell=shell) as session:
         for command in commands:
             if command == AHEAD:
                 await prepare(session)

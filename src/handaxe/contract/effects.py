@@ -5,12 +5,9 @@ value and never stated separately, so the three cannot contradict each other. Wh
 not say is assumed at its worst: it changes everything, for good.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    from handaxe.contract.extent import Extent
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -30,6 +27,50 @@ class Resource(msgspec.Struct, frozen=True):
         )
 
 
+Kind = Literal["fills", "removes", "moves"]
+"""What a place may be after an act.
+
+`fills`: files and directories are made and written into, nothing else becomes of what is there.
+`removes`: it may be gone, or a plain file. `moves`: it may be anything, such as a link or another
+directory.
+"""
+
+
+class Act(msgspec.Struct, frozen=True):
+    """The writes of one program, or of one redirection."""
+
+    kind: Kind
+    places: tuple[str, ...] = ()
+    """These, and what a link of that name leads to."""
+    trees: tuple[str, ...] = ()
+    """The same with everything below."""
+    into: tuple[tuple[str, str], ...] = ()
+    """Trees that are put at a target, or in it under a name, if one is given, where it is a
+    directory."""
+    makes_parents: bool = False
+    """Directories that are missing on the way are made."""
+    files_only: bool = False
+    """A directory among them would be closed to its owner."""
+    scratch: tuple[str, ...] = ()
+    """Names, as patterns, of what the program leaves beside its files when it is killed."""
+
+
+class Extent(msgspec.Struct, frozen=True):
+    """What a command was proved to write at most, act after act: an upper bound, for undo.
+
+    Paths are absolute as the text has them, and no link in them was followed: where links lead
+    counts at the moment the command runs.
+    """
+
+    cwd: str
+    """Where it runs, which has to be a real path."""
+    acts: tuple[Act, ...]
+    programs: frozenset[str]
+    """Names of programs of which it was assumed that they are the well-known ones."""
+    is_confined: bool = False
+    """Outside the working directories it may see other files than are there."""
+
+
 class Effects(msgspec.Struct, frozen=True):
     """What one call reads and writes."""
 
@@ -38,8 +79,9 @@ class Effects(msgspec.Struct, frozen=True):
     reads_everything: bool = False
     writes_everything: bool = False
     irreversible: bool = False
-    extent: "Extent | None" = None
-    """What a call that `writes_everything` was proved to write at most, for whoever keeps files."""
+    extent: Extent | None = None
+    """What a call that `writes_everything` was proved to write at most. Order and permission go by
+    the former; whoever keeps files for undo need not keep more than this."""
 
     @classmethod
     def none(cls) -> "Effects":

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from msgspec.structs import replace
 
-from handaxe.contract.extent import Act, Extent, Kind
+from handaxe.contract.effects import Act, Extent, Kind
 from handaxe.shell.danger import find_danger
 from handaxe.shell.effects import part_redirects
 from handaxe.shell.fields import Field, fields_of
@@ -46,8 +46,11 @@ def _tables() -> dict[str, ProgramTable]:
 
 
 @lru_cache(maxsize=256)
-def extent_of(command: str, cwd: str, home: str) -> Extent | None:
-    """Everything `command` can write, or None if that is not certain; pure, and never raises."""
+def extent_of(command: str, cwd: str, home: str, *, confined: bool = False) -> Extent | None:
+    """Everything `command` can write, or None if that is not certain; pure, and never raises.
+
+    `confined` tells that it may see other files than are there, outside of where it works.
+    """
     script = parse(command)
     if script.problems:
         return None
@@ -61,13 +64,14 @@ def extent_of(command: str, cwd: str, home: str) -> Extent | None:
     setting = Setting(cwd, home)
     try:
         for part in parts:
+            _check_moves(part, after=acts)
             acts.extend(_acts(part, setting, programs))
     except (Refused, RecursionError):
         return None
     # What changes the meaning of names is followed step by step, which needs an order of the steps.
     if any(act.kind != "fills" for act in acts) and not _runs_in_order(script.body):
         return None
-    return Extent(cwd, tuple(acts), frozenset(programs)) if acts else None
+    return Extent(cwd, tuple(acts), frozenset(programs), confined) if acts else None
 
 
 def _runs_in_order(node: Node) -> bool:
@@ -80,9 +84,7 @@ def _runs_in_order(node: Node) -> bool:
             return not any(word is not None and word.scripts for word in [*words, *bodies])
         case Pipeline():
             return len(node.commands) == 1 and _runs_in_order(node.commands[0])
-        case Chain():
-            return all(map(_runs_in_order, node.items))
-        case Sequence():
+        case Chain() | Sequence():
             return all(map(_runs_in_order, node.items))
         case Compound():
             words = [*node.words, *(item.target for item in node.redirects)]
@@ -111,7 +113,6 @@ def _acts(part: Part, setting: Setting, programs: set[str]) -> Iterator[Act]:
             yield Act("fills", places=places)
     try:
         prove(part, setting)
-        _check_moves(part)
     except Refused:
         if not isinstance(part.node, Simple):
             raise
@@ -123,11 +124,18 @@ def _homeless(state: State) -> State:
     return State(state.cwds, {**state.variables, "HOME": None})
 
 
-def _check_moves(part: Part) -> None:
-    """`cd -P` goes on from where links lead, of which the text knows nothing."""
-    words = [word.literal for word in part.words]
-    if "cd" in words and not {"-P", "-e"}.isdisjoint(words):
-        raise Refused("where cd goes is not known before it runs")
+def _check_moves(part: Part, *, after: list[Act]) -> None:
+    """`cd` goes by the names in the text, but with `..` only as long as they are all there."""
+    for state in part.states:
+        fields = [field for word in part.words for field in fields_of(word, state.variables)]
+        values = [field.value for field in unwrap_proven(fields)]
+        if values[:1] != ["cd"]:
+            continue
+        goes_back = any(".." in value for value in values)
+        if goes_back and any(act.kind != "fills" for act in after):
+            raise Refused("what cd would leave again may be gone")
+        if not {"-P", "-e"}.isdisjoint(values):
+            raise Refused("where cd goes is not known before it runs")
 
 
 def _act(node: Simple, state: State) -> Act:
@@ -142,11 +150,22 @@ def _act(node: Simple, state: State) -> Act:
     table = _tables().get(program)
     if table is None:
         raise Refused(f"what {program} writes is not in its words")
-    return _CHECKS[table.check](program, read_arguments(fields[1:], table), _Seen(state))
+    arguments = read_arguments(fields[1:], table)
+    _check_order(fields, arguments)
+    return _CHECKS[table.check](program, arguments, _Seen(state))
+
+
+def _check_order(fields: list[Field], arguments: Arguments) -> None:
+    """Not every program takes an option behind an operand for one."""
+    operands = arguments.operands
+    behind = fields[fields.index(operands[0]) :] if operands else []
+    if any(field.value.startswith("-") and field not in operands for field in behind):
+        raise Refused("an option stands behind an operand")
 
 
 def _check_literal(word: Word) -> None:
-    if word.has_tilde or any(hazard != "sign" for hazard in word.hazards):
+    is_made = any(piece.kind == "process" for piece in word.pieces)
+    if is_made or word.has_tilde or any(hazard != "sign" for hazard in word.hazards):
         raise Refused(f"{word.text} is not literal")
     is_locale = '$"' in word.text or ("$'" in word.text and "\\" in word.text)
     if is_locale and not all(piece.text.isascii() for piece in word.pieces):
@@ -240,7 +259,8 @@ def _kind(program: str, arguments: Arguments) -> Kind:
 
 
 def _last_name(source: Field) -> str:
-    name = source.value.rstrip("/").rpartition("/")[2]
+    # A slash at the end makes some programs copy what is in it.
+    name = source.value.rpartition("/")[2]
     if name in ("", ".", ".."):
         raise Refused(f"which name {source.text} gets is not in the text")
     return name

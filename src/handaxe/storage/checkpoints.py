@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -17,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handaxe.contract.effects import Effects
-from handaxe.contract.extent import Extent
+from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.undo_faults import NotRecorded
 from handaxe.disk.faults import DiskFault, in_plain_words
@@ -31,7 +31,7 @@ from handaxe.storage.undo.records import COMMAND_S, LATE_S, After, Before, State
 from handaxe.storage.undo.shared_names import with_shared_names, without_listed_parents
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
 from handaxe.storage.undo.threads import in_thread
-from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, below, changes
+from handaxe.storage.undo.trees import TooBig, below, changes
 
 if TYPE_CHECKING:
     from handaxe.storage.undo.tree_record import TreeRecord
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 IDLE_S = 5.0
 _LARGE_BYTES = 1 << 20
 _MANY = 50
+_ROOM = Room(files=1_000, size_bytes=8 << 20)
+"""So much is copied for a command that was proved to write no more ..."""
+_ROOM_BESIDE_TREE = Room(_MANY, _LARGE_BYTES)
+"""... where the whole tree is compared for others, which then is cheaper."""
 
 _log = logging.getLogger("handaxe.storage")
 
@@ -156,11 +160,11 @@ class DiskCheckpoints(Checkpoints):
 
     def _keeps_extent(self, call_id: str, tool: str, extent: Extent | None) -> bool:
         """Keep what a call was proved to write at most; False if that has to be everything."""
-        if extent is None:
+        # What is known of programs and their options is known of those of this system.
+        if extent is None or sys.platform != "linux":
             return False
-        # Where the tree is compared anyway, that is cheaper than to copy a large part of it.
         is_tracked = self._tracked is not None and self._tracked.has_begun
-        room = Room(_MANY, _LARGE_BYTES) if is_tracked else Room(MAX_FILES, MAX_BYTES)
+        room = _ROOM_BESIDE_TREE if is_tracked else _ROOM
         try:
             places = places_of(extent, self._roots(), str(self._store.home), room)
             if places:

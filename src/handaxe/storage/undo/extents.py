@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from handaxe.contract.extent import Act, Extent
+from handaxe.contract.effects import Act, Extent
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.trees import TooBig, below
 
@@ -53,9 +53,10 @@ class _Step(msgspec.Struct):
     places: Places = {}
 
     def holds(self, path: str) -> bool:
-        """Whether the act may change what stands at a path."""
-        deep = (place for place, names in self.places.items() if names is None)
-        return path in self.places or is_within(path, deep)
+        """Whether the act may change what stands at a path; some disks read letters alike."""
+        deep = [place.casefold() for place, names in self.places.items() if names is None]
+        exact = {place.casefold() for place in self.places}
+        return path.casefold() in exact or is_within(path.casefold(), deep)
 
 
 def places_of(extent: Extent, roots: Sequence[str], own: str, room: Room) -> Places:
@@ -68,7 +69,10 @@ def places_of(extent: Extent, roots: Sequence[str], own: str, room: Room) -> Pla
     """
     if os.path.realpath(extent.cwd) != extent.cwd:
         raise Unbounded(f"{extent.cwd} is behind a link")
+    roots = [os.path.realpath(root) for root in roots]
     steps = [_step(act) for act in extent.acts]
+    for step in steps if extent.is_confined else ():
+        _check_inside(step, roots)
     for at, step in enumerate(steps):
         for later in steps[at + 1 :]:
             _check_meaning(step, later)
@@ -76,20 +80,21 @@ def places_of(extent: Extent, roots: Sequence[str], own: str, room: Room) -> Pla
     for step in steps:
         for path, names in (*step.places.items(), *_scratch(step)):
             _add(places, names, path)
-    roots = [os.path.realpath(root) for root in roots]
-    places = {path: names for path, names in places.items() if _is_ours(path, names, roots, own)}
-    deep = [path for path, names in places.items() if names is None]
-    places = {p: names for p, names in places.items() if not is_within(_parent(p), deep)}
+    ours = [path for path, names in places.items() if _is_ours(path, names, roots, own)]
+    # A file elsewhere may have another name here.
     _check_files(places, room)
-    return dict(sorted(places.items()))
+    deep = [path for path in ours if places[path] is None]
+    return {path: places[path] for path in sorted(ours) if not is_within(_parent(path), deep)}
 
 
 def _add(places: Places, names: tuple[str, ...] | None, *paths: str) -> None:
     """Take in paths; with everything below is more than without."""
     for path in paths:
         known = places.get(path, ())
-        is_tree = known is None or names is None
-        places[path] = None if is_tree else tuple(dict.fromkeys((*known, *names)))
+        if known is None or names is None:
+            places[path] = None
+        else:
+            places[path] = tuple(dict.fromkeys((*known, *names)))
 
 
 def _step(act: Act) -> _Step:
@@ -142,13 +147,11 @@ def _walk(here: str, parts: list[str], way: _Way) -> str:
     while waiting:
         part = waiting.popleft()
         if part == "..":
-            if way.missing:
-                raise Unbounded(f"{way.missing[0]} is not there to be left again")
             here = here.rpartition("/")[0]
             continue
         entry = f"{here}/{part}"
         way.passed.append(entry)
-        mode = None if way.missing else _mode_at(entry)
+        mode = _mode_at(entry)
         if mode is not None and stat.S_ISLNK(mode):
             way.links.append(entry)
             if len(way.links) > _MAX_LINKS:
@@ -187,6 +190,12 @@ def _check_meaning(step: _Step, later: _Step) -> None:
         for path in way.passed if step.act.kind == "moves" else way.links:
             if step.holds(path):
                 raise Unbounded(f"{path} may lead elsewhere by then")
+
+
+def _check_inside(step: _Step, roots: Sequence[str]) -> None:
+    for path in (path for way in step.ways for path in way.passed):
+        if not is_within(path, roots) and not any(is_within(root, (path,)) for root in roots):
+            raise Unbounded(f"{path} may be something else for the command")
 
 
 def _scratch(step: _Step) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -65,11 +65,13 @@ class Bash(Tool[BashArgs]):
         # What is destroyed for good depends on where the working directories are.
         place = ctx[Workdir]
         effects = _effects(args, ctx.cwd, place.home, place.roots)
+        settings = ctx[Settings]
         # A user's own functions and aliases may be called like any program.
-        if not args.run_in_background and not ctx[Settings].shell.snapshot:
+        if not args.run_in_background and not settings.shell.snapshot:
             from handaxe.shell.bounded import extent_of
 
-            extent = extent_of(args.command, ctx.cwd, place.home)
+            confined = settings.sandbox.enabled
+            extent = extent_of(args.command, ctx.cwd, place.home, confined=confined)
             effects = msgspec.structs.replace(effects, extent=extent)
         return effects, self.subjects(args)
 
