@@ -35,9 +35,9 @@ STRENGTH = {
     "openhands": "newest first; files only, at most 100, newest first; says nothing",
     "pydantic-ai": "paths and lines in path order; no files alone; says nothing",
     "codex": "runs what the model writes, here rg and head: no order; says nothing",
-    "gemini": "newest of a day first, then by name; lines in no order; counts ignored names only",
+    "gemini": "newest first and ignored files counted, for names; lines in no order",
     "kimi": "by name; files newest first, lines in no order; says nothing",
-    "opencode": "newest first, at most 100; says nothing",
+    "opencode": "at most 100; an unknown tool costs it more than a search, so read its own times",
 }
 Turn = Callable[[str], Awaitable[tuple[float, int]]]
 """Does a line; gives its seconds and how many files or lines it came to."""

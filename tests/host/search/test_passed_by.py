@@ -65,6 +65,16 @@ async def test_a_page_that_is_cut_tells_of_ignored_files_but_not_of_binary_ones(
 
 
 @both_engines
+@pytest.mark.parametrize("mode", ["files", "count"])
+async def test_of_many_files_some_are_shown_but_everything_is_counted(search, tmp_path, mode):
+    plant(tmp_path, TREE)
+
+    found = await grep(search, tmp_path, "hay", mode=mode, limit=1)
+
+    assert (found.has_more, found.skipped.ignored, found.skipped.binary) == (True, 3, 2)
+
+
+@both_engines
 async def test_one_file_passes_nothing_by(search, tmp_path):
     plant(tmp_path, TREE)
 

@@ -152,6 +152,11 @@ class TextFound(msgspec.Struct, frozen=True, kw_only=True):
     skipped: Skipped = Skipped()
     engine: str = ""
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the search ended when the page was full."""
+        return self.has_more and self.total_files is None
+
 
 class BadQuery(Exception):
     """The pattern, glob or type cannot be used; the diagnostic says why."""

@@ -82,7 +82,7 @@ class Asking:
 
     def skipped(self, found: TextFound, last: Run, *, is_complete: bool) -> Skipped:
         """What was passed by, as far as it was counted."""
-        is_told = self.is_asked and is_complete and not found.has_more
+        is_told = self.is_asked and is_complete and not found.is_cut_short
         counted = self._survey.skipped()
         if is_told and counted.ignored_is_least:
             counted = self._with_ignored(counted, last)

@@ -134,9 +134,10 @@ class PythonGrep:
             if self._is_complete:
                 survey.look_around()
             skipped = survey.skipped()
+        is_told = self._is_complete and not found.is_cut_short
         return msgspec.structs.replace(
             skipped,
-            binary=self._counted["binary"] if self._is_complete and not found.has_more else None,
+            binary=self._counted["binary"] if is_told else None,
             too_large=self._counted["too_large"],
             unreadable=self._counted["unreadable"] + files.unreadable,
         )
