@@ -49,7 +49,7 @@ async def test_a_session_that_may_run_commands_keeps_its_roots_ahead(project, at
         await until(lambda: not is_preparing())
         [prepared] = snapshots().glob("*/*.prepared")
         if tools is None:
-            result = await session.call("Bash", command="rm a.txt")
+            result = await session.call("Bash", command="eval rm a.txt")
             assert result.ok, result.text
             assert not prepared.exists()
             assert (await session.undo()).ok
