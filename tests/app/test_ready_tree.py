@@ -12,7 +12,7 @@ from tests.storage.commanding import is_preparing
 from tests.waiting import blocked_until, until
 
 import handaxe
-from handaxe import Session
+from handaxe import Effects, Session, tool
 from handaxe.app import ready_tree
 from handaxe.app.ready_tree import ReadyTree
 
@@ -77,6 +77,30 @@ async def test_calls_that_follow_each_other_come_first(project, monkeypatch):
             ready.begin_if_idle(session.catalog)
             await asyncio.sleep(0.05)
             assert not snapshots().exists()
+        ready.begin_if_idle(session.catalog)
+        await until(lambda: list(snapshots().glob("*/*.prepared")))
+
+
+async def test_a_call_that_still_runs_comes_first(project, monkeypatch):
+    monkeypatch.setattr(ready_tree, "START_S", 3600)
+    goes_on = asyncio.Event()
+
+    @tool(effects=Effects.none())
+    async def look() -> str:
+        """Look for long."""
+        await goes_on.wait()
+        return "seen"
+
+    async with Session(project, tools=["Bash", look]) as session:
+        ready = next(c for c in session.companions if isinstance(c, ReadyTree))
+        running = asyncio.ensure_future(session.call("look"))
+        await asyncio.sleep(0.05)
+        for _ in range(2):
+            ready.begin_if_idle(session.catalog)
+            await asyncio.sleep(0.05)
+            assert not snapshots().exists()
+        goes_on.set()
+        await running
         ready.begin_if_idle(session.catalog)
         await until(lambda: list(snapshots().glob("*/*.prepared")))
 

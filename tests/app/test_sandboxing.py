@@ -209,6 +209,7 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         files=None,
         results=None,
         emit=lambda _: None,
+        is_busy=lambda: False,
     )
     confiner = confiner_for(around)
     assert confiner.level.means == "bubblewrap"

@@ -39,6 +39,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     emit: Callable[[Event], None]
     among: Callable[[], Collaborators]
     """Everybody the pipeline works with, once the session stands."""
+    is_busy: Callable[[], bool]
+    """Whether a call of the session runs."""
 
 
 class Companion:

@@ -46,8 +46,8 @@ class ReadyTree(Companion):
             await asyncio.wait([self._work])
 
     def begin_if_idle(self, catalog: Catalog) -> None:
-        """Begin, unless somebody called since the last look; then look again in a moment."""
-        if self._times_used() != self._used_before:
+        """Begin, unless a call runs or came since the last look; then look again in a moment."""
+        if self._around.is_busy() or self._times_used() != self._used_before:
             self._wait(catalog)
         elif catalog.could_offer(*_COMMANDS):
             self._work = asyncio.ensure_future(self._around.checkpoints.prepare())

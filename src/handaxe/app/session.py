@@ -145,6 +145,7 @@ class Session:
             checkpoints=self._changes,
             emit=emit,
             among=lambda: self._collaborators,
+            is_busy=lambda: self._pipeline.is_busy,
         )
         offers = first_offers(around, self._changes, ledger, edits, on_question)
         caller = offers[ToolCaller] = PipelineCaller()

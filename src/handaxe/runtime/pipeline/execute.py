@@ -84,6 +84,11 @@ class Pipeline:
         """Where others can queue with these calls; None within one, which would wait for itself."""
         return None if _WITHIN.get() in self._active else self._traffic
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is on its way."""
+        return bool(self._active)
+
     def knows(self, call_id: str, tool: str, call_input: object) -> None:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
         self._finished.keep(call_id, fingerprint_of(tool, call_input))
