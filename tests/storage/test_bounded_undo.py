@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.storage import commanding
-from tests.storage.bounded_fuzz import IN_MEMORY, attempts, remove
+from tests.storage.bounded_fuzz import IN_MEMORY, Bench, attempts, remove
 from tests.storage.commanding import BOUNDED, bounded, bounded_sh, open_session, run, whole_tree
 from tests.storage.test_shell_undo import COMMANDS
 from tests.storage.test_shell_undo_keeping import Desk
@@ -76,6 +76,23 @@ def test_random_commands_change_nothing_beyond_their_bound_and_are_undone(seed):
         assert asyncio.run(attempts(seed, 60, place)) == []
     finally:
         remove(place)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd d && mv ../d ../e && cd .. && touch z", "cd k && rm -f TOP/p/k && cd .. && touch z",
+        "cd -P k && cd .. && touch z", "for x in 1 2; do ln -s d z; done", "cd k; touch ../z",
+        "seq 3 | while read x; do ln -s d z; done", "ln -s d z; ln -s b z", "cd k && cd .. && touch z",
+        "cp -r d/. e", "mkdir z && cd z && mv ../d .", "rm -rf l; mkdir -p l/e; touch l/e/z",
+        "sed -i s/o/0/ m; touch m", "cp -r ../q/d .; touch d/l/z", "mv k z; touch z/x",
+        "cd d; rm -r ../d; mkdir ../d; touch z", "echo x > l/k", "cp b d/k", "mv b e/m",
+    ],
+)  # fmt: skip
+def test_commands_that_were_thought_out_stay_in_their_bound_too(tmp_path, command):
+    bench = Bench(tmp_path)
+    command = command.replace("TOP", str(bench.top))
+    assert asyncio.run(bench.attempt(command, keep=False)) == ""
 
 
 @pytest.mark.parametrize(
