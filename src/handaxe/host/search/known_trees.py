@@ -74,7 +74,7 @@ class KnownTrees:
 
 
 def _key(query: TextQuery) -> Key:
-    return query.root, query.glob, query.file_type, query.respect_ignore, query.is_named
+    return query.root, query.glob, query.file_type, query.respect_ignore
 
 
 def _date(path: str, fd: int) -> tuple[int, int]:
