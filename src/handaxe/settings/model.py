@@ -7,9 +7,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from handaxe.settings.variables import KEYS_OF_VENDORS
+
 ModeName = Literal[
     "default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions", "manual"
 ]
+EditFormat = Literal["replace", "multi", "patch", "lines"]
 
 
 class _Options(
@@ -30,9 +33,6 @@ class ReadOptions(_Options, frozen=True, kw_only=True):
     image_max_bytes: Annotated[
         int, msgspec.Meta(ge=10_000, le=20_000_000), "How long a picture may be, as base64."
     ] = 500_000
-
-
-EditFormat = Literal["replace", "multi", "patch", "lines"]
 
 
 class EditOptions(_Options, frozen=True, kw_only=True):
@@ -100,14 +100,6 @@ class ToolSearchOptions(_Options, frozen=True, kw_only=True):
     limit_chars: Annotated[
         int, msgspec.Meta(ge=0), "How long the definitions of all tools may be, in characters."
     ] = 16_000
-
-
-KEYS_OF_VENDORS = (
-    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY",
-    "GOOGLE_API_KEY", "HANDAXE_*_KEY", "HANDAXE_*_TOKEN", "MISTRAL_API_KEY", "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY",
-)  # fmt: skip
-"""What no command needs to know, and what pays for the model."""
 
 
 class ShellOptions(_Options, frozen=True, kw_only=True):

@@ -1,11 +1,18 @@
-"""Settings that the ecosystem gives by variables of the environment; files say it with more weight.
+"""Variables of the environment: those that give settings, and those that commands do not get.
 
-A value that is none is left out: a mistyped variable must not keep a session from opening.
+Files say it with more weight. A value that is none is left out: a mistyped variable must not keep a
+session from opening.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+KEYS_OF_VENDORS = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY",
+    "GOOGLE_API_KEY", "HANDAXE_*_KEY", "HANDAXE_*_TOKEN", "MISTRAL_API_KEY", "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+)  # fmt: skip
+"""What no command needs to know, and what pays for the model."""
 _NO_LIMIT = 1 << 62
 _NUMBERS: dict[str, tuple[str, str, int]] = {
     "BASH_DEFAULT_TIMEOUT_MS": ("shell", "default_timeout_ms", _NO_LIMIT),

@@ -45,6 +45,10 @@ async def test_the_pipeline_decides_what_explain_says(group, project):
     async with Session(project, permission_mode=mode, **rules) as session:
         for command in group["commands"]:
             result = (await session.call("Bash", command=command)).to_json()
+            if "\0" in command:
+                # No shell can be given it, so there is nothing to decide.
+                assert result["code"] == "shell.bad_command"
+                continue
             policy, workdir = session.policy(), session.workdir
             call_input = {"command": command}
             wanted = explain("Bash", call_input, policy, workdir, second_opinion=count_commands)

@@ -8,7 +8,8 @@ to the questions that programs put to a terminal: there is nobody to answer them
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from handaxe.settings.model import KEYS_OF_VENDORS, Settings
+from handaxe.settings.model import Settings
+from handaxe.settings.variables import KEYS_OF_VENDORS
 
 UNATTENDED = {
     "TERM": "dumb",
