@@ -148,7 +148,8 @@ class Session:
             is_busy=lambda: self._pipeline.is_busy,
         )
         offers = first_offers(around, self._changes, ledger, edits, on_question)
-        caller = offers[ToolCaller] = PipelineCaller()
+        caller = PipelineCaller()
+        offers[ToolCaller] = caller
         self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
         offers.add(self._companions.offers)
         self._live = LiveSettings(
@@ -192,8 +193,10 @@ class Session:
         caller.join(self._collaborators)
         self.collaborators, self.surroundings = self._collaborators, around
         self.companions = self._companions.members
-        begins = start or ("resume" if history.started else "startup")
-        self.hooks.join(self._collaborators, begins, data, self.mcp, self.follow)
+        self.hooks.join(
+            self._collaborators, start or ("resume" if history.started else "startup"),
+            data, self.mcp, self.follow,
+        )  # fmt: skip
         self._pipeline = Pipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
