@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.subjects import PathSubject, TextSubject
+from handaxe.contract.subjects import HostSubject, PathSubject, TextSubject
 from handaxe.runtime.permission.commands import Facts, judge_command
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
 from handaxe.runtime.permission.families import COMMAND_TOOLS, Behaviour, canonical_name
@@ -104,7 +104,7 @@ def _of_call(
     except (InputProblems, ToolFault) as problem:
         return _unreadable(str(problem))
     decision = decide(request, policy)
-    shown = [path.path for path in request.paths] or list(request.texts) or [tool]
+    shown = [path.path for path in request.paths] or [*request.texts, *request.hosts] or [tool]
     parts = [
         {
             "text": text,
@@ -140,6 +140,7 @@ def _request(name: str, call_input: dict[str, Any], workdir: Workdir) -> Request
         read_only=effects.is_read_only,
         paths=tuple(paths),
         texts=tuple(s.text for s in subjects if isinstance(s, TextSubject)),
+        hosts=tuple(s.host for s in subjects if isinstance(s, HostSubject)),
         input=call_input,
         asks_person=tool.asks_person,
         confined=not effects.writes_everything,

@@ -20,7 +20,7 @@ class PathSubject(msgspec.Struct, frozen=True):
 
 
 class TextSubject(msgspec.Struct, frozen=True):
-    """Any other text a rule's specifier is compared with: a host, an agent name."""
+    """Any other text a rule's specifier is compared with: an agent name, a server's resource."""
 
     text: str
 
@@ -34,4 +34,11 @@ class CommandSubject(msgspec.Struct, frozen=True):
     """Asked to run outside the sandbox."""
 
 
-Subject = PathSubject | TextSubject | CommandSubject
+class HostSubject(msgspec.Struct, frozen=True):
+    """A host of the network that a call wants to reach: judged by rules for domains."""
+
+    host: str
+    """As `handaxe.text.hosts` writes it; empty if the call names none that can be read."""
+
+
+Subject = PathSubject | TextSubject | CommandSubject | HostSubject

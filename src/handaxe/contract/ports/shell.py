@@ -11,6 +11,16 @@ from handaxe.contract.ports.jobs import Job
 Ended = Literal["exit", "signal", "stopped", "time_up", "output_cap", "own_output"]
 
 
+class Socket(msgspec.Struct, frozen=True, kw_only=True):
+    """A web socket to listen to: the host that was judged, and the address as it was given."""
+
+    url: str
+    host: str
+    port: int
+    protocols: tuple[str, ...] = ()
+    """Subprotocols to offer; if there are some, the server has to take one."""
+
+
 class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What to run: exactly the string that was judged, in one shell."""
 
@@ -23,6 +33,9 @@ class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):
     unconfined: bool = False
     """Asked for and allowed to run outside the sandbox."""
     kind: Literal["shell", "monitor"] = "shell"
+    socket: Socket | None = None
+    """To be listened to instead of running anything, one line for each frame; `command` is then
+    what it is listed as."""
 
 
 class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):

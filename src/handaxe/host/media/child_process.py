@@ -9,13 +9,11 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from handaxe.host.marked_processes import marked
+from handaxe.host.own_program import program_of
 from handaxe.host.shell.wardens import WARDENS
 
 LIMIT_S = 15
@@ -25,7 +23,6 @@ MEMORY_BYTES = 1 << 30
 
 Answer = tuple[dict[str, Any], bytes]
 
-_START = "import sys; sys.path[:0] = {paths!r}; from {module} import main; main()"
 _LINE_BYTES = 16 << 20
 _PIECE_BYTES = 1 << 20
 
@@ -40,10 +37,10 @@ async def answers_of(
         "memory_bytes": MEMORY_BYTES + 2 * len(data),
         "size_bytes": len(data),
     }
-    start = _START.format(paths=_paths(packages), module=module)
+    program = program_of(module, packages)
     answers: list[Answer] = []
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LIMIT_S), _child(start, request) as child:
+        async with asyncio.timeout(LIMIT_S), _child(program, request) as child:
             async for answer in _conversation(child, data):
                 # One by one: what has come counts even if the time is up before the next.
                 answers.append(answer)  # noqa: PERF401
@@ -70,13 +67,11 @@ async def _conversation(child: asyncio.subprocess.Process, data: bytes) -> Async
 
 
 @contextlib.asynccontextmanager
-async def _child(start: str, request: dict[str, Any]) -> AsyncGenerator[asyncio.subprocess.Process]:
+async def _child(
+    program: list[str], request: dict[str, Any]
+) -> AsyncGenerator[asyncio.subprocess.Process]:
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        start,
+        *program,
         json.dumps(request),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -95,13 +90,3 @@ async def _child(start: str, request: dict[str, Any]) -> AsyncGenerator[asyncio.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             await asyncio.shield(child.wait())
-
-
-def _paths(packages: Sequence[str]) -> list[str]:
-    """Where the child finds what it imports: it starts without the environment's own paths."""
-    found: dict[str, None] = {}
-    for name in ("handaxe", *packages):
-        spec = find_spec(name)
-        if spec is not None and spec.submodule_search_locations:
-            found[str(Path(spec.submodule_search_locations[0]).parent)] = None
-    return list(found)

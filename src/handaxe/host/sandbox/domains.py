@@ -4,9 +4,11 @@ import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 
+from handaxe.text.hosts import is_address, is_near
+
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
-_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
-_LOCAL_ENDINGS = frozenset({"local", "internal", "lan", "test", "intranet", "corp", "home"})
+_METADATA = frozenset({"100.100.100.200", "168.63.129.16", "fd00:ec2::254"})
+"""Where clouds keep the credentials of a machine, outside the link-local range."""
 
 
 def normalize_host(host: str) -> str | None:
@@ -44,11 +46,6 @@ def covers(pattern: str, host: str) -> bool:
     return normalize_host(pattern) == host
 
 
-def is_address(host: str) -> bool:
-    """Whether a normalized host is an address, in any spelling that a resolver takes for one."""
-    return _address(host) is not None or _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
-
-
 def refusal(host: str, allowed: Sequence[str], denied: Sequence[str]) -> str | None:
     """Why a normalized host may not be reached; None if it may."""
     if any(covers(pattern, host) for pattern in denied):
@@ -66,20 +63,34 @@ def refusal(host: str, allowed: Sequence[str], denied: Sequence[str]) -> str | N
 def may_be_private(host: str, allowed: Iterable[str]) -> bool:
     """Whether a listed host is meant to lie in the user's own network."""
     is_listed = any(covers(pattern, host) for pattern in allowed if "*" not in pattern)
-    labels = host.split(".")
-    is_local = len(labels) == 1 or labels[-1] in _LOCAL_ENDINGS or is_address(host)
-    return is_listed and is_local
+    return is_listed and is_near(host)
 
 
 def is_public(address: str) -> bool:
     """Whether an address belongs to the public internet, whatever it is wrapped in."""
+    found = _unwrapped(address)
+    return found is not None and found.is_global and not found.is_multicast
+
+
+def is_nobodys(address: str) -> bool:
+    """Whether an address is never a server that somebody means: metadata, link-local, all of them.
+
+    What cannot be read is none either.
+    """
+    found = _unwrapped(address)
+    if found is None or found.is_link_local or found.is_multicast or found.is_unspecified:
+        return True
+    return str(found) in _METADATA
+
+
+def _unwrapped(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     found = _address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour
         if inner is None and found in ipaddress.IPv6Network("64:ff9b::/96"):
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         found = inner or found
-    return found is not None and found.is_global and not found.is_multicast
+    return found
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -9,7 +9,14 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.shell import Confined, Confiner, RunningCommand, Shell, ShellCommand
+from handaxe.contract.ports.shell import (
+    Confined,
+    Confiner,
+    RunningCommand,
+    Shell,
+    ShellCommand,
+    Socket,
+)
 from handaxe.contract.shell_faults import BadCommand, CannotStart, NoDirectory, ShellClosed
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
@@ -78,6 +85,8 @@ class LocalShell(Shell):
         """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
         if self._is_closed:
             raise ShellClosed
+        if command.socket is not None:
+            return await self._listen(command, command.socket)
         _refuse_unspeakable(command)
         start_file = await self._start_file()
         env = await self._environment.at(command.cwd)
@@ -134,6 +143,20 @@ class LocalShell(Shell):
         finally:
             if is_long and _TEXT_FD in inherited:
                 os.close(inherited[_TEXT_FD])
+
+    async def _listen(self, command: ShellCommand, socket: Socket) -> LocalCommand:
+        """Run our own program, which is no command and stands under no sandbox."""
+        from handaxe.host.shell.listening import listener_of
+
+        job_id = self._new_id(command)
+        mark = f"{self._token}.{job_id}"
+        argv, env = listener_of(socket)
+        outside = Confined(argv=argv, env={**env, MARK: mark}, is_confined=False)
+        terms = self._terms(job_id, mark, outside, command.cwd, tuple)
+        try:
+            return await self._run(command, terms, outside, {})
+        except OSError as error:
+            raise CannotStart(error.strerror or str(error)) from error
 
     async def close(self) -> None:
         """End every command of this session; none starts any more."""

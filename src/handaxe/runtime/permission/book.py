@@ -160,7 +160,7 @@ class RuleBook:
             for name in dict.fromkeys((tool, "Bash")):
                 whole = chapter.blanket(name)
                 rules += [whole] if whole is not None else []
-                rules += chapter.scoped.get(name, ())
+                rules += [rule for rule in chapter.scoped.get(name, ()) if rule.domain is None]
             found[chapter.behaviour] = tuple(dict.fromkeys(rules))
         return found
 

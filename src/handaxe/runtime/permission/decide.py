@@ -15,6 +15,7 @@ from handaxe.runtime.permission.families import (
     ASKED_BY_DEFAULT,
     CHANGING_FILE_TOOLS,
     COMMAND_TOOLS,
+    HOST_TOOL,
     Behaviour,
     canonical_name,
     is_foreign,
@@ -24,7 +25,7 @@ from handaxe.runtime.permission.protected import is_env_file, protected_name
 from handaxe.runtime.permission.request import JudgedPath, Request
 from handaxe.runtime.permission.rules import Rule
 from handaxe.runtime.permission.scopes import PathIndex, Place, place_of
-from handaxe.runtime.permission.texts import fits_domain, fits_value, fits_words
+from handaxe.runtime.permission.texts import fits_domain, fits_host, fits_value, fits_words
 from handaxe.session.workdir import normalize
 
 __all__ = [
@@ -62,9 +63,9 @@ class _End:
 def decide(request: Request, policy: Policy) -> Decision:
     """Whether this call may run under this policy, who says so and why."""
     paths = request.paths
-    deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
+    deny, ask, allow = _rules_for(request, policy)
     is_read = request.texts and (deny.texts or ask.texts or allow.texts)
-    if len(paths) > 1 or is_read or deny.params or ask.params:
+    if len(paths) > 1 or request.hosts or is_read or deny.params or ask.params:
         return _decide(request, policy)
     # No rule reads the rest of the request, so calls that are alike in this get the same answer.
     key = (
@@ -139,10 +140,15 @@ def _verdict(request: Request, policy: Policy) -> Decision:
     ends = [_End(judged, policy) for judged in request.paths]
     if policy.walled_off is not None and (path := _behind_the_wall(ends, policy)) is not None:
         return reasons.walled_off(path)
-    deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
+    deny, ask, allow = _rules_for(request, policy)
     if (hit := _forbidding(request, ends, deny, policy, "deny")) is not None:
         return reasons.denied_by(request, *hit)
     return _planned(request, policy) or _undenied(request, ends, ask, allow, policy)
+
+
+def _rules_for(request: Request, policy: Policy) -> tuple[ToolRules, ToolRules, ToolRules]:
+    aliases = (*request.aliases, HOST_TOOL) if request.hosts else request.aliases
+    return policy.book.rules_for(request.tool, aliases)
 
 
 def _undenied(
@@ -175,14 +181,26 @@ def _forbidding(
         for place in end.places if scopes else ():
             if (rule := _covering(scopes, place)) is not None:
                 return rule, place.path
-    for text in request.texts:
-        for rule in rules.texts:
-            if _fits_text(rule, text, policy, behaviour):
-                return rule, text
+    if rules.texts and (hit := _forbidding_words(request, rules, policy, behaviour)) is not None:
+        return hit
     for rule in rules.params:
         name, value = rule.param or ("", "")
         if name in request.input and fits_value(value, request.input[name]):
             return rule, f"{name}={request.input[name]}"
+    return None
+
+
+def _forbidding_words(
+    request: Request, rules: ToolRules, policy: Policy, behaviour: Behaviour
+) -> tuple[Rule, str] | None:
+    """As `_forbidding`, for what is no path."""
+    for text in request.texts:
+        for rule in rules.texts:
+            if _fits_text(rule, text, policy, behaviour):
+                return rule, text
+    for host in request.hosts:
+        if (rule := _host_rule(rules, host, behaviour)) is not None:
+            return rule, host
     return None
 
 
@@ -262,13 +280,15 @@ def _permitting(request: Request, end: _End, allow: ToolRules) -> Rule | None:
 
 
 def _allowed_without_paths(request: Request, allow: ToolRules, policy: Policy) -> Decision | None:
-    rule: Rule | None = None
-    for text in request.texts if allow.texts else ():
-        rule = next((r for r in allow.texts if _fits_text(r, text, policy, "allow")), None)
-        if rule is None:
-            break
-    if rule is not None:
-        return reasons.allowed_by(rule)
+    if allow.texts:
+        found = [
+            next((r for r in allow.texts if _fits_text(r, text, policy, "allow")), None)
+            for text in request.texts
+        ]
+        found += [_host_rule(allow, host, "allow") for host in request.hosts]
+        covering = [rule for rule in found if rule is not None]
+        if covering and len(covering) == len(found):
+            return reasons.allowed_by(covering[-1])
     tool = canonical_name(request.tool)
     is_free = request.read_only and tool not in ASKED_BY_DEFAULT and not is_foreign(tool)
     return reasons.HARMLESS if is_free else None
@@ -311,12 +331,22 @@ def _unsettled(request: Request, ends: list[_End], policy: Policy) -> Decision:
             return reasons.open_question(
                 request, policy, path=end.path, outside=outside, is_write=end.is_write
             )
+    if request.hosts:
+        return reasons.reaches(request.tool, request.hosts[0])
     return reasons.not_free(request.tool)
 
 
 def _covering(indexes: tuple[PathIndex, ...], place: Place) -> Rule | None:
     for index in indexes:
         if (rule := index.find(place)) is not None:
+            return rule
+    return None
+
+
+def _host_rule(rules: ToolRules, host: str, behaviour: Behaviour) -> Rule | None:
+    for rule in rules.texts:
+        domain = rule.domain
+        if domain is not None and fits_host(domain, host, allows=behaviour == "allow"):
             return rule
     return None
 
@@ -328,8 +358,8 @@ def _fits_text(rule: Rule, text: str, policy: Policy, behaviour: Behaviour) -> b
             return policy.matches_command(pattern, text, behaviour)
         # Nobody here can read commands: what forbids is taken at its word, nothing is allowed.
         return behaviour != "allow" and fits_words(pattern, " ".join(text.split()))
-    if rule.tool == "WebFetch" and pattern.startswith("domain:"):
-        return fits_domain(pattern.removeprefix("domain:"), text)
+    if rule.domain is not None:
+        return fits_domain(rule.domain, text)
     return fits_words(pattern, text)
 
 

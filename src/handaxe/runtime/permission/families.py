@@ -27,6 +27,12 @@ COMMAND_TOOLS = frozenset({"Bash", "Monitor", "PowerShell"})
 TEXT_TOOLS = COMMAND_TOOLS | {"Agent", "Skill", "WebFetch", "WebSearch"}
 """Their specifiers are never paths."""
 
+HOST_TOOL = "WebFetch"
+"""By its rules every tool goes that reaches a host of the network, and by its own beside them."""
+
+HOST_TOOLS = frozenset({HOST_TOOL, "Monitor"})
+"""Their specifiers can name a host: `domain:example.org`."""
+
 CHANGING_FILE_TOOLS = frozenset(
     {"ApplyPatch", "Edit", "EditLines", "MultiEdit", "NotebookEdit", "Undo", "Write"}
 )

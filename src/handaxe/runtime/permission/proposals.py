@@ -6,10 +6,11 @@ from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.request import JudgedPath, Request
 from handaxe.runtime.permission.rules import Rule, format_rule
 from handaxe.runtime.permission.scopes import suggested_scope
+from handaxe.text.hosts import is_near
 
 
 def proposals_for(request: Request, policy: Policy) -> tuple[RuleProposal, ...]:
-    """One proposal per place the call asks about; for a call without paths, the tool itself."""
+    """One proposal per place or host the call asks about; without any, the tool itself."""
     if not request.confined and not request.read_only:
         return (_for_tool(request.tool),)
     if request.paths:
@@ -17,6 +18,8 @@ def proposals_for(request: Request, policy: Policy) -> tuple[RuleProposal, ...]:
             proposal.rule: proposal for proposal in (_for_path(p, policy) for p in request.paths)
         }
         return tuple(found.values())
+    if request.hosts and all(request.hosts):
+        return tuple(_for_host(request.tool, host) for host in request.hosts)
     return (_for_tool(request.tool),)
 
 
@@ -41,6 +44,16 @@ def _for_path(judged: JudgedPath, policy: Policy) -> RuleProposal:
 def _meaning(judged: JudgedPath, directory: str, *, is_tree: bool) -> str:
     verb = "change" if judged.access == "write" else "read"
     return f"{verb} anything below {directory}" if is_tree else f"{verb} {judged.real} alone"
+
+
+def _for_host(tool: str, host: str) -> RuleProposal:
+    below = () if is_near(host) else (f"a host below {host}",)
+    return RuleProposal(
+        rule=format_rule(Rule(tool, f"domain:{host}", "")),
+        would_match=(f"{tool} of {host}, at any port",),
+        would_not_match=(*below, "any other host", f"{tool} of a command"),
+        meaning=f"let {tool} connect to {host}",
+    )
 
 
 def _for_tool(tool: str) -> RuleProposal:

@@ -140,6 +140,17 @@ def asks_itself(tool: str) -> Ask:
     return Ask(f"{shown(tool)} puts a question to a person.", "builtin")
 
 
+def reaches(tool: str, host: str) -> Ask:
+    """A call that goes to a host which nothing allows."""
+    if not host:
+        return not_free(tool)
+    remedy = shown(format_rule(Rule(tool, f"domain:{host}", "")))
+    return Ask(
+        f"{shown(tool)} would connect to {shown(host)}; say yes, or add the allow rule {remedy}.",
+        "builtin",
+    )
+
+
 def not_free(tool: str) -> Ask:
     """A call without paths that nothing allows."""
     name = shown(tool)

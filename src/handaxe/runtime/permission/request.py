@@ -28,6 +28,8 @@ class Request(msgspec.Struct, frozen=True):
     read_only: bool = False
     paths: tuple[JudgedPath, ...] = ()
     texts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """Hosts of the network that the call would reach."""
     input: dict[str, Any] = {}
     command: str | None = None
     """The shell command the call would run; read by `commands`."""

@@ -10,6 +10,7 @@ import msgspec
 
 from handaxe.runtime.permission.families import (
     COMMAND_TOOLS,
+    HOST_TOOLS,
     PARAMS_LEFT_TO_SCOPES,
     Behaviour,
     canonical_name,
@@ -54,6 +55,12 @@ class Rule(msgspec.Struct, frozen=True):
     def is_whole_tool(self) -> bool:
         """Whether every call of the tool is meant."""
         return self.specifier is None and not self.is_dead
+
+    @property
+    def domain(self) -> str | None:
+        """The hosts it names, if it is about hosts: `domain:*.example.org`."""
+        is_one = self.tool in HOST_TOOLS and (self.specifier or "").startswith("domain:")
+        return (self.specifier or "").removeprefix("domain:") if is_one else None
 
     @property
     def param(self) -> tuple[str, str] | None:
@@ -160,6 +167,6 @@ def _param_of(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[s
     found = re.fullmatch(_PARAM, specifier)
     if found is None or found[1] in PARAMS_LEFT_TO_SCOPES:
         return None
-    if tool == "WebFetch" and found[1] == "domain":
+    if tool in HOST_TOOLS and found[1] == "domain":
         return None
     return found[1], found[2]

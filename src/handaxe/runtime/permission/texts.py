@@ -52,6 +52,20 @@ def fits_domain(pattern: str, text: str) -> bool:
     return len(wanted_parts) == len(parts) and all(map(fits, wanted_parts, parts))
 
 
+def fits_host(pattern: str, host: str, *, allows: bool) -> bool:
+    """Whether a host that a call would reach lies in a rule's domain.
+
+    What is near (this machine, its network, any address) is allowed only by a rule that spells it
+    out: who allows all of something has the internet in mind.
+    """
+    if allows and "*" in pattern:
+        from handaxe.text.hosts import is_near
+
+        if is_near(host):
+            return False
+    return fits_domain(pattern, host)
+
+
 def host_of(text: str) -> str | None:
     """The host of an address or of a bare host name; None where two readers could disagree."""
     text = text.removeprefix("domain:")

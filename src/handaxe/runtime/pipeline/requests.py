@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from handaxe.contract.subjects import CommandSubject, PathSubject, TextSubject
+from handaxe.contract.subjects import CommandSubject, HostSubject, PathSubject, TextSubject
 from handaxe.runtime.permission.decide import JudgedPath, Request
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed
@@ -36,6 +36,7 @@ def request_of(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
         read_only=parsed.effects.is_internal,
         paths=paths,
         texts=texts,
+        hosts=tuple([s.host for s in parsed.subjects if isinstance(s, HostSubject)]),
         input=plain(parsed.call.input),
         command=commands[0] if commands else None,
         asks_person=tool.asks_person,

@@ -32,7 +32,31 @@ class NothingToWatch(ToolFault):
     code = "shell.nothing_to_watch"
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"{problem} Give Monitor exactly one thing to watch: a `command`.")
+        super().__init__(
+            f"{problem} Give Monitor exactly one thing to watch: a `command`, or a web socket as "
+            '`ws`, such as {"url": "wss://example.org/events"}.'
+        )
+
+
+class BadSocket(ToolFault):
+    """What Monitor was told of a web socket cannot be listened to."""
+
+    code = "shell.bad_socket"
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(f"The web socket was not listened to: {what} cannot be used, {problem}.")
+
+
+class NoSocketClient(ToolFault):
+    """The library that speaks to web sockets is not there."""
+
+    code = "shell.no_socket_client"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Listening to a web socket needs an extra of handaxe that is not installed here. Ask "
+            "the user to install it: pip install 'handaxe[sockets]'"
+        )
 
 
 class BadLinePattern(ToolFault):

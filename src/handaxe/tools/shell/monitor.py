@@ -1,4 +1,4 @@
-"""Monitor: every line a command prints is told to the model while it does something else."""
+"""Monitor: every line of a command, or frame of a web socket, is told to the model as it comes."""
 
 import codecs
 import re
@@ -7,15 +7,21 @@ from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.input_shape import UNSAID
 from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
 from handaxe.contract.shell_faults import BadCommand
-from handaxe.contract.subjects import CommandSubject, Subject
+from handaxe.contract.subjects import CommandSubject, HostSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
 from handaxe.text.line_patterns import BadLineRegex, line_matcher
 from handaxe.tools.shell.faults import BadLinePattern, NothingToWatch
+from handaxe.tools.shell.sockets import (
+    END_WORDS,
+    SocketArgs,
+    host_of,
+    refuse_without_client,
+    socket_of,
+)
 from handaxe.tools.shell.starting import started_in_background, surely
 
 DEFAULT_TIMEOUT_MS = 300_000
@@ -31,7 +37,7 @@ _ESCAPES = re.compile(
 class MonitorArgs(ToolArgs, kw_only=True):
     description: Annotated[str, "What is watched, in a few words."]
     command: Annotated[str | None, "The command whose lines are watched."] = None
-    ws: Annotated[Any, UNSAID] = None
+    ws: Annotated[SocketArgs | None, "The web socket whose frames are watched."] = None
     pattern: Annotated[str | None, "A regular expression; only lines with a match are told."] = None
     timeout_ms: Annotated[
         float, "When the watch ends, in milliseconds; 300000 if left out, 3600000 at most."
@@ -40,12 +46,14 @@ class MonitorArgs(ToolArgs, kw_only=True):
 
 
 class Monitor(Tool[MonitorArgs]):
-    """Watch a command line by line."""
+    """Watch a command line by line, or a web socket frame by frame."""
 
-    search_hint = "watch follow tail log stream events background wait"
+    search_hint = "watch follow tail log stream events background wait websocket"
     uses = (Shell, Jobs)
 
     def effects_of(self, args: MonitorArgs) -> Effects:
+        if args.ws is not None:
+            return Effects.pure()
         from handaxe.shell.reach import reach_of
 
         reach = reach_of(args.command or "")
@@ -54,12 +62,17 @@ class Monitor(Tool[MonitorArgs]):
         return Effects(reads_everything=True, writes_everything=True, irreversible=reach.is_lasting)
 
     def subjects(self, args: MonitorArgs) -> tuple[Subject, ...]:
+        if args.ws is not None and not _is_said(args.command):
+            return (HostSubject(host_of(args.ws)),)
         return (CommandSubject(args.command or ""),)
 
     async def validate(self, args: MonitorArgs, ctx: ToolContext) -> None:
         if args.ws is not None:
-            raise NothingToWatch("Web sockets cannot be watched here.")
-        if not (args.command or "").strip():
+            if _is_said(args.command):
+                raise NothingToWatch("Both a command and a web socket were given.")
+            socket_of(args.ws)
+            refuse_without_client()
+        elif not _is_said(args.command):
             raise NothingToWatch("There is nothing to watch.")
         if "\0" in (args.command or ""):
             raise BadCommand("a NUL character")
@@ -67,29 +80,23 @@ class Monitor(Tool[MonitorArgs]):
         ctx[Jobs].refuse_if_full()
 
     async def call(self, args: MonitorArgs, ctx: ToolContext) -> ToolResult:
-        command = ShellCommand(
-            call_id=ctx.call_id,
-            command=args.command or "",
-            description=args.description,
-            cwd=ctx.cwd,
-            kind="monitor",
-        )
-        running = await started_in_background(command, ctx)
+        running = await started_in_background(_watched(args, ctx), ctx)
         jobs, job_id = ctx[Jobs], running.state.job_id
-        lines = _Lines(lambda line: jobs.say(job_id, line), _matcher(args.pattern))
+        lines = _Lines(lambda line: jobs.say(job_id, line), _matcher(args.pattern, args.ws))
         # What it said before anybody could listen.
         lines.take(running.output(EARLY_CHARS).head.encode())
         running.follow(lines.take)
         timeout_ms, notes = _time(args)
         jobs.attend(_watch(running, lines, timeout_ms / 1000 if timeout_ms else None))
         until = "until it is stopped" if args.persistent else f"for {timeout_ms / 1000:g} s"
+        what, place = ("line", f"\n[in {ctx.cwd}]") if args.ws is None else ("frame", "")
         text = (
-            f"Monitor {job_id} watches {args.description!r} {until}. Every line it sees reaches "
+            f"Monitor {job_id} watches {args.description!r} {until}. Every {what} it sees reaches "
             f"you as a message; all output is in {running.state.output_path}. End it with TaskStop."
         )
         data: dict[str, Any] = {"taskId": job_id, "timeoutMs": timeout_ms}
         data |= {"persistent": True} if args.persistent else {}
-        return ToolResult(f"{text}\n[in {ctx.cwd}]", data=data, notes=notes)
+        return ToolResult(f"{text}{place}", data=data, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         shown = partial_input.get("description") or partial_input.get("command") or ""
@@ -127,6 +134,21 @@ class _Lines:
             self._tell(line[:MAX_LINE_CHARS] + cut)
 
 
+def _is_said(command: str | None) -> bool:
+    return bool((command or "").strip())
+
+
+def _watched(args: MonitorArgs, ctx: ToolContext) -> ShellCommand:
+    return ShellCommand(
+        call_id=ctx.call_id,
+        command=(args.command or "") if args.ws is None else args.ws.url,
+        description=args.description,
+        cwd=ctx.cwd if args.ws is None else "/",
+        kind="monitor",
+        socket=None if args.ws is None else socket_of(args.ws),
+    )
+
+
 async def _watch(running: RunningCommand, lines: _Lines, timeout_s: float | None) -> None:
     """See a watch to its end; one whose time is up is stopped."""
     if not await running.wait(timeout_s):
@@ -148,12 +170,16 @@ def _time(args: MonitorArgs) -> tuple[int, tuple[str, ...]]:
     return max(1, round(wanted)), ()
 
 
-def _matcher(pattern: str | None) -> Callable[[str], bool]:
+def _matcher(pattern: str | None, ws: SocketArgs | None = None) -> Callable[[str], bool]:
     if not pattern:
         return lambda _: True
     if len(pattern) > MAX_PATTERN_CHARS:
         raise BadLinePattern(pattern[:80], f"it has more than {MAX_PATTERN_CHARS} characters")
     try:
-        return line_matcher(pattern)
+        matches = line_matcher(pattern)
     except BadLineRegex as bad:
         raise BadLinePattern(pattern, str(bad)) from None
+    if ws is None:
+        return matches
+    # Why nothing comes any more is worth telling whatever was looked for.
+    return lambda line: line.startswith(END_WORDS) or matches(line)

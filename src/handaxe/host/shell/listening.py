@@ -1,0 +1,26 @@
+"""Starting the program that listens to a web socket."""
+
+import json
+import os
+
+from handaxe.contract.ports.shell import Socket
+from handaxe.host.own_program import program_of
+
+OPEN_S = 15.0
+"""A server that has not agreed to be listened to by then is given up."""
+_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Whom the user trusts beside the system; nothing else of the environment has a say."""
+
+
+def listener_of(socket: Socket) -> tuple[list[str], dict[str, str]]:
+    """The program for this socket, and all that it finds in its environment."""
+    request = {
+        "url": socket.url,
+        "host": socket.host.strip("[]"),
+        "port": socket.port,
+        "protocols": socket.protocols,
+        "open_s": OPEN_S,
+    }
+    program = program_of("handaxe.host.shell.socket_child", ("msgspec", "websockets"))
+    environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    return [*program, json.dumps(request)], environment

@@ -1,0 +1,208 @@
+"""The program that listens to one web socket and prints one line for each frame.
+
+It connects once, to an address of the host that was judged, and sends nothing but what the
+protocol asks for. Its last line says in brackets why it ended.
+"""
+
+import contextlib
+import json
+import logging
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidStatus,
+    NegotiationError,
+)
+from websockets.frames import Close
+from websockets.sync.client import ClientConnection, connect
+
+from handaxe.host.sandbox.domains import is_nobodys, is_public, may_be_private
+
+MAX_FRAME_BYTES = 1 << 20
+PING_S = 30.0
+SILENT_S = 60.0
+"""A server that answers no ping for so long is gone."""
+CLOSE_S = 2.0
+MAX_REASON_CHARS = 300
+_GOOD_CODES = (1000, 1001)
+_TOO_BIG, _NO_TEXT, _PING_LOST = 1009, 1007, 1011
+
+
+class _Ended(Exception):
+    """The watch is over; the text says why, after "[watch ended: "."""
+
+    def __init__(self, why: str, *, is_good: bool = False) -> None:
+        super().__init__(why)
+        self.is_good = is_good
+
+
+def main() -> NoReturn:
+    """Listen until there is nothing more to hear."""
+    logging.disable()
+    try:
+        _listen(json.loads(sys.argv[1]))
+    except _Ended as ended:
+        end = ended
+    except Exception as error:  # noqa: BLE001 - whatever a server brings about is told as the end
+        end = _Ended(f"{type(error).__name__}: {_plain(error)}")
+    _say(f"[watch ended: {end}]")
+    sys.exit(0 if end.is_good else 1)
+
+
+def _listen(request: dict[str, Any]) -> NoReturn:
+    deadline = time.monotonic() + request["open_s"]
+    connection = _opened(request, _connected(request, deadline), deadline)
+    with contextlib.closing(connection):
+        wanted = request["protocols"]
+        if wanted and connection.subprotocol is None:
+            raise _Ended(f"the server took none of the subprotocols {', '.join(wanted)}")
+        try:
+            while True:
+                _say(_frame(connection.recv_streaming()))
+        except ConnectionClosed as closed:
+            raise _end_of(closed) from None
+
+
+def _connected(request: dict[str, Any], deadline: float) -> socket.socket:
+    """A connection to the first address that answers; every address is looked at before."""
+    host, port = request["host"], request["port"]
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise _Ended(f"{host} has no address: {error.strerror or error}") from None
+    for *_, place in found:
+        _refuse_wrong_place(host, str(place[0]))
+    problem = "it has no address"
+    for family, kind, protocol, _, place in found:
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.settimeout(max(0.001, deadline - time.monotonic()))
+            made.connect(place)
+        except OSError as error:
+            made.close()
+            problem = _told(error)
+        else:
+            made.settimeout(None)
+            return made
+    raise _Ended(f"{host} port {port} cannot be reached: {problem}")
+
+
+def _refuse_wrong_place(host: str, address: str) -> None:
+    if is_nobodys(address):
+        place = address if host == address else f"{host} leads to {address}, which"
+        raise _Ended(f"{place} is a link-local, metadata or group address: never listened to")
+    if not is_public(address) and not may_be_private(host, (host,)):
+        raise _Ended(
+            f"{host} leads to {address}, which is not a public address; if that is meant, give "
+            "the address itself"
+        )
+
+
+def _opened(request: dict[str, Any], made: socket.socket, deadline: float) -> ClientConnection:
+    is_secure = request["url"].lower().startswith("wss:")
+    try:
+        return connect(
+            request["url"],
+            sock=made,
+            ssl=ssl.create_default_context() if is_secure else None,
+            server_hostname=request["host"] if is_secure else None,
+            subprotocols=request["protocols"] or None,
+            compression=None,
+            proxy=None,
+            user_agent_header="handaxe",
+            open_timeout=max(0.001, deadline - time.monotonic()),
+            ping_interval=PING_S,
+            ping_timeout=SILENT_S,
+            close_timeout=CLOSE_S,
+            max_size=MAX_FRAME_BYTES,
+        )
+    except ssl.SSLCertVerificationError as error:
+        raise _Ended(f"the server's certificate is not trusted: {error.verify_message}") from None
+    except ssl.SSLError as error:
+        raise _Ended(f"there is no secure connection: {error.reason or error}") from None
+    except InvalidStatus as refused:
+        raise _Ended(_refusal(refused)) from None
+    except NegotiationError as error:
+        raise _Ended(f"the server answered with what was not offered: {_plain(error)}") from None
+    except TimeoutError:
+        raise _Ended(f"the server did not answer within {request['open_s']:g} s") from None
+    except (InvalidMessage, EOFError):
+        raise _Ended("the server does not speak the protocol of web sockets") from None
+    except InvalidHandshake as error:
+        raise _Ended(f"the server's answer is no handshake: {_plain(error)}") from None
+    except OSError as error:
+        raise _Ended(f"the connection broke during the handshake: {_told(error)}") from None
+
+
+def _refusal(refused: InvalidStatus) -> str:
+    response = refused.response
+    said = f"the server refused with HTTP status {response.status_code}"
+    reason = _plain(response.reason_phrase)
+    said += f" {reason}" if reason else ""
+    to = response.headers.get_all("Location") if 300 <= response.status_code < 400 else []
+    return f"{said}; it points to {_plain(to[0])}, which is not followed" if to else said
+
+
+def _frame(pieces: Iterator[str | bytes]) -> str:
+    """One frame as a line; a message in parts is one frame, and parts without content are none."""
+    texts: list[str] = []
+    size, is_text = 0, True
+    for piece in pieces:
+        if isinstance(piece, str):
+            texts += [piece] if piece else []
+        else:
+            is_text = False
+            size += len(piece)
+    if not is_text:
+        return f"[binary frame, {size} bytes]"
+    text = "".join(texts)
+    # A line is a frame, so what would end the line is written as a model would write it.
+    line = text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\r", "\\r")
+    return line if line.strip() else "[empty frame]"
+
+
+def _end_of(closed: ConnectionClosed) -> _Ended:
+    said, sent = closed.rcvd, closed.sent
+    if said is not None and (sent is None or closed.rcvd_then_sent):
+        return _Ended(
+            f"the server closed the connection: {_close(said)}", is_good=said.code in _GOOD_CODES
+        )
+    if sent is None:
+        return _Ended("the connection was lost without a word")
+    if sent.code == _TOO_BIG:
+        return _Ended("a frame is larger than 1 MiB")
+    if sent.code == _NO_TEXT:
+        return _Ended("a text frame is not valid UTF-8")
+    if sent.code == _PING_LOST:
+        return _Ended(f"the server answered no ping for {SILENT_S:g} s")
+    return _Ended(f"the server broke the protocol: {_close(sent)}")
+
+
+def _close(close: Close) -> str:
+    reason = _plain(close.reason)
+    return f"code {close.code}, {reason}" if reason else f"code {close.code}"
+
+
+def _told(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "nobody answered in time"
+    return (error.strerror or str(error)).lower()
+
+
+def _plain(text: object) -> str:
+    """Somebody else's words on one line."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= MAX_REASON_CHARS else f"{line[:MAX_REASON_CHARS]}..."
+
+
+def _say(line: str) -> None:
+    sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
+    sys.stdout.buffer.flush()

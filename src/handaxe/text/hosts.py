@@ -1,0 +1,92 @@
+"""Hosts of the network as text: which host an address names, and whether it lies near.
+
+Nothing is looked up here; where a name leads is seen by whoever connects.
+"""
+
+import re
+
+import msgspec
+
+_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
+_LOCAL_ENDINGS = frozenset(
+    {"local", "internal", "lan", "test", "intranet", "corp", "home", "localhost"}
+)
+_NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>.*)")
+_AUTHORITY = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(?::(?P<port>[0-9]{1,5}))?")
+_PORTS = {"ws": 80, "wss": 443}
+_MAX_CHARS = 8_000
+
+
+class SocketAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a web socket is."""
+
+    url: str
+    """As it was given."""
+    host: str
+    """In the one form that is compared with rules; an IPv6 address stands in brackets."""
+    port: int
+
+
+class BadSocketAddress(Exception):
+    """This is no address of a web socket; the text says why, as the end of a sentence."""
+
+
+def read_socket_address(url: str) -> SocketAddress:
+    """The parts of a `ws://` or `wss://` address that every reader understands alike."""
+    if len(url) > _MAX_CHARS or not re.fullmatch(r"[\x21-\x7e]+", url):
+        raise BadSocketAddress(
+            "it has to be plain ASCII without blanks, at most 8,000 characters, so other "
+            "characters have to be encoded"
+        )
+    found = _ADDRESS.fullmatch(url)
+    scheme = found["scheme"].lower() if found else ""
+    if found is None or scheme not in _PORTS:
+        raise BadSocketAddress("it does not begin with ws:// or wss://")
+    if "#" in found["rest"]:
+        raise BadSocketAddress("a web socket has no part behind a '#'")
+    if "@" in found["authority"]:
+        raise BadSocketAddress("a name or password does not belong into it")
+    parts = _AUTHORITY.fullmatch(found["authority"])
+    port = int((parts and parts["port"]) or _PORTS[scheme])
+    if parts is None or not 0 < port < 1 << 16:
+        raise BadSocketAddress("behind the host there has to be a port from 1 to 65535 or nothing")
+    return SocketAddress(url=url, host=_plain_host(parts["host"].lower()), port=port)
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an address, in any spelling that a resolver takes for one."""
+    return ":" in host or _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
+
+
+def is_near(host: str) -> bool:
+    """Whether a host is by its name one of this machine or of the user's own network.
+
+    An address counts: what lies there is told by nothing else.
+    """
+    labels = host.split(".")
+    return len(labels) == 1 or labels[-1] in _LOCAL_ENDINGS or is_address(host)
+
+
+def _plain_host(host: str) -> str:
+    import ipaddress
+
+    if host.startswith("["):
+        try:
+            found = ipaddress.IPv6Address(host[1:-1])
+        except ValueError:
+            raise BadSocketAddress(f"{host} is no IPv6 address") from None
+        if found.ipv4_mapped is not None:
+            raise BadSocketAddress(f"{host} is the IPv4 address {found.ipv4_mapped}; write that")
+        if found.scope_id is not None:
+            raise BadSocketAddress(f"{host} names a network device, which is not possible")
+        return f"[{found}]"
+    host = host.removesuffix(".")
+    if len(host) > 253 or not _NAME.fullmatch(host):
+        raise BadSocketAddress("it names no host")
+    if is_address(host):
+        try:
+            return str(ipaddress.IPv4Address(host))
+        except ValueError:
+            raise BadSocketAddress(f"{host} is no IPv4 address of four plain numbers") from None
+    return host
