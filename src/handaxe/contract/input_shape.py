@@ -1,13 +1,7 @@
-"""What a Python type cannot say of a tool's input: a schema of somebody else, an unsaid name."""
+"""What a Python type cannot say of a tool's input: a schema of somebody else."""
 
 from abc import ABC, abstractmethod
 from typing import Any
-
-import msgspec
-
-UNSAID_KEY = "unsaid"
-UNSAID = msgspec.Meta(extra_json_schema={UNSAID_KEY: True})
-"""Marks a parameter that no model is told of and that is still read, so that the tool answers."""
 
 
 class InputShape(ABC):

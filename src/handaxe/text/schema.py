@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
 
-from handaxe.contract.input_shape import UNSAID_KEY, InputShape
+from handaxe.contract.input_shape import InputShape
 
 JsonSchema = dict[str, Any]
 
@@ -163,10 +163,7 @@ class _Writer:
             properties[config.tag_field] = {"const": config.tag}
             required.append(config.tag_field)
         for field in msgspec.structs.fields(kind):
-            described = self._field(field)
-            if described.pop(UNSAID_KEY, False):
-                continue
-            properties[field.encode_name] = described
+            properties[field.encode_name] = self._field(field)
             if field.required:
                 required.append(field.encode_name)
         schema["properties"] = properties

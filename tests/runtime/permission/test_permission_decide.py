@@ -11,10 +11,12 @@ from handaxe.runtime.permission.decide import (
     decide,
     hidden_by,
     is_binding,
+    is_final,
     is_read_denied,
 )
 from handaxe.runtime.permission.families import Behaviour
 from handaxe.runtime.permission.policy import CurrentPolicy, make_policy
+from handaxe.runtime.permission.proposals import proposals_for
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import Mode, PermissionState, RuleText
 from handaxe.session.workdir import Workdir
@@ -208,6 +210,74 @@ def test_every_path_of_a_call_has_to_pass():
 def test_rules_match_the_texts_of_a_call(tool, text, deny, allow, expected):
     policy = policy_with(deny=deny, allow=allow)
     assert decide(Request(tool=tool, texts=(text,)), policy).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "deny", "ask", "allow", "expected"),
+    [
+        ("example.org", [], [], [], "ask"),
+        ("example.org", [], [], ["Bash", "Edit", "Read"], "ask"),
+        ("example.org", [], [], ["Monitor"], "allow"),
+        ("example.org", [], [], ["Monitor(domain:example.org)"], "allow"),
+        ("example.org", [], [], ["WebFetch(domain:Example.org.)"], "allow"),
+        ("example.org", [], [], ["WebFetch"], "allow"),
+        ("example.org", [], [], ["Monitor(example.org)"], "ask"),
+        ("example.org", [], [], ["Monitor(domain:*.org)"], "allow"),
+        ("example.org", [], [], ["Monitor(domain:*.example.org)"], "ask"),
+        ("evil-example.org", [], [], ["Monitor(domain:example.org)"], "ask"),
+        ("example.org", ["Monitor(domain:example.org)"], [], ["Monitor"], "deny"),
+        ("a.example.org", ["WebFetch(domain:*.example.org)"], [], ["Monitor"], "deny"),
+        ("example.org", ["WebFetch"], [], ["Monitor(domain:example.org)"], "deny"),
+        ("example.org", ["Web*"], [], ["Monitor(domain:example.org)"], "deny"),
+        ("example.org", ["Bash"], [], ["Monitor(domain:example.org)"], "allow"),
+        ("example.org", [], ["WebFetch(domain:*)"], ["Monitor"], "ask"),
+        ("localhost", [], [], ["Monitor(domain:*)"], "ask"),
+        ("localhost", [], [], ["Monitor(domain:localhost)"], "allow"),
+        ("build.internal", [], [], ["WebFetch(domain:*.internal)"], "ask"),
+        ("127.0.0.1", [], [], ["Monitor(domain:*.0.0.1)"], "ask"),
+        ("[::1]", [], [], ["WebFetch(domain:*)"], "ask"),
+        ("[::1]", [], [], ["Monitor(domain:[::1])"], "allow"),
+        ("localhost", ["Monitor(domain:*)"], [], ["Monitor"], "deny"),
+        ("[::1]", ["Monitor(domain:*)"], [], ["Monitor"], "deny"),
+        ("", [], [], ["Monitor(domain:*)"], "ask"),
+    ],
+)
+def test_a_host_is_judged_by_rules_for_domains(host, deny, ask, allow, expected):
+    rules = {"deny": deny, "ask": ask, "allow": allow}
+    request = Request(tool="Monitor", read_only=True, hosts=(host,))
+    # Twice, since answers are kept.
+    for _ in range(2):
+        assert decide(request, policy_with(**rules)).verdict == expected
+    unasked = "deny" if expected == "ask" else expected
+    assert decide(request, policy_with(**rules, mode="dontAsk")).verdict == unasked
+    # Listening changes nothing, so plan mode asks as others do, and a person may say yes.
+    planned = decide(request, policy_with(**rules, mode="plan"))
+    assert planned.verdict == expected
+    assert not is_final(planned)
+    assert decide(request, policy_with(**rules, mode="acceptEdits")).verdict == expected
+    bypassed = expected if expected == "deny" or ask else "allow"
+    assert decide(request, policy_with(**rules, mode="bypassPermissions")).verdict == bypassed
+
+
+def test_every_host_of_a_call_has_to_pass():
+    request = Request(tool="Monitor", read_only=True, hosts=("a.org", "b.org"))
+    assert decide(request, policy_with(allow=["Monitor(domain:b.org)"])).verdict == "ask"
+    assert decide(request, policy_with(allow=["Monitor(domain:*)"])).verdict == "allow"
+
+
+def test_a_rule_for_hosts_says_nothing_of_commands():
+    rules = policy_with(deny=["Monitor(domain:*)"], allow=["Monitor(domain:ls)"]).book
+    assert rules.command_rules("Monitor") == {"deny": (), "ask": (), "allow": ()}
+
+
+@pytest.mark.parametrize("host", ["example.org", "localhost", "127.0.0.1", "[::1]"])
+def test_the_rule_that_is_offered_for_a_host_works(host):
+    request = Request(tool="Monitor", read_only=True, hosts=(host,))
+    decision = decide(request, policy_with())
+    proposed = decision.reason.split("add the allow rule ")[1].removesuffix(".")
+    (offered,) = proposals_for(request, policy_with())
+    assert offered.rule == proposed
+    assert decide(request, policy_with(allow=[proposed])).verdict == "allow"
 
 
 def test_deny_rules_can_name_an_input_value():

@@ -83,11 +83,3 @@ async def test_a_flood_of_lines_does_not_flood_the_model(free):
     lines = free.jobs.take_notices()[0]
     assert "(4,800 earlier lines are only in the output file)" in lines
     assert lines.count("\n") < 220
-
-
-async def test_models_are_not_told_of_sockets_that_cannot_be_watched(free):
-    (monitor,) = (tool for tool in free.tools("anthropic") if tool["name"] == "Monitor")
-    assert "ws" not in monitor["input_schema"]["properties"]
-    refused = await free.call("Monitor", description="a socket", ws="wss://example.org")
-    assert refused.code == "shell.nothing_to_watch"
-    assert "Web sockets cannot be watched here." in refused.text

@@ -147,6 +147,10 @@ class Confiner(ABC):
     def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
         """Whether this command would run inside; what auto-allowing rests on."""
 
+    def why_closed(self, host: str) -> str | None:  # noqa: ARG002 - nothing is closed by default
+        """Why nothing that is started here may connect to a host; None if it may."""
+        return None
+
     @abstractmethod
     def confine(
         self,

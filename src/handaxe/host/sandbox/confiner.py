@@ -12,7 +12,7 @@ from handaxe.contract.sandbox_faults import NoSandbox
 from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
 from handaxe.host.sandbox.descriptors import carrying
-from handaxe.host.sandbox.domains import may_be_private
+from handaxe.host.sandbox.domains import denial, may_be_private
 from handaxe.host.sandbox.guard import Guard
 from handaxe.host.sandbox.listener import PORT, proxy_environment, through_listener
 from handaxe.host.sandbox.means import Means, find_means
@@ -95,6 +95,12 @@ class LocalConfiner(Confiner):
         if self._means(self._policy(), wanted).name == "none":
             return False
         return not wanted.is_excluded(command)
+
+    def why_closed(self, host: str) -> str | None:
+        """Why nothing that is started here may connect to a host; None if it may."""
+        if not self._wanted().enabled:
+            return None
+        return denial(host.strip("[]"), self._policy().denied_domains)
 
     def confine(
         self,

@@ -46,10 +46,16 @@ def covers(pattern: str, host: str) -> bool:
     return normalize_host(pattern) == host
 
 
+def denial(host: str, denied: Iterable[str]) -> str | None:
+    """Why a normalized host may not be reached, whatever is allowed."""
+    is_denied = any(covers(pattern, host) for pattern in denied)
+    return "is in sandbox.network.deniedDomains" if is_denied else None
+
+
 def refusal(host: str, allowed: Sequence[str], denied: Sequence[str]) -> str | None:
     """Why a normalized host may not be reached; None if it may."""
-    if any(covers(pattern, host) for pattern in denied):
-        return "is in sandbox.network.deniedDomains"
+    if (why := denial(host, denied)) is not None:
+        return why
     spelled_out = [pattern for pattern in allowed if "*" not in pattern]
     if is_address(host):
         if any(covers(pattern, host) for pattern in spelled_out):

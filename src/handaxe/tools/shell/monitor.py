@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
+from handaxe.contract.ports.shell import Confiner, RunningCommand, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
 from handaxe.contract.shell_faults import BadCommand
 from handaxe.contract.subjects import CommandSubject, HostSubject, Subject
@@ -19,6 +19,7 @@ from handaxe.tools.shell.sockets import (
     END_WORDS,
     SocketArgs,
     host_of,
+    refuse_closed,
     refuse_without_client,
     socket_of,
 )
@@ -50,6 +51,7 @@ class Monitor(Tool[MonitorArgs]):
 
     search_hint = "watch follow tail log stream events background wait websocket"
     uses = (Shell, Jobs)
+    may_use = (Confiner,)
 
     def effects_of(self, args: MonitorArgs) -> Effects:
         if args.ws is not None:
@@ -70,7 +72,7 @@ class Monitor(Tool[MonitorArgs]):
         if args.ws is not None:
             if _is_said(args.command):
                 raise NothingToWatch("Both a command and a web socket were given.")
-            socket_of(args.ws)
+            refuse_closed(socket_of(args.ws), ctx.find(Confiner))
             refuse_without_client()
         elif not _is_said(args.command):
             raise NothingToWatch("There is nothing to watch.")

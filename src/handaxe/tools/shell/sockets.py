@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from handaxe.contract.ports.shell import Socket
+from handaxe.contract.ports.shell import Confiner, Socket
 from handaxe.text.hosts import BadSocketAddress, read_socket_address
 from handaxe.tools.shell.faults import BadSocket, NoSocketClient
 
@@ -54,6 +54,13 @@ def host_of(args: SocketArgs) -> str:
         return read_socket_address(args.url).host
     except BadSocketAddress:
         return ""
+
+
+def refuse_closed(socket: Socket, confiner: Confiner | None) -> None:
+    """Raise a fault if settings close the host to whatever is started here."""
+    why = None if confiner is None else confiner.why_closed(socket.host)
+    if why is not None:
+        raise BadSocket(f"the host {socket.host}", f"it {why}")
 
 
 def refuse_without_client() -> None:
