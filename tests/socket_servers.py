@@ -18,11 +18,14 @@ _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 def serving(
     handler: Callable[[ServerConnection], None],
     *,
+    host: str = "127.0.0.1",
     tls: ssl.SSLContext | None = None,
     **options: Any,
 ) -> Iterator[int]:
     """A server of the library; its port."""
-    with serve(handler, "127.0.0.1", 0, ssl=tls, compression=None, **options) as server:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, 0), family=family)
+    with serve(handler, sock=listener, ssl=tls, compression=None, **options) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -75,3 +78,12 @@ def gone(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while connection.recv(4096):
             pass
+
+
+def has_ipv6() -> bool:
+    """Whether this machine can be reached at its address of the newer kind."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True

@@ -171,3 +171,15 @@ def test_an_address_is_compared_by_its_host(rule, address, verdict):
     call_input = {"url": address, "prompt": "sum it up"}
     (answer,) = ask_lines({"tool": "WebFetch", "input": call_input, "rules": rules})
     assert answer["verdict"] == verdict
+
+
+def test_a_web_socket_is_judged_by_its_host():
+    socket = {"description": "d", "ws": {"url": "wss://example.org/events"}}
+    rules = {"allow": ["Monitor(domain:example.org)"]}
+    asked, allowed, beside = ask_lines(
+        {"tool": "Monitor", "input": socket},
+        {"tool": "Monitor", "input": socket, "rules": rules},
+        {"tool": "Monitor", "input": {**socket, "command": ""}, "rules": {"deny": ["WebFetch"]}},
+    )
+    assert [answer["verdict"] for answer in (asked, allowed, beside)] == ["ask", "allow", "deny"]
+    assert [part["text"] for part in asked["parts"]] == ["example.org"]

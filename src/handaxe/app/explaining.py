@@ -84,14 +84,17 @@ def explain(
     second_opinion: SecondOpinion | None = None,
 ) -> dict[str, Any]:
     """The verdict on a call with its parts and reasons."""
-    if canonical_name(tool) in COMMAND_TOOLS and isinstance(call_input.get("command"), str):
+    command = call_input.get("command")
+    # An empty command beside a web socket is none.
+    is_command = isinstance(command, str) and (command.strip() or not call_input.get("ws"))
+    if canonical_name(tool) in COMMAND_TOOLS and is_command:
         facts = Facts(
             cwd=workdir.current,
             git_clean=git_clean,
             project_programs=project_programs,
             second_opinion=second_opinion,
         )
-        request = Request(tool=tool, input=call_input, command=call_input["command"])
+        request = Request(tool=tool, input=call_input, command=command)
         return judge_command(request, policy, facts).to_json()
     return _of_call(tool, call_input, policy, workdir)
 

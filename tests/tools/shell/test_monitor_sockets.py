@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from tests.socket_servers import answering, gone, serving, shake_hands
+from tests.socket_servers import answering, gone, has_ipv6, serving, shake_hands
 from tests.waiting import HANG_S, blocked_until, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection
@@ -117,6 +117,19 @@ async def test_the_words_of_the_end_pass_every_pattern(free):
         "[watch ended: the server closed the connection: code 4000, enough]",
     ]
     assert state.status == "failed"
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
+async def test_an_address_of_the_newer_kind_is_listened_to(project):
+    def handler(connection: ServerConnection) -> None:
+        connection.send(connection.request.headers["Host"])
+        connection.close()
+
+    async with Session(project, allow=["Monitor(domain:[::1])"]) as session:
+        with serving(handler, host="::1") as port:
+            said, state = await watched(session, port, host="[0::1]")
+    assert said[0] == f"[0::1]:{port}"
+    assert state.status == "completed"
 
 
 async def test_what_is_watched_is_said(free):

@@ -81,10 +81,11 @@ def _connected(request: dict[str, Any], deadline: float) -> socket.socket:
     for *_, place in found:
         _refuse_wrong_place(host, str(place[0]))
     problem = "it has no address"
-    for family, kind, protocol, _, place in found:
+    for tried, (family, kind, protocol, _, place) in enumerate(found):
         made = socket.socket(family, kind, protocol)
         try:
-            made.settimeout(max(0.001, deadline - time.monotonic()))
+            # A silent address leaves time for those behind it.
+            made.settimeout(max(0.001, (deadline - time.monotonic()) / (len(found) - tried)))
             made.connect(place)
         except OSError as error:
             made.close()
