@@ -11,6 +11,7 @@ from tests.waiting import HANG_S, until
 
 from handaxe.contract.media_faults import BadImage, NotInstalled
 from handaxe.contract.ports.media import ImageLimits
+from handaxe.host import own_program
 from handaxe.host.media import child_process, local, pictures
 from handaxe.host.media.jpeg import encode_jpeg
 from handaxe.host.media.local import LocalMedia
@@ -57,8 +58,8 @@ async def test_the_loop_goes_on_while_a_large_picture_is_scaled(tmp_path, monkey
     on, go = tmp_path / "on", tmp_path / "go"
     # The child works only after the loop has noticed it and lets it.
     wait = f"open({str(on)!r}, 'w')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
-    start = f"import os, time\n{wait}\n{child_process._START}"
-    monkeypatch.setattr(child_process, "_START", start)
+    start = f"import os, time\n{wait}\n{own_program._START}"
+    monkeypatch.setattr(own_program, "_START", start)
     monkeypatch.setattr(child_process, "LIMIT_S", HANG_S)
     asked = LocalMedia().fit_image(png((3000, 3000)), ImageLimits(1568, 100_000))
     scaling = asyncio.create_task(asked)
