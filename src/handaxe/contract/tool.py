@@ -30,6 +30,9 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The input of a tool; a field's documentation stands in `Annotated[type, "text"]`."""
 
+    numbered: ClassVar[tuple[str, ...]] = ()
+    """Parameters, as a model is told of them, that name numbered things: 7 is read as "7"."""
+
 
 Args = TypeVar("Args")
 

@@ -1,9 +1,9 @@
 """What a model sent, as the typed input of a tool.
 
 Models send `"true"` for true, `"10"` for 10 and a list as JSON text. Where the declared type
-leaves no doubt, that is read as meant and noted; text fields are never touched; whatever
-remains wrong is listed in full, so that one more turn is enough. Whether the values make sense
-(a path that exists, a NUL byte in a name) is for the tool to say.
+leaves no doubt, that is read as meant and noted; text is never touched, and a number is no text but
+where it names a numbered thing. Whatever remains wrong is listed in full, so that one more turn is
+enough. Whether values make sense (a path that exists, a NUL byte in it) is for the tool to say.
 """
 
 import re
@@ -75,6 +75,7 @@ def _read_leniently(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
 
     schema = input_schema(args_type)
     reader = _Reader(schema.get("$defs", {}), _renamed(args_type))
+    reader.numbered = getattr(args_type, "numbered", ())
     sent: Json = _decoded(raw) if isinstance(raw, str) else raw
     if _name_of(sent) != "object":
         wanted = "is expected as `object` with named parameters"
@@ -120,6 +121,7 @@ class _Reader:
     def __init__(self, defs: Schema, renamed: dict[str, str]) -> None:
         self.notes: list[str] = []
         self.problems: list[str] = []
+        self.numbered: tuple[str, ...] = ()
         self._defs = defs
         self._renamed = renamed
         self._depth = 0
@@ -173,7 +175,7 @@ class _Reader:
 
     def _misfit(self, value: Json, schema: Schema, branches: list[Schema], path: str) -> Json:
         kinds = {kind for branch in branches for kind in _kinds(branch)}
-        read = _read_as(value, kinds)
+        read = self._as_name(value, path) if kinds == {"string"} else _read_as(value, kinds)
         if read is not None:
             self.notes.append(f"{path}: {_how_read(value, read)}")
             flaws = self._flaws(read, path)
@@ -189,6 +191,10 @@ class _Reader:
                 f"but provided as `{_name_of(value)}`"
             )
         return value
+
+    def _as_name(self, value: Json, path: str) -> str | None:
+        is_name = type(value) is int and re.split(r"[.\[]", path)[0] in self.numbered
+        return str(value) if is_name else None
 
     def _object(self, value: dict[str, Any], schema: Schema, path: str) -> dict[str, Any]:
         fields: Schema = schema.get("properties", {})
@@ -260,10 +266,6 @@ class _Reader:
                 )
 
 
-def _matches(value: str, pattern: str) -> bool:
-    return re.search(pattern, value) is not None
-
-
 _Check: TypeAlias = Callable[[Any, Any], object]
 _LIMITS: dict[str, tuple[_Check, str]] = {
     "minimum": (lambda value, limit: value >= limit, "be at least {}"),
@@ -275,7 +277,7 @@ _LIMITS: dict[str, tuple[_Check, str]] = {
     "maxLength": (lambda value, limit: len(value) <= limit, "have at most {} characters"),
     "minItems": (lambda value, limit: len(value) >= limit, "have at least {} items"),
     "maxItems": (lambda value, limit: len(value) <= limit, "have at most {} items"),
-    "pattern": (_matches, "match the pattern {}"),
+    "pattern": (lambda value, limit: re.search(str(limit), value), "match the pattern {}"),
 }
 
 
@@ -364,8 +366,7 @@ def _not_allowed(path: str, value: Json, allowed: list[Json]) -> str:
 
 
 def _in_order(kinds: set[str]) -> list[str]:
-    order = list(dict.fromkeys(_NAMES.values()))
-    return sorted(kinds - {"null"} or kinds, key=order.index)
+    return sorted(kinds - {"null"} or kinds, key=list(dict.fromkeys(_NAMES.values())).index)
 
 
 def _name_of(value: Json) -> str:

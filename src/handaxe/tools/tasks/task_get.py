@@ -12,6 +12,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 
 
 class TaskGetArgs(ToolArgs, kw_only=True, rename="camel"):
+    numbered = ("taskId",)
     task_id: Annotated[str, "The task's id, as TaskList shows it."]
 
 

@@ -15,6 +15,7 @@ _COMPARED = ("subject", "description", "active_form", "status", "owner", "blocks
 
 
 class TaskUpdateArgs(ToolArgs, kw_only=True, rename="camel"):
+    numbered = ("taskId", "addBlocks", "addBlockedBy")
     task_id: Annotated[str, "The task's id, as TaskList shows it."]
     status: Annotated[
         Literal["pending", "in_progress", "completed", "deleted"] | None, "How far it is now."
