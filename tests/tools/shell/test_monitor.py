@@ -1,10 +1,13 @@
 """Monitor: lines reach listeners and the model while something else goes on."""
 
+from pathlib import Path
+
 import pytest
 from tests.waiting import until
 
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobSaid
+from handaxe.host.sandbox.means import find_means
 
 
 @pytest.fixture
@@ -83,3 +86,52 @@ async def test_a_flood_of_lines_does_not_flood_the_model(free):
     lines = free.jobs.take_notices()[0]
     assert "(4,800 earlier lines are only in the output file)" in lines
     assert lines.count("\n") < 220
+
+
+@pytest.mark.proves("BT-30")
+async def test_standard_error_is_kept_and_not_told(free):
+    command = "echo one; echo aside >&2; echo two; printf rest >&2"
+    result = await free.call("Monitor", command=command, description="d")
+    await ended(free, result.data["taskId"])
+    assert "<event>one\ntwo</event>" in free.jobs.take_notices()[0]
+    kept = Path(free.jobs.named(result.data["taskId"])[0].output_path).read_text()
+    assert sorted(kept.split()) == ["aside", "one", "rest", "two"]
+
+
+@pytest.mark.proves("BT-30")
+async def test_standard_error_is_told_where_the_command_says_so(free):
+    command = "(echo one; echo aside >&2) 2>&1"
+    result = await free.call("Monitor", command=command, description="d")
+    await ended(free, result.data["taskId"])
+    assert "<event>one\naside</event>" in free.jobs.take_notices()[0]
+
+
+async def test_much_on_standard_error_ends_and_is_kept(free):
+    command = "seq 1 50000 >&2; echo done"
+    result = await free.call("Monitor", command=command, description="d")
+    await ended(free, result.data["taskId"])
+    assert "<event>done</event>" in free.jobs.take_notices()[0]
+    kept = Path(free.jobs.named(result.data["taskId"])[0].output_path).read_text()
+    assert kept.splitlines().count("50000") == 1
+    assert len(kept.splitlines()) == 50_001
+
+
+async def test_who_closes_its_output_is_still_watched_to_its_end(free):
+    command = "echo one; exec 1>&-; echo aside >&2; sleep 0.1"
+    result = await free.call("Monitor", command=command, description="d")
+    await ended(free, result.data["taskId"])
+    assert "<event>one</event>" in free.jobs.take_notices()[0]
+    state = free.jobs.named(result.data["taskId"])[0]
+    assert (state.status, Path(state.output_path).read_text()) == ("completed", "one\naside\n")
+
+
+@pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
+async def test_standard_error_is_apart_inside_a_sandbox_too(project):
+    settings = {"sandbox": {"enabled": True}}
+    async with Session(project, allow=["Bash"], settings=settings) as session:
+        command = "echo one; echo aside >&2"
+        result = await session.call("Monitor", command=command, description="d")
+        await ended(session, result.data["taskId"])
+        assert "<event>one</event>" in session.jobs.take_notices()[0]
+        kept = Path(session.jobs.named(result.data["taskId"])[0].output_path).read_text()
+    assert sorted(kept.split()) == ["aside", "one"]

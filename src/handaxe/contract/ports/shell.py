@@ -33,6 +33,7 @@ class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):
     unconfined: bool = False
     """Asked for and allowed to run outside the sandbox."""
     kind: Literal["shell", "monitor"] = "shell"
+    """Who follows a `monitor` hears its standard output alone, and that from the beginning."""
     socket: Socket | None = None
     """To be listened to instead of running anything, one line for each frame; `command` is then
     what it is listed as."""
@@ -89,7 +90,7 @@ class RunningCommand(Job):
 
     @abstractmethod
     def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
-        """Hear every piece of output from now on; calling what comes back ends that."""
+        """Hear every piece of output as it comes; calling what comes back ends that."""
 
 
 class ConfinementLevel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

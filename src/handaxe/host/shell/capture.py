@@ -14,13 +14,18 @@ FILE_FROM_BYTES = 1 << 14
 """Output shorter than this needs no file, unless the command is let go."""
 
 _SAMPLE_BYTES = 1 << 13
+_EARLY_BYTES = 1 << 20
 
 
 class Capture:
     """The output of one command."""
 
-    def __init__(self, path: str, max_file_bytes: int) -> None:
+    def __init__(
+        self, path: str, max_file_bytes: int, *, is_heard_from_start: bool = False
+    ) -> None:
+        """`is_heard_from_start`: the first to follow gets what came before, too."""
         self._path = path
+        self._early = bytearray() if is_heard_from_start else None
         self._most = max(max_file_bytes - END_BYTES - 256, 0)
         self._head = bytearray()
         self._tail = bytearray()
@@ -35,8 +40,8 @@ class Capture:
         self.total_bytes = 0
         self.has_file = False
 
-    def take(self, piece: bytes | bytearray, size: int) -> None:
-        """Take in the first `size` bytes of `piece`."""
+    def take(self, piece: bytes | bytearray, size: int, *, is_heard: bool = True) -> None:
+        """Take in the first `size` bytes of `piece`; who follows is told unless not `is_heard`."""
         self.total_bytes += size
         self._newlines += piece.count(b"\n", 0, size)
         self._last = piece[size - 1 : size]
@@ -51,14 +56,19 @@ class Capture:
             self._write(memoryview(piece)[:size])
         elif self.total_bytes > FILE_FROM_BYTES or self._is_binary:
             self.open_file(memoryview(piece)[:size])
-        if self._listeners:
+        if is_heard and self._early is not None:
+            self._early += piece[: min(size, _EARLY_BYTES - len(self._early))]
+        if is_heard and self._listeners:
             heard = bytes(piece[:size])
             for listener in tuple(self._listeners):
                 listener(heard)
 
     def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
-        """Hear every piece from now on."""
+        """Hear every piece from now on, or from the start."""
         self._listeners.append(listener)
+        if self._early is not None:
+            early, self._early = bytes(self._early), None
+            listener(early)
 
         def leave() -> None:
             with suppress(ValueError):

@@ -72,6 +72,7 @@ class LocalCommand(RunningCommand):
         self._waiters: list[asyncio.Future[bool]] = []
         self._line: Line | None = None
         self._pipe = -1
+        self._errors = -1
         self._buffer: bytearray | None = None
         self._how: Ended | None = None
         self._shell_pid = 0
@@ -90,11 +91,13 @@ class LocalCommand(RunningCommand):
         """What it is called among the background work."""
         return self._terms.job_id
 
-    def attach(self, line: Line, pipe: int) -> None:
-        """Listen to the warden and to the pipe from now on."""
-        self._line, self._pipe = line, pipe
+    def attach(self, line: Line, pipe: int, errors: int = -1) -> None:
+        """Listen to the warden and to the pipe from now on; `errors`: standard error is apart."""
+        self._line, self._pipe, self._errors = line, pipe, errors
         self._loop.add_reader(line, self._on_words)
         self._loop.add_reader(pipe, self._on_output)
+        if errors >= 0:
+            self._loop.add_reader(errors, self._on_errors)
         self._prodding = self._loop.call_later(PROD_S, self._prod)
 
     async def has_started(self) -> None:
@@ -227,8 +230,21 @@ class LocalCommand(RunningCommand):
             self._prodding.cancel()
             self._prodding = self._loop.call_later(PROD_S, self._prod)
             return
+        self._note(piece, size)
+
+    def _on_errors(self) -> None:
+        try:
+            piece = os.read(self._errors, SMALL_READ_BYTES)
+        except BlockingIOError:
+            return
+        if piece:
+            self._note(piece, len(piece), is_heard=False)
+        else:
+            self._close_errors()
+
+    def _note(self, piece: bytes | bytearray, size: int, *, is_heard: bool = True) -> None:
         self._prompt.note_output()
-        self._capture.take(piece, size)
+        self._capture.take(piece, size, is_heard=is_heard)
         if self._capture.total_bytes > self._terms.runaway_bytes:
             self._ask_to_stop("output_cap")
         elif self._capture.has_file and self._loops.is_loop(
@@ -286,9 +302,10 @@ class LocalCommand(RunningCommand):
         self._loop.remove_reader(line)
         if self._timer is not None:
             self._timer.cancel()
-        while self._pipe >= 0 and self._has_more():
+        while (self._pipe >= 0 or self._errors >= 0) and self._has_more():
             pass
         self._close_pipe()
+        self._close_errors()
         self._prodding.cancel()
         # Before another command can come: a way out of its network would be that one's too.
         notes = self._terms.confined.close()
@@ -318,7 +335,10 @@ class LocalCommand(RunningCommand):
     def _has_more(self) -> bool:
         """Read what is still in the pipe; nobody can be waited for any more."""
         before = self._capture.total_bytes
-        self._on_output()
+        if self._errors >= 0:
+            self._on_errors()
+        if self._pipe >= 0:
+            self._on_output()
         return self._capture.total_bytes > before
 
     def _close_pipe(self) -> None:
@@ -326,6 +346,12 @@ class LocalCommand(RunningCommand):
             self._loop.remove_reader(self._pipe)
             os.close(self._pipe)
             self._pipe = -1
+
+    def _close_errors(self) -> None:
+        if self._errors >= 0:
+            self._loop.remove_reader(self._errors)
+            os.close(self._errors)
+            self._errors = -1
 
     def _waits_for(self) -> str | None:
         if self._end is not None:

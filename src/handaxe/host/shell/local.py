@@ -35,6 +35,7 @@ ANSWER_S = 10.0
 
 _MAX_ARGUMENT_BYTES = 1 << 17
 _TEXT_FD = 249
+_STANDARD_ERROR = 2
 _PREFIXES = {"shell": "bash", "monitor": "monitor"}
 
 
@@ -245,7 +246,11 @@ class LocalShell(Shell):
         confined: Confined,
         inherited: Mapping[int, int],
     ) -> LocalCommand:
-        capture = Capture(terms.output_path, self._limits.max_file_bytes)
+        capture = Capture(
+            terms.output_path,
+            self._limits.max_file_bytes,
+            is_heard_from_start=command.kind == "monitor",
+        )
         running = LocalCommand(command, terms, capture)
         try:
             self._hand_over(running, terms, confined, inherited)
@@ -264,29 +269,34 @@ class LocalShell(Shell):
         inherited: Mapping[int, int],
     ) -> None:
         line = WARDENS.take(is_apart=confined.lent is not None and confined.lent.plan is None)
-        pipe = -1
+        ours: list[int] = []
+        theirs: list[int] = []
         try:
-            pipe, output = os.pipe2(os.O_CLOEXEC)
-            os.set_blocking(pipe, False)
-            given = {**inherited, **{fd: fd for fd in confined.pass_fds}}
-            try:
-                line.run(
-                    confined.argv,
-                    confined.env,
-                    running.command.cwd,
-                    output=output,
-                    inherited=given,
-                    is_asked=terms.stays_in is None,
-                    lent=confined.lent,
-                )
-            finally:
-                os.close(output)
-            running.attach(line, pipe)
+            for _ in range(2 if running.command.kind == "monitor" else 1):
+                reading, writing = os.pipe2(os.O_CLOEXEC)
+                ours.append(reading)
+                theirs.append(writing)
+                os.set_blocking(reading, False)
+            # What a monitor says on its standard error is kept, but nobody is told of it.
+            errors = {_STANDARD_ERROR: theirs[1]} if len(theirs) > 1 else {}
+            line.run(
+                confined.argv,
+                confined.env,
+                running.command.cwd,
+                output=theirs[0],
+                inherited={**inherited, **{fd: fd for fd in confined.pass_fds}, **errors},
+                is_asked=terms.stays_in is None,
+                lent=confined.lent,
+            )
+            running.attach(line, *ours)
         except BaseException:
             line.close()
-            if pipe >= 0:
+            for pipe in ours:
                 os.close(pipe)
             raise
+        finally:
+            for pipe in theirs:
+                os.close(pipe)
 
     def _note_let_go(self, running: LocalCommand) -> None:
         if running.end is not None:

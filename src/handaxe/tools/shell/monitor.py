@@ -28,7 +28,6 @@ from handaxe.tools.shell.starting import started_in_background, surely
 DEFAULT_TIMEOUT_MS = 300_000
 MAX_TIMEOUT_MS = 3_600_000
 MAX_LINE_CHARS = 2_000
-EARLY_CHARS = 1 << 20
 MAX_PATTERN_CHARS = 500
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
@@ -85,8 +84,6 @@ class Monitor(Tool[MonitorArgs]):
         running = await started_in_background(_watched(args, ctx), ctx)
         jobs, job_id = ctx[Jobs], running.state.job_id
         lines = _Lines(lambda line: jobs.say(job_id, line), _matcher(args.pattern, args.ws))
-        # What it said before anybody could listen.
-        lines.take(running.output(EARLY_CHARS).head.encode())
         running.follow(lines.take)
         timeout_ms, notes = _time(args)
         jobs.attend(_watch(running, lines, timeout_ms / 1000 if timeout_ms else None))
