@@ -13,7 +13,7 @@ from handaxe.agent.events import FromAgent, ToolAnswered
 from handaxe.agent.family import SpawnLimits
 from handaxe.contract.agent_faults import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
 from handaxe.contract.ports.agents import AgentRequest, AgentState
-from handaxe.contract.ports.model import ModelRequest
+from handaxe.contract.ports.model import ModelFailed, ModelRequest
 from handaxe.session.todos import Todos
 from handaxe.session.workdir import Workdir
 from handaxe.storage.agent_files import AgentFiles
@@ -518,6 +518,36 @@ async def test_a_bug_in_an_agents_model_is_told_to_its_parent(session: Session):
     final = await Agent(model, session).ask("Go.")
     assert final.result == "Oh."
     assert "ZeroDivisionError" in last_result(model).content[0].text
+    assert last_result(model).is_error
+
+
+@pytest.mark.proves("BT-12")
+async def test_an_agent_whose_model_failed_is_an_error_to_its_parent(session: Session):
+    failing = [ModelFailed("authentication", "The key is wrong.", status=401)]
+    model = Player(calls(task()), failing, says("Oh."))
+    seen = [event async for event in Agent(model, session).run("Go.")]
+    assert seen[-1].result == "Oh."
+    told = last_result(model)
+    assert told.is_error
+    assert "The agent ended with an error: The key is wrong." in told.content[0].text
+    assert "agentId: " in told.content[0].text
+    answered = next(e.result for e in seen if isinstance(e, ToolAnswered))
+    assert (answered.code, answered.data["status"]) == ("agent.failed", "failed")
+
+
+async def test_an_agent_that_used_up_its_turns_is_no_error(session: Session, project: Path):
+    kind = project / ".claude" / "agents" / "short.md"
+    kind.parent.mkdir(parents=True)
+    kind.write_text("---\nname: short\ndescription: d\nmaxTurns: 1\n---\nWork.\n")
+    model = Player(
+        calls(task(subagent_type="short")),
+        calls(("c1", "Glob", {"pattern": "*"})),
+        says("Oh."),
+    )
+    await Agent(model, session).ask("Go.")
+    told = last_result(model)
+    assert not told.is_error
+    assert "The agent ended with an error: " in told.content[0].text
 
 
 async def test_background_work_without_a_listener_ends_with_the_agent(session: Session):

@@ -111,6 +111,7 @@ class AgentRun(Job):
             models=tuple(self.loop.meter.by_model) or (self.loop.model.name,),
             tool_counts=dict(self._counts),
             errors=final.errors if final else (),
+            has_failed=final.failure is not None if final else self.agent.status == "failed",
             why_background="timeout" if timed_out else "asked",
         )
 

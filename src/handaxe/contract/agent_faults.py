@@ -1,6 +1,7 @@
 """What stands in the way of starting or reaching an agent."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from handaxe.contract.faults import ToolFault
 
@@ -51,6 +52,15 @@ class AgentsTooDeep(ToolFault):
         super().__init__(
             f"Agents may be nested {limit} deep, and this one is that deep. Do the work yourself."
         )
+
+
+class AgentFailed(ToolFault):
+    """The agent broke off: its model gave no answer."""
+
+    code = "agent.failed"
+
+    def __init__(self, text: str, data: dict[str, Any]) -> None:
+        super().__init__(text, data=data)
 
 
 class AgentNotFound(ToolFault):

@@ -134,6 +134,8 @@ class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     tool_counts: dict[str, int] = {}
     errors: tuple[str, ...] = ()
+    has_failed: bool = False
+    """Whether the agent broke off because its model gave no answer, or because of a bug."""
     why_background: Literal["asked", "timeout"] = "asked"
 
 

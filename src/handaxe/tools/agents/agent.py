@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from handaxe.contract.agent_faults import AgentFailed
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.agents import (
@@ -89,7 +90,10 @@ class Agent(Tool[AgentArgs]):
             wrong = "; ".join(outcome.errors)
             more = "" if text == wrong else f"\n\n{text}"
             text = f"The agent ended with an error: {wrong}{more}"
-        return ToolResult(f"{text}\n\n{_trailer(outcome)}", data=_completed(outcome, args, text))
+        data, text = _completed(outcome, args, text), f"{text}\n\n{_trailer(outcome)}"
+        if outcome.has_failed:
+            raise AgentFailed(text, {**data, "status": "failed"})
+        return ToolResult(text, data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         kind = partial_input.get("subagent_type") or DEFAULT_KIND

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from handaxe.contract.agent_faults import AgentFailed
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.agents import AgentOutcome, AgentRequest, Agents
@@ -130,6 +131,8 @@ def _report(skill: SkillInfo, outcome: AgentOutcome) -> ToolResult:
         "agentId": outcome.state.agent_id,
         "result": outcome.text,
     }
+    if outcome.has_failed:
+        raise AgentFailed(outcome_text(skill, outcome), data)
     return ToolResult(outcome_text(skill, outcome), data=data)
 
 
