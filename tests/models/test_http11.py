@@ -113,9 +113,10 @@ def cut(raw: bytes, cuts: list[int]) -> list[bytes]:
 @given(answers(), st.lists(st.integers(0, 300), max_size=8))
 @example(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\nhello", [])
 @example(b"HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n", [])
+@example(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nontent-", [])
 def test_the_same_as_h11(raw: bytes, cuts: list[int]):
     expected = theirs([raw])
-    if raw.count(b"ontent-") == 2:
+    if raw.partition(b"\r\n\r\n")[0].count(b"ontent-") == 2:
         # h11 makes one field of two equal lengths.
         expected = (expected[0], {"content-length": "5, 5"}, *expected[2:])
     assert ours(cut(raw, cuts)) == expected
