@@ -123,9 +123,12 @@ class Effects(msgspec.Struct, frozen=True):
     @property
     def is_internal(self) -> bool:
         """Whether the call changes nothing but the session's own state, if anything."""
-        if self.is_read_only:
-            return True
-        return not self.writes_everything and all(what.kind == "state" for what in self.writes)
+        if self.writes_everything:
+            return False
+        for what in self.writes:  # noqa: SIM110 - asked several times of every call
+            if what.kind != "state":
+                return False
+        return True
 
     @property
     def is_destructive(self) -> bool:

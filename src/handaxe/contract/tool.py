@@ -6,6 +6,7 @@ everything, for good, and has to be asked for).
 
 import re
 import sys
+from functools import lru_cache
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
@@ -102,7 +103,7 @@ class Tool(Generic[Args]):
         """What a permission rule can match: by default every path field, else the whole input."""
         paths = [
             (name, value)
-            for name in PATH_FIELDS
+            for name in _path_fields(type(args))
             if isinstance(value := getattr(args, name, None), str)
         ]
         if not paths:
@@ -154,6 +155,14 @@ class Tool(Generic[Args]):
         """The result in one line, for condensed views."""
         first, _, rest = result.text.partition("\n")
         return f"{first} ..." if rest else first
+
+
+@lru_cache(maxsize=1024)
+def _path_fields(args_type: type[Any]) -> tuple[str, ...]:
+    """The path fields that an input of this type can have; of a type that does not say, all."""
+    if not issubclass(args_type, msgspec.Struct):
+        return PATH_FIELDS
+    return tuple(name for name in PATH_FIELDS if hasattr(args_type, name))
 
 
 def _as_text(args: object) -> str:

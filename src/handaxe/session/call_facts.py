@@ -4,6 +4,7 @@ A session makes calls without end, so what it keeps of each must be next to noth
 object, only bytes one behind the other. Not the results themselves: those are in the log.
 """
 
+from collections import defaultdict
 from struct import Struct
 
 _PARTS = 256
@@ -17,17 +18,14 @@ class CallFacts:
     def __init__(self, size_bytes: int) -> None:
         self._size_bytes = size_bytes
         # Each part is short enough to be searched from end to end in no time.
-        self._parts: dict[int, bytearray] = {}
+        self._parts: defaultdict[int, bytearray] = defaultdict(bytearray)
 
     def keep(self, call_id: str, fact: bytes) -> None:
         """Keep this about a call."""
         if len(fact) != self._size_bytes:
             raise ValueError(f"{self._size_bytes} bytes are kept of each call, not {len(fact)}")
         mark = hash(call_id)
-        part = self._parts.get(mark % _PARTS)
-        if part is None:
-            part = self._parts[mark % _PARTS] = bytearray()
-        part += _MARK.pack(mark) + fact
+        self._parts[mark % _PARTS] += _MARK.pack(mark) + fact
 
     def get(self, call_id: str) -> bytes | None:
         """What is kept about a call."""

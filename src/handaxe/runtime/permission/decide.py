@@ -61,26 +61,23 @@ class _End:
 
 def decide(request: Request, policy: Policy) -> Decision:
     """Whether this call may run under this policy, who says so and why."""
-    paths = request.paths
-    deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
-    is_read = request.texts and (deny.texts or ask.texts or allow.texts)
-    if len(paths) > 1 or is_read or deny.params or ask.params:
-        return _decide(request, policy)
-    # No rule reads the rest of the request, so calls that are alike in this get the same answer.
+    # Calls that are alike in this get the same answer, where no rule reads more of them.
     key = (
         request.tool,
         request.aliases,
         request.read_only,
         request.confined,
         request.asks_person,
-        paths,
+        request.paths,
+        not request.texts,
     )
     decision = policy.recent.get(key)
     if decision is None:
         decision = _decide(request, policy)
-        if len(policy.recent) >= MAX_RECENT:
-            policy.recent.clear()
-        policy.recent[key] = decision
+        if _is_alike(request, policy):
+            if len(policy.recent) >= MAX_RECENT:
+                policy.recent.clear()
+            policy.recent[key] = decision
     return decision
 
 
@@ -125,6 +122,14 @@ def is_write_denied(policy: Policy, path: str) -> bool:
     return _covering(deny.write_scopes, place_of(normalize(path))) is not None
 
 
+def _is_alike(request: Request, policy: Policy) -> bool:
+    """Whether no rule reads what is said in the texts and the input of such a call."""
+    deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
+    if len(request.paths) > 1 or deny.params or ask.params:
+        return False
+    return not (request.texts and (deny.texts or ask.texts or allow.texts))
+
+
 def _decide(request: Request, policy: Policy) -> Decision:
     decision = _verdict(request, policy)
     if isinstance(decision, Ask) and policy.mode == "dontAsk":
@@ -165,6 +170,8 @@ def _forbidding(
     request: Request, ends: list[_End], rules: ToolRules, policy: Policy, behaviour: Behaviour
 ) -> tuple[Rule, str] | None:
     """A deny or ask rule that covers any part of the call, and the part."""
+    if rules.is_silent:
+        return None
     if rules.whole is not None:
         return rules.whole, ""
     for end in ends:

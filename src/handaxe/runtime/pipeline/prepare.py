@@ -4,7 +4,6 @@ Nothing outside the working directories is looked at before permission for it is
 validation that would have to look there is put off until then.
 """
 
-from collections import ChainMap
 from typing import Any
 
 import msgspec
@@ -51,8 +50,7 @@ class _Grants:
         if (real, access) in self.opened or (access == "read" and (real, "write") in self.opened):
             return
         path = JudgedPath(path=real, real=real, access=access, field=None)
-        # Opening one file is never more than that, whatever else the tool may do.
-        request = msgspec.structs.replace(request_of(self._parsed, (path,)), confined=True)
+        request = request_of(self._parsed, (path,), only_opens=True)
         if request.command is not None:
             # A file that is opened beside a command is judged as any file is.
             tool = "Read" if access == "read" else "Edit"
@@ -163,15 +161,14 @@ async def _checked(
 def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext]:
     tool, call_id = parsed.tool, parsed.call.id
     grants = _Grants(parsed, among)
-    offers = among.offers
-    if Files in tool.reach:
-        offers = ChainMap({Files: among.files.judged_by(grants.judge)}, offers)
+    own = {Files: among.files.judged_by(grants.judge)} if Files in tool.reach else {}
     emit = among.emit
 
     def report(text: str) -> None:
         emit(CallProgress(call_id=call_id, tool=tool.name, text=text))
 
-    return grants, ToolContext(call_id, offers, tool.reach, report, among.workdir.current)
+    cwd = among.workdir.current
+    return grants, ToolContext(call_id, among.offers, tool.reach, report, cwd, own)
 
 
 async def _permitted(
