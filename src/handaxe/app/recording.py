@@ -36,9 +36,9 @@ class Record:
             self.emit(self._opening())
         if not event.at:
             event = msgspec.structs.replace(event, at=time.time())
-        try:
+        try:  # noqa: SIM105 - `suppress` costs more, and this is done twice in every call
             self.log.append(event)
-        except (DiskFault, OSError):  # noqa: SIM105 - half the price of `suppress`
+        except (DiskFault, OSError):
             # Every result says so: see `noted`.
             pass
         if self._listeners:

@@ -18,7 +18,7 @@ from handaxe.contract.decision import Decision
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject, TextSubject
+from handaxe.contract.subjects import Access, PathSubject, Subject, TextSubject
 
 PATH_FIELDS = ("file_path", "notebook_path", "path")
 
@@ -101,15 +101,14 @@ class Tool(Generic[Args]):
 
     def subjects(self, args: Args) -> tuple[Subject, ...]:
         """What a permission rule can match: by default every path field, else the whole input."""
-        paths = [
-            (name, value)
-            for name in _path_fields(type(args))
-            if isinstance(value := getattr(args, name, None), str)
-        ]
-        if not paths:
-            return (TextSubject(_as_text(args)),)
-        access = "read" if self.effects_of(args).is_read_only else "write"
-        return tuple(PathSubject(value, access, name) for name, value in paths)
+        access: Access | None = None
+        subjects: list[Subject] = []
+        for name in _path_fields(type(args)):
+            path = getattr(args, name, None)
+            if isinstance(path, str):
+                access = access or ("read" if self.effects_of(args).is_read_only else "write")
+                subjects.append(PathSubject(path, access, name))
+        return tuple(subjects) or (TextSubject(_as_text(args)),)
 
     async def situate(
         self,

@@ -41,6 +41,9 @@ __all__ = [
 
 MAX_RECENT = 2048
 
+_Rules = tuple[ToolRules, ToolRules, ToolRules]
+"""Those that deny, ask and allow, as far as they can concern a tool."""
+
 
 class _End:
     """One path of a call, both ends ready to be compared."""
@@ -73,8 +76,9 @@ def decide(request: Request, policy: Policy) -> Decision:
     )
     decision = policy.recent.get(key)
     if decision is None:
-        decision = _decide(request, policy)
-        if _is_alike(request, policy):
+        rules = policy.book.rules_for(request.tool, request.aliases)
+        decision = _decide(request, policy, rules)
+        if not _is_read_whole(request, *rules):
             if len(policy.recent) >= MAX_RECENT:
                 policy.recent.clear()
             policy.recent[key] = decision
@@ -122,30 +126,29 @@ def is_write_denied(policy: Policy, path: str) -> bool:
     return _covering(deny.write_scopes, place_of(normalize(path))) is not None
 
 
-def _is_alike(request: Request, policy: Policy) -> bool:
-    """Whether no rule reads what is said in the texts and the input of such a call."""
-    deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
+def _is_read_whole(request: Request, deny: ToolRules, ask: ToolRules, allow: ToolRules) -> bool:
+    """Whether there is too much to a call, or a rule reads its texts or its input."""
     if len(request.paths) > 1 or deny.params or ask.params:
-        return False
-    return not (request.texts and (deny.texts or ask.texts or allow.texts))
+        return True
+    return bool(request.texts and (deny.texts or ask.texts or allow.texts))
 
 
-def _decide(request: Request, policy: Policy) -> Decision:
-    decision = _verdict(request, policy)
+def _decide(request: Request, policy: Policy, rules: _Rules) -> Decision:
+    decision = _verdict(request, policy, rules)
     if isinstance(decision, Ask) and policy.mode == "dontAsk":
         return reasons.refused_unasked(decision)
     return decision
 
 
-def _verdict(request: Request, policy: Policy) -> Decision:
+def _verdict(request: Request, policy: Policy, rules: _Rules) -> Decision:
     for judged in request.paths:
         if "\0" in judged.path or "\0" in judged.real:
             return reasons.IMPOSSIBLE
     ends = [_End(judged, policy) for judged in request.paths]
     if policy.walled_off is not None and (path := _behind_the_wall(ends, policy)) is not None:
         return reasons.walled_off(path)
-    deny, ask, allow = policy.book.rules_for(request.tool, request.aliases)
-    if (hit := _forbidding(request, ends, deny, policy, "deny")) is not None:
+    deny, ask, allow = rules
+    if not deny.is_silent and (hit := _forbidding(request, ends, deny, policy, "deny")):
         return reasons.denied_by(request, *hit)
     return _planned(request, policy) or _undenied(request, ends, ask, allow, policy)
 
@@ -153,7 +156,7 @@ def _verdict(request: Request, policy: Policy) -> Decision:
 def _undenied(
     request: Request, ends: list[_End], ask: ToolRules, allow: ToolRules, policy: Policy
 ) -> Decision:
-    if (hit := _forbidding(request, ends, ask, policy, "ask")) is not None:
+    if not ask.is_silent and (hit := _forbidding(request, ends, ask, policy, "ask")):
         return reasons.asked_by(request, *hit)
     if policy.mode == "bypassPermissions":
         return reasons.BYPASSED
@@ -170,8 +173,6 @@ def _forbidding(
     request: Request, ends: list[_End], rules: ToolRules, policy: Policy, behaviour: Behaviour
 ) -> tuple[Rule, str] | None:
     """A deny or ask rule that covers any part of the call, and the part."""
-    if rules.is_silent:
-        return None
     if rules.whole is not None:
         return rules.whole, ""
     for end in ends:

@@ -314,13 +314,14 @@ class Pipeline:
         )
 
     def _finish(self, admitted: Admitted, result: ToolResult, began: float) -> ToolResult:
-        call, parsed = admitted.call, admitted.parsed
+        call, parsed, text = admitted.call, admitted.parsed, result.text
         result = msgspec.structs.replace(
             result,
             id=call.id,
             tool=parsed.tool.name if parsed else result.tool or well_formed(call.tool),
-            duration_ms=round((time.perf_counter() - began) * 1000, 3),
-            tokens=result.tokens or estimate(result.text),
+            # Three digits; to round to them at once would go through their spelling.
+            duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,
+            tokens=result.tokens or (estimate(text) if text else 0),
         )
         self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
         self._finished.keep(call.id, admitted.fingerprint)

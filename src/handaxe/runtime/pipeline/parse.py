@@ -35,11 +35,11 @@ class Parsed(msgspec.Struct, frozen=True):
 
     def derived(self) -> dict[str, str]:
         """What observers are told beside the input: the resolved paths."""
-        return {
-            subject.field: self.places[subject.path].path
-            for subject in self.subjects
-            if isinstance(subject, PathSubject) and subject.field
-        }
+        derived: dict[str, str] = {}
+        for subject in self.subjects:
+            if isinstance(subject, PathSubject) and subject.field:
+                derived[subject.field] = self.places[subject.path].path
+        return derived
 
 
 def parse(call: ToolCall, among: Collaborators) -> Parsed:
@@ -51,7 +51,7 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
         args, coerced = read_input(tool.args_type, call.input)
     except InputProblems as problems:
         raise BadInput(tool.name, problems.problems) from None
-    notes = (*((renamed,) if renamed else ()), *coerced)
+    notes = (renamed, *coerced) if renamed else tuple(coerced)
     effects = tool.effects_of(args)
     subjects = tool.subjects(args)
     places: dict[str, Located] = {}

@@ -4,6 +4,9 @@ Nothing outside the working directories is looked at before permission for it is
 validation that would have to look there is put off until then.
 """
 
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -11,7 +14,7 @@ import msgspec
 from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
-from handaxe.contract.events import CallProgress
+from handaxe.contract.events import CallProgress, Event
 from handaxe.contract.faults import Asked, Denied, HookBlocked
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, PathSubject
@@ -162,13 +165,13 @@ def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext
     tool, call_id = parsed.tool, parsed.call.id
     grants = _Grants(parsed, among)
     own = {Files: among.files.judged_by(grants.judge)} if Files in tool.reach else {}
-    emit = among.emit
-
-    def report(text: str) -> None:
-        emit(CallProgress(call_id=call_id, tool=tool.name, text=text))
-
+    report = partial(_report, among.emit, call_id, tool.name)
     cwd = among.workdir.current
     return grants, ToolContext(call_id, among.offers, tool.reach, report, cwd, own)
+
+
+def _report(emit: Callable[[Event], None], call_id: str, tool: str, text: str) -> None:
+    emit(CallProgress(call_id=call_id, tool=tool, text=text))
 
 
 async def _permitted(
@@ -192,10 +195,9 @@ async def _permitted(
     if not isinstance(decision, Allow):
         decision = await _settled(decision, request, parsed, ctx, heard, among)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
-    unfinished = [s for s, place in parsed.places.items() if not place.is_final]
-    if not unfinished:
+    if all(map(_is_final, parsed.places.values())):
         return parsed, decision
-    for spelling in unfinished:
+    for spelling in [s for s, place in parsed.places.items() if not place.is_final]:
         path = parsed.places[spelling].path
         parsed.places[spelling] = among.files.locate(path, among.workdir.roots, beyond=True)
     farther = judged_paths(parsed, among)
@@ -207,6 +209,9 @@ async def _permitted(
         if not isinstance(decision, Allow):
             decision = await _settled(decision, request, parsed, ctx, heard, among)
     return followed(parsed, among), decision
+
+
+_is_final = attrgetter("is_final")
 
 
 async def _settled(
