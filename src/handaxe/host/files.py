@@ -73,8 +73,10 @@ class LocalFiles(Files):
             return Located(path, end_of_links(path), is_final=True)
         real, links = path, 0
         while True:
-            root = next((root for root in roots if is_inside(real, root)), None)
-            if root is None:
+            for root in roots:
+                if is_inside(real, root):
+                    break
+            else:
                 return Located(path, real, is_final=False)
             onward = _first_link_below(root, real)
             if onward is None:
@@ -168,12 +170,12 @@ class LocalFiles(Files):
     ) -> FileVersion:
         """Write a file whole or not at all; `expect` is the version it replaces, None for new."""
         # Whoever only reads needs nothing that writes.
-        from handaxe.disk import atomic
+        from handaxe.disk.atomic import replace
 
         expected = ABSENT if expect is None else _expected(expect)
 
         def write(real: str) -> FileVersion:
-            version = atomic.replace(
+            version = replace(
                 real,
                 pieces,
                 expect=expected,
@@ -185,7 +187,7 @@ class LocalFiles(Files):
             )
             return _version(real, version)
 
-        size = sum(len(piece) for piece in pieces)
+        size = sum(map(len, pieces))
         return await self._change(path, expect, write, size)
 
     async def remove(self, path: str, *, expect: FileVersion) -> None:

@@ -141,10 +141,11 @@ def _decide(request: Request, policy: Policy, rules: _Rules) -> Decision:
 
 
 def _verdict(request: Request, policy: Policy, rules: _Rules) -> Decision:
+    ends: list[_End] = []
     for judged in request.paths:
         if "\0" in judged.path or "\0" in judged.real:
             return reasons.IMPOSSIBLE
-    ends = [_End(judged, policy) for judged in request.paths]
+        ends.append(_End(judged, policy))
     if policy.walled_off is not None and (path := _behind_the_wall(ends, policy)) is not None:
         return reasons.walled_off(path)
     deny, ask, allow = rules

@@ -103,7 +103,8 @@ async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepar
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
-            grants.opened.update(((place.path, subject.access), (place.real, subject.access)))
+            grants.opened.add((place.path, subject.access))
+            grants.opened.add((place.real, subject.access))
     grants.settled = True
     if heard.changes:
         from handaxe.runtime.pipeline.questions import change_permissions

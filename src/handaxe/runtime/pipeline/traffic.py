@@ -111,9 +111,8 @@ class Traffic:
         others: Collection[Ticket] = (
             self._writers.values() if ticket.is_reader else self._open.values()
         )
-        return not others or not any(
-            (other.order < ticket.order or (ticket.is_alone and other.is_running))
-            and other is not ticket
-            and ticket.effects.collides(other.effects)
-            for other in others
-        )
+        for other in others:
+            is_ahead = other.order < ticket.order or (ticket.is_alone and other.is_running)
+            if is_ahead and other is not ticket and ticket.effects.collides(other.effects):
+                return False
+        return True
