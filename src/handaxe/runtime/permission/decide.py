@@ -151,7 +151,9 @@ def _verdict(request: Request, policy: Policy, rules: _Rules) -> Decision:
     deny, ask, allow = rules
     if not deny.is_silent and (hit := _forbidding(request, ends, deny, policy, "deny")):
         return reasons.denied_by(request, *hit)
-    return _planned(request, policy) or _undenied(request, ends, ask, allow, policy)
+    if policy.mode == "plan" and (planned := _planned(request)) is not None:
+        return planned
+    return _undenied(request, ends, ask, allow, policy)
 
 
 def _undenied(
@@ -220,9 +222,8 @@ def _always_asked(ends: list[_End]) -> Decision | None:
     return None
 
 
-def _planned(request: Request, policy: Policy) -> Decision | None:
-    if policy.mode != "plan":
-        return None
+def _planned(request: Request) -> Decision | None:
+    """What plan mode says to a call that would do more than look."""
     names_no_change = not any(judged.access != "read" for judged in request.paths)
     if names_no_change and (request.read_only or (request.paths and request.confined)):
         return None
@@ -294,7 +295,10 @@ def _free(request: Request, end: _End, policy: Policy) -> Decision | None:
             return _free_outside(end, policy)
     if end.is_write:
         return reasons.ACCEPTED if policy.mode == "acceptEdits" else None
-    return None if any(map(_is_env_file, end.places)) else reasons.INSIDE
+    for place in end.places:
+        if _is_env_file(place):
+            return None
+    return reasons.INSIDE
 
 
 def _free_outside(end: _End, policy: Policy) -> Decision | None:

@@ -120,9 +120,12 @@ class Pipeline:
             if hasattr(port, "get_ready") and port in self._among.offers:
                 self._among.offers[port].get_ready()
 
-    def admit(self, call: ToolCall) -> Admitted:
-        """Give a call its place; everything that can be answered at once is."""
-        fingerprint = fingerprint_of(call.tool, call.input)
+    def admit(self, call: ToolCall, fingerprint: bytes | None = None) -> Admitted:
+        """Give a call its place; everything that can be answered at once is.
+
+        `fingerprint` is that of the call, where it is known already.
+        """
+        fingerprint = fingerprint or fingerprint_of(call.tool, call.input)
         known = self._finished.get(call.id)
         running = self._active.get(call.id)
         if known is not None or running is not None:
@@ -268,7 +271,8 @@ class Pipeline:
             decision = prepared.decision
             if prepared.was_rewritten:
                 self._traffic.isolate(ticket)
-            await self._traffic.start(ticket)
+            if ticket.is_alone or not self._traffic.takes_lane(ticket):
+                await self._traffic.start(ticket)
             activity.has_started = True
             try:
                 began = time.perf_counter()

@@ -64,15 +64,20 @@ class Traffic:
             finally:
                 del self._blocked[ticket.order]
 
-    async def start(self, ticket: Ticket) -> None:
-        """Take a lane, waiting for one to come free."""
-        if ticket.is_alone:
-            await self.clear(ticket)
+    def takes_lane(self, ticket: Ticket) -> bool:
+        """Take a lane if one is free."""
         if self._free_lanes > 0:
             self._free_lanes -= 1
-        else:
+            ticket.is_running = True
+        return ticket.is_running
+
+    async def start(self, ticket: Ticket) -> None:
+        """Take a lane, waiting for one to come free; a lone call waits for all others too."""
+        if ticket.is_alone:
+            await self.clear(ticket)
+        if not self.takes_lane(ticket):
             await self._next_lane()
-        ticket.is_running = True
+            ticket.is_running = True
 
     def leave(self, ticket: Ticket) -> None:
         """The call is over; whoever waited for it may go."""
