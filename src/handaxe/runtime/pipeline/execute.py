@@ -21,7 +21,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import Stopped
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.heard import PutOff, Refused
+from handaxe.runtime.pipeline.heard import Heard, PutOff, Refused
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import prepare
 from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
@@ -262,12 +262,13 @@ class Pipeline:
 
     async def _stages(self, parsed: Parsed, ticket: Ticket, activity: _Activity) -> ToolResult:
         decision: Decision | None = None
+        heard = Heard()
         try:
             if self._among.opening is not None:
                 await self._among.opening()
             if not self._traffic.is_clear(ticket):
                 await self._traffic.clear(ticket)
-            prepared = await prepare(parsed, self._among)
+            prepared = await prepare(parsed, heard, self._among)
             decision = prepared.decision
             if prepared.was_rewritten:
                 self._traffic.isolate(ticket)
@@ -287,9 +288,9 @@ class Pipeline:
             return msgspec.structs.replace(
                 result,
                 decision=refused.decision,
-                messages=refused.messages,
-                notes=refused.notes,
-                stops=refused.stops,
+                messages=heard.messages,
+                notes=heard.notes,
+                stops=refused.stops or heard.stops,
             )
         except ToolFault as fault:
             return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)

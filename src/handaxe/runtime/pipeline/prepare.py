@@ -68,18 +68,11 @@ class _Grants:
         raise Asked(decision.reason)
 
 
-async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
-    """Check the call, let hooks speak, decide; raises what stops it."""
-    heard = Heard()
-    try:
-        return await _prepare(parsed, heard, among)
-    except Refused as refused:
-        refused.messages, refused.notes = heard.messages, heard.notes
-        refused.stops = refused.stops or heard.stops
-        raise
+async def prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepared:
+    """Check the call, let hooks speak, decide; raises what stops it.
 
-
-async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepared:
+    What is said on the way is in `heard`, also if it leads nowhere.
+    """
     parsed, grants, ctx, validated = await _checked(parsed, among)
     hooks_word: Decision | None = None
     was_rewritten = False
