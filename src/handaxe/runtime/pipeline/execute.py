@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -33,7 +32,7 @@ from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 
 _WITHIN: ContextVar[str] = ContextVar("call_id", default="")
-FINGERPRINT_BYTES = 16
+FINGERPRINT_BYTES = 8
 Recall = Callable[[str], ToolResult | None]
 """The stored result of a finished call, by id."""
 
@@ -359,13 +358,17 @@ class Pipeline:
 
 
 def fingerprint_of(tool: str, call_input: object) -> bytes:
-    """What makes two calls the same: the tool's name and its input, to the letter."""
+    """What makes two calls the same: the tool's name and its input, to the letter.
+
+    Sixty-four bits under a key of this process, as call ids are known by (`CallFacts`): nobody can
+    foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
+    """
     try:
         encoded = _encoder.encode(call_input)
     except (TypeError, ValueError, RecursionError):
         encoded = repr(call_input).encode(errors="backslashreplace")
     name = tool.encode(errors="backslashreplace")
-    return sha256(name + b"\0" + encoded).digest()[:FINGERPRINT_BYTES]
+    return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
