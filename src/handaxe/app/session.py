@@ -258,7 +258,7 @@ class Session:
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
         """One call; its input as keyword arguments or as one dict. Never raises."""
-        return await self._run(asked(self.new_call_id(), tool, input, arguments))
+        return await self._run(asked(self.new_call_id(), tool, input, arguments), is_new=True)
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
@@ -271,13 +271,13 @@ class Session:
         """One call under an id of the caller's; the same id again gives the same result."""
         return await self._run(sound(call))
 
-    async def _run(self, call: ToolCall) -> ToolResult:
+    async def _run(self, call: ToolCall, *, is_new: bool = False) -> ToolResult:
         if self._is_closed:
             return closed_answer(call)
         self.follow()
         if is_foreign(call.tool):
             await self._companions.expect((call,), self.catalog)
-        return self._record.noted(await self._pipeline.call(call))
+        return self._record.noted(await self._pipeline.call(call, is_new=is_new))
 
     async def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False

@@ -102,9 +102,9 @@ class Pipeline:
             call, fingerprint_of(call.tool, call.input), ToolResult.from_fault(fault)
         )
 
-    def call(self, call: ToolCall) -> Coroutine[Any, Any, ToolResult]:
-        """Run one call in the caller's own task."""
-        return self.conduct(self.admit(call))
+    def call(self, call: ToolCall, *, is_new: bool = False) -> Coroutine[Any, Any, ToolResult]:
+        """Run one call in the caller's own task; a new one has an id that was made for it."""
+        return self.conduct(self.admit(call, is_new=is_new))
 
     def expect(self, tool_name: str) -> None:
         """A call of this tool is coming: what takes long to start starts now, beside all else."""
@@ -119,13 +119,16 @@ class Pipeline:
             if hasattr(port, "get_ready") and port in self._among.offers:
                 self._among.offers[port].get_ready()
 
-    def admit(self, call: ToolCall, fingerprint: bytes | None = None) -> Admitted:
+    def admit(
+        self, call: ToolCall, fingerprint: bytes | None = None, *, is_new: bool = False
+    ) -> Admitted:
         """Give a call its place; everything that can be answered at once is.
 
-        `fingerprint` is that of the call, where it is known already.
+        `fingerprint` is that of the call, where it is known already; `is_new` says that no call
+        before can have had its id.
         """
         fingerprint = fingerprint or fingerprint_of(call.tool, call.input)
-        known = self._finished.get(call.id)
+        known = None if is_new else self._finished.get(call.id)
         running = self._active.get(call.id)
         if known is not None or running is not None:
             if fingerprint != (known if known is not None else running and running.fingerprint):
