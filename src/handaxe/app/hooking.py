@@ -69,7 +69,9 @@ class SessionHooks:
     def follow(self) -> None:
         """Take over what the settings say now; cheap if nothing changed."""
         merged = self._configuration.merged
-        if self._configuration.pending or self._has_skill_news():
+        if self._configuration.pending or (
+            self.hooks.watches("ConfigChange") and self._has_skill_news()
+        ):
             self._hold_calls()
         if self._watched is not None:
             self._tell_changes(self._watched)
@@ -81,8 +83,8 @@ class SessionHooks:
             self._configure(merged)
 
     def _has_skill_news(self) -> bool:
-        """Whether files of skills changed, where hooks want to be asked about it first."""
-        if self._among is None or not self.hooks.watches("ConfigChange"):
+        """Whether files of skills changed."""
+        if self._among is None:
             return False
         from handaxe.contract.ports.skills import Skills
 

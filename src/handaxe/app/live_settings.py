@@ -82,7 +82,7 @@ class LiveSettings:
         if loop.get_task_factory() is not None:
             # A factory of the host's may start tasks at once, before their turn.
             return False
-        task = asyncio.current_task()
+        task = asyncio.current_task(loop)
         if self._looked_for is None:
             loop.call_soon(self._end_turn)
         elif self._looked_for is not task:

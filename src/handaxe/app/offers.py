@@ -28,11 +28,13 @@ class Offers(MutableMapping[type[Any], Any]):
                 self[port] = offer
 
     def __getitem__(self, port: type[Any]) -> Any:  # noqa: ANN401 - of the port's type
-        if port not in self._made:
+        try:
+            return self._made[port]
+        except KeyError:
             make = self._makers.get(_name(port))
             if make is None:
-                raise KeyError(port)
-            self[port] = make()
+                raise
+        self[port] = make()
         return self._made[port]
 
     def __setitem__(self, port: type[Any], offer: object) -> None:

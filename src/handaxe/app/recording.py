@@ -36,18 +36,15 @@ class Record:
             self.emit(self._opening())
         if not event.at:
             event = msgspec.structs.replace(event, at=time.time())
-        self._write(event)
+        try:  # noqa: SIM105 - `suppress` costs more, and this is done twice in every call
+            self.log.append(event)
+        except (DiskFault, OSError):
+            # Every result says so: see `noted`.
+            pass
         if self._listeners:
             loop = asyncio.get_running_loop()
             for listener in self._listeners:
                 loop.call_soon(listener, event)
-
-    def _write(self, event: Event) -> None:
-        try:
-            self.log.append(event)
-        except (DiskFault, OSError):
-            # Every result says so: see `noted`.
-            return
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""

@@ -34,6 +34,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.edit_formats import edit_tool
 from handaxe.runtime.permission.decide import hidden_by
+from handaxe.runtime.permission.families import is_foreign
 from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
@@ -148,8 +149,7 @@ class Session:
             is_busy=lambda: self._pipeline.is_busy,
         )
         offers = first_offers(around, self._changes, ledger, edits, on_question)
-        caller = PipelineCaller()
-        offers[ToolCaller] = caller
+        caller = offers[ToolCaller] = PipelineCaller()
         self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
         offers.add(self._companions.offers)
         self._live = LiveSettings(
@@ -258,7 +258,7 @@ class Session:
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
         """One call; its input as keyword arguments or as one dict. Never raises."""
-        return await self.run(asked(self.new_call_id(), tool, input, arguments))
+        return await self._run(asked(self.new_call_id(), tool, input, arguments), is_new=True)
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
@@ -269,13 +269,15 @@ class Session:
 
     async def run(self, call: ToolCall) -> ToolResult:
         """One call under an id of the caller's; the same id again gives the same result."""
-        call = sound(call)
+        return await self._run(sound(call))
+
+    async def _run(self, call: ToolCall, *, is_new: bool = False) -> ToolResult:
         if self._is_closed:
             return closed_answer(call)
         self.follow()
-        await self._companions.expect((call,), self.catalog)
-        result = await self._pipeline.call(call)
-        return self._record.noted(result)
+        if is_foreign(call.tool):
+            await self._companions.expect((call,), self.catalog)
+        return self._record.noted(await self._pipeline.call(call, is_new=is_new))
 
     async def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
@@ -364,8 +366,7 @@ class Session:
     def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
         """Exchange the working directories beside the root; those of settings stay."""
         for added in self._live.set_added(add_dirs):
-            about = {"directory": added, "source": by}
-            tell(self._collaborators, "DirectoryAdded", **about)
+            tell(self._collaborators, "DirectoryAdded", directory=added, source=by)
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
         """One tool's schema in a provider's dialect."""

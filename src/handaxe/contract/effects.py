@@ -96,18 +96,18 @@ class Effects(msgspec.Struct, frozen=True):
     @classmethod
     def reading(cls, *paths: str) -> "Effects":
         """Looks at these file trees only and changes nothing."""
-        return cls(reads=tuple(Resource("path", path) for path in paths))
+        return cls(reads=_places("path", paths))
 
     @classmethod
     def on(cls, *paths: str, irreversible: bool = False) -> "Effects":
         """Reads and changes these paths and nothing else."""
-        places = tuple(Resource("path", path) for path in paths)
+        places = _places("path", paths)
         return cls(reads=places, writes=places, irreversible=irreversible)
 
     @classmethod
     def on_state(cls, *names: str) -> "Effects":
         """Reads and changes named session state and no file."""
-        places = tuple(Resource("state", name) for name in names)
+        places = _places("state", names)
         return cls(reads=places, writes=places)
 
     @classmethod
@@ -123,9 +123,12 @@ class Effects(msgspec.Struct, frozen=True):
     @property
     def is_internal(self) -> bool:
         """Whether the call changes nothing but the session's own state, if anything."""
-        if self.is_read_only:
-            return True
-        return not self.writes_everything and all(what.kind == "state" for what in self.writes)
+        if self.writes_everything:
+            return False
+        for what in self.writes:  # noqa: SIM110 - asked several times of every call
+            if what.kind != "state":
+                return False
+        return True
 
     @property
     def is_destructive(self) -> bool:
@@ -146,6 +149,10 @@ class Effects(msgspec.Struct, frozen=True):
         if sees_all:
             return True
         return any(mine.overlaps(theirs) for mine in self.writes for theirs in touched)
+
+
+def _places(kind: Literal["path", "state"], names: tuple[str, ...]) -> tuple[Resource, ...]:
+    return tuple([Resource(kind, name) for name in names])
 
 
 def _is_below(path: str, ancestor: str) -> bool:

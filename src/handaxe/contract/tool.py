@@ -6,6 +6,7 @@ everything, for good, and has to be asked for).
 
 import re
 import sys
+from functools import lru_cache
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
@@ -17,7 +18,7 @@ from handaxe.contract.decision import Decision
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject, TextSubject
+from handaxe.contract.subjects import Access, PathSubject, Subject, TextSubject
 
 PATH_FIELDS = ("file_path", "notebook_path", "path")
 
@@ -103,15 +104,14 @@ class Tool(Generic[Args]):
 
     def subjects(self, args: Args) -> tuple[Subject, ...]:
         """What a permission rule can match: by default every path field, else the whole input."""
-        paths = [
-            (name, value)
-            for name in PATH_FIELDS
-            if isinstance(value := getattr(args, name, None), str)
-        ]
-        if not paths:
-            return (TextSubject(_as_text(args)),)
-        access = "read" if self.effects_of(args).is_read_only else "write"
-        return tuple(PathSubject(value, access, name) for name, value in paths)
+        access: Access | None = None
+        subjects: list[Subject] = []
+        for name in _path_fields(type(args)):
+            path = getattr(args, name, None)
+            if isinstance(path, str):
+                access = access or ("read" if self.effects_of(args).is_read_only else "write")
+                subjects.append(PathSubject(path, access, name))
+        return tuple(subjects) or (TextSubject(_as_text(args)),)
 
     async def situate(
         self,
@@ -157,6 +157,14 @@ class Tool(Generic[Args]):
         """The result in one line, for condensed views."""
         first, _, rest = result.text.partition("\n")
         return f"{first} ..." if rest else first
+
+
+@lru_cache(maxsize=1024)
+def _path_fields(args_type: type[Any]) -> tuple[str, ...]:
+    """The path fields that an input of this type can have; of a type that does not say, all."""
+    if not issubclass(args_type, msgspec.Struct):
+        return PATH_FIELDS
+    return tuple(name for name in PATH_FIELDS if hasattr(args_type, name))
 
 
 def _as_text(args: object) -> str:

@@ -7,8 +7,8 @@ work; large ones go to a thread, so that other calls go on.
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
 from handaxe.contract import file_faults as faults
@@ -73,8 +73,10 @@ class LocalFiles(Files):
             return Located(path, end_of_links(path), is_final=True)
         real, links = path, 0
         while True:
-            root = next((root for root in roots if is_inside(real, root)), None)
-            if root is None:
+            for root in roots:
+                if is_inside(real, root):
+                    break
+            else:
                 return Located(path, real, is_final=False)
             onward = _first_link_below(root, real)
             if onward is None:
@@ -168,12 +170,12 @@ class LocalFiles(Files):
     ) -> FileVersion:
         """Write a file whole or not at all; `expect` is the version it replaces, None for new."""
         # Whoever only reads needs nothing that writes.
-        from handaxe.disk import atomic
+        from handaxe.disk.atomic import replace
 
         expected = ABSENT if expect is None else _expected(expect)
 
         def write(real: str) -> FileVersion:
-            version = atomic.replace(
+            version = replace(
                 real,
                 pieces,
                 expect=expected,
@@ -185,7 +187,7 @@ class LocalFiles(Files):
             )
             return _version(real, version)
 
-        size = sum(len(piece) for piece in pieces)
+        size = sum(map(len, pieces))
         return await self._change(path, expect, write, size)
 
     async def remove(self, path: str, *, expect: FileVersion) -> None:
@@ -211,7 +213,7 @@ class LocalFiles(Files):
     ) -> T:
         """Change exactly the file that was judged; a link is followed once and judged again."""
         self._judge(path, "write")
-        with _explained(path, expect):
+        try:
             try:
                 return await _near_or_far(lambda: change(path), size_bytes, must_finish=True)
             except LinkInTheWay:
@@ -219,6 +221,8 @@ class LocalFiles(Files):
                 if real == path:
                     raise
             return await _near_or_far(lambda: change(real), size_bytes, must_finish=True)
+        except (DiskFault, OSError) as error:
+            raise _explained(path, expect, error) from error
 
     def _open(self, path: str) -> tuple[str, int, os.stat_result]:
         """Open exactly the file that was judged; a link is followed once and judged again."""
@@ -240,21 +244,21 @@ class LocalFiles(Files):
             raise _told(path, error) from error
 
 
-@contextmanager
-def _explained(path: str, expect: FileVersion | None) -> Generator[None]:
-    """What goes wrong with a change, as faults for whoever asked for it."""
-    try:
-        yield
-    except Changed as changed:
-        raise _not_expected(path, expect, changed) from None
-    except NotRegular as special:
-        raise _special(path, special.kind) from None
-    except WriteFailed as failure:
-        raise faults.WriteFailed(path, failure.reason, applied=failure.applied) from failure
-    except DiskFault as fault:
-        raise faults.WriteFailed(path, str(fault)) from fault
-    except OSError as error:
-        raise _told(path, error) from error
+def _explained(
+    path: str, expect: FileVersion | None, error: DiskFault | OSError
+) -> faults.ToolFault:
+    """What went wrong with a change, as a fault for whoever asked for it."""
+    match error:
+        case Changed():
+            return _not_expected(path, expect, error)
+        case NotRegular():
+            return _special(path, error.kind)
+        case WriteFailed():
+            return faults.WriteFailed(path, error.reason, applied=error.applied)
+        case DiskFault():
+            return faults.WriteFailed(path, str(error))
+        case OSError():
+            return _told(path, error)
 
 
 async def _near_or_far(work: Callable[[], T], size_bytes: int, *, must_finish: bool = False) -> T:
@@ -296,8 +300,6 @@ def _no_kernel_file(path: str) -> str:
 
 
 def _read_all(fd: int, info: os.stat_result) -> tuple[bytes, Version]:
-    from hashlib import sha256
-
     try:
         data = read_open(fd, info.st_size)
     finally:

@@ -4,11 +4,13 @@ A session makes calls without end, so what it keeps of each must be next to noth
 object, only bytes one behind the other. Not the results themselves: those are in the log.
 """
 
+from collections import defaultdict
 from struct import Struct
 
 _PARTS = 256
 _MARK = Struct("<q")
 # Sixty-four keyed bits: two of a million ids are alike once in thirty million sessions.
+_MOST_RECENT = 64
 
 
 class CallFacts:
@@ -16,21 +18,23 @@ class CallFacts:
 
     def __init__(self, size_bytes: int) -> None:
         self._size_bytes = size_bytes
+        # The last few as they came: to sort in many at once costs less than one after the other.
+        self._recent: dict[str, bytes] = {}
         # Each part is short enough to be searched from end to end in no time.
-        self._parts: dict[int, bytearray] = {}
+        self._parts: defaultdict[int, bytearray] = defaultdict(bytearray)
 
     def keep(self, call_id: str, fact: bytes) -> None:
         """Keep this about a call."""
         if len(fact) != self._size_bytes:
             raise ValueError(f"{self._size_bytes} bytes are kept of each call, not {len(fact)}")
-        mark = hash(call_id)
-        part = self._parts.get(mark % _PARTS)
-        if part is None:
-            part = self._parts[mark % _PARTS] = bytearray()
-        part += _MARK.pack(mark) + fact
+        self._recent[call_id] = fact
+        if len(self._recent) >= _MOST_RECENT:
+            self._sort_in()
 
     def get(self, call_id: str) -> bytes | None:
         """What is kept about a call."""
+        if call_id in self._recent:
+            return self._recent[call_id]
         mark = hash(call_id)
         part = self._parts.get(mark % _PARTS)
         if part is None:
@@ -42,3 +46,9 @@ class CallFacts:
             # Bytes of something else that look like it.
             at = part.rfind(wanted, 0, at + _MARK.size - 1)
         return None if at < 0 else bytes(part[at + _MARK.size : at + record_bytes])
+
+    def _sort_in(self) -> None:
+        for call_id, fact in self._recent.items():
+            mark = hash(call_id)
+            self._parts[mark % _PARTS] += _MARK.pack(mark) + fact
+        self._recent.clear()

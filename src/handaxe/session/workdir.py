@@ -5,6 +5,7 @@ of the `Files` port.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from handaxe.contract.faults import BadPath
 
@@ -54,17 +55,23 @@ class Workdir:
 
     def resolve(self, path: str) -> str:
         """The absolute form of a path: `~`, `.` and `..` resolved by name, nothing decoded."""
-        _refuse_malformed(path)
-        if path == "~" or path.startswith("~/"):
-            path = self.home + path[1:]
-        elif path.startswith("~"):
-            raise BadPath(f"{path!r} names another user's home. Give the absolute path instead.")
-        path = normalize(path if path.startswith("/") else f"{self.current}/{path}")
+        path = _absolute(path, self.current, self.home)
         # A working directory that was named through a link is known by that name as well.
         for spelled, real in self.spellings.items():
             if is_inside(path, spelled):
                 return real + path[len(spelled) :]
         return path
+
+
+@lru_cache(maxsize=64)
+def _absolute(path: str, current: str, home: str) -> str:
+    """By name; kept, since a call asks for its path again and again."""
+    _refuse_malformed(path)
+    if path == "~" or path.startswith("~/"):
+        path = home + path[1:]
+    elif path.startswith("~"):
+        raise BadPath(f"{path!r} names another user's home. Give the absolute path instead.")
+    return normalize(path if path.startswith("/") else f"{current}/{path}")
 
 
 def normalize(path: str) -> str:

@@ -17,7 +17,7 @@ class Watch:
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._stamps: dict[str, Stamp] = {}
-        self._missing: dict[str, None] = {}
+        self._missing: dict[str, bytes] = {}
         self._recent_ns = time.time_ns() - _TICK_NS
         self._is_unsure = False
         for path in paths:
@@ -29,7 +29,8 @@ class Watch:
             return
         stamp = look(path)
         if stamp is None:
-            self._missing[_first_missing(path)] = None
+            first = _first_missing(path)
+            self._missing[first] = os.fsencode(first)
             return
         self._stamps[path] = stamp
         # What was touched just now may be touched again without looking different.
@@ -41,12 +42,13 @@ class Watch:
 
     def is_quiet(self) -> bool:
         """Whether surely nothing was touched since."""
-        return (
-            not self._is_unsure
-            and all(look(path) == stamp for path, stamp in self._stamps.items())
-            # Half the price of `stat`, which raises.
-            and not any(map(os.access, self._missing, repeat(os.F_OK)))
-        )
+        if self._is_unsure:
+            return False
+        for path, stamp in self._stamps.items():
+            if look(path) != stamp:
+                return False
+        # Half the price of `stat`, which raises.
+        return not any(map(os.access, self._missing.values(), repeat(os.F_OK)))
 
 
 def _first_missing(path: str) -> str:

@@ -37,6 +37,11 @@ MAX_WAITING = 64
 LONG_CHARS = 16_000
 """A result so long takes longer to write than most calls take to run."""
 
+_NEVER_WRITTEN = (CallProgress, JobSaid)
+_WRITTEN_AT_ONCE = (JobStarted, JobEnded, JobsTold)
+"""Work that a killed host leaves behind must be known, and told once, ever after."""
+_WRITTEN_SOON = (UserSaid, AssistantEnded)
+
 _OFFSET_BYTES = 8
 _log = logging.getLogger("handaxe.storage")
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -86,15 +91,13 @@ class EventLog:
                 self._flush_soon()
             else:
                 self.flush()
-        elif isinstance(event, CallProgress | JobSaid):
+        elif isinstance(event, _NEVER_WRITTEN):
             return
-        elif isinstance(event, JobStarted | JobEnded | JobsTold):
-            # Work that a killed host leaves behind must be known, and told once, ever after.
-            self._waiting.append(event)
-            self.flush()
         else:
             self._waiting.append(event)
-            if isinstance(event, UserSaid | AssistantEnded):
+            if isinstance(event, _WRITTEN_AT_ONCE):
+                self.flush()
+            elif isinstance(event, _WRITTEN_SOON):
                 self._flush_soon()
         if self._sync_timer is None and self._sync is None:
             self._sync_soon()

@@ -51,10 +51,10 @@ class InputProblems(Exception):
 
 def read_input(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
     """The typed input, and notes on what was read leniently; `InputProblems` if that fails."""
-    if isinstance(args_type, InputShape):
-        return cast("Any", args_type.read(raw))
     is_closed = _CLOSED.get(args_type)
     if is_closed is None:
+        if isinstance(args_type, InputShape):
+            return cast("Any", args_type.read(raw))
         is_closed = _is_closed(args_type)
     if is_closed and has_plain_values(raw):
         try:

@@ -32,7 +32,7 @@ def is_well_formed(text: str) -> bool:
 
 def well_formed(text: str) -> str:
     r"""`text` itself, or a copy with lone surrogates spelled out as `\udXXX`."""
-    if is_well_formed(text):
+    if text.isascii() or is_well_formed(text):
         return text
     return text.encode("utf-8", "backslashreplace").decode()
 

@@ -80,6 +80,13 @@ def test_a_forbidding_rule_never_makes_a_decision_milder(request, rules, text, k
     assert STRICTNESS[after] >= STRICTNESS[before]
 
 
+@given(st.lists(requests(), min_size=2, max_size=6), RULE_LISTS, MODES)
+def test_what_was_decided_before_changes_no_decision(asked, rules, mode):
+    policy = policy_of(rules, mode)
+    for request in (*asked, *asked):
+        assert decide(request, policy) == decide(request, policy_of(rules, mode))
+
+
 @given(requests(), RULE_LISTS, st.randoms(use_true_random=False), MODES)
 def test_the_order_of_rules_does_not_matter(request, rules, random, mode):
     shuffled = list(rules)

@@ -86,6 +86,8 @@ class Hooks:
 
     def take_late(self) -> tuple[str, ...]:
         """Deliver what came late, once."""
+        if not self.late:
+            return ()
         said, self.late = tuple(self.late), []
         return said
 

@@ -33,6 +33,8 @@ class ToolRules(msgspec.Struct, frozen=True):
     """Of rules that name this very tool."""
     texts: tuple[Rule, ...]
     params: tuple[Rule, ...]
+    is_silent: bool
+    """Whether none of them can concern the tool at all."""
 
 
 class _Chapter:
@@ -98,15 +100,19 @@ class _Chapter:
         own_index = None
         if not any(name in TEXT_TOOLS or is_foreign(name) for name in names):
             own_index = next((index for name in names if (index := self.index(name))), None)
+        reading, changing = self.blanket("Read"), self.blanket("Edit")
+        read_scopes, write_scopes = _present(*reads, own_index), _present(*writes, own_index)
+        blankets = (whole, reading, changing)
         return ToolRules(
             whole=whole,
-            reading=self.blanket("Read"),
-            changing=self.blanket("Edit"),
-            read_scopes=_present(*reads, own_index),
-            write_scopes=_present(*writes, own_index),
+            reading=reading,
+            changing=changing,
+            read_scopes=read_scopes,
+            write_scopes=write_scopes,
             own_scopes=own_index,
             texts=tuple(own),
             params=tuple(rule for rule in own if rule.param is not None),
+            is_silent=blankets == (None, None, None) and not (read_scopes or write_scopes or own),
         )
 
 

@@ -42,6 +42,9 @@ __all__ = [
 
 MAX_RECENT = 2048
 
+_Rules = tuple[ToolRules, ToolRules, ToolRules]
+"""Those that deny, ask and allow, as far as they can concern a tool."""
+
 
 class _End:
     """One path of a call, both ends ready to be compared."""
@@ -62,26 +65,25 @@ class _End:
 
 def decide(request: Request, policy: Policy) -> Decision:
     """Whether this call may run under this policy, who says so and why."""
-    paths = request.paths
-    deny, ask, allow = _rules_for(request, policy)
-    is_read = request.texts and (deny.texts or ask.texts or allow.texts)
-    if len(paths) > 1 or request.hosts or is_read or deny.params or ask.params:
-        return _decide(request, policy)
-    # No rule reads the rest of the request, so calls that are alike in this get the same answer.
+    # Calls that are alike in this get the same answer, where no rule reads more of them.
     key = (
         request.tool,
         request.aliases,
         request.read_only,
         request.confined,
         request.asks_person,
-        paths,
+        request.paths,
+        request.hosts,
+        not request.texts,
     )
     decision = policy.recent.get(key)
     if decision is None:
-        decision = _decide(request, policy)
-        if len(policy.recent) >= MAX_RECENT:
-            policy.recent.clear()
-        policy.recent[key] = decision
+        rules = _rules_for(request, policy)
+        decision = _decide(request, policy, rules)
+        if not _is_read_whole(request, *rules):
+            if len(policy.recent) >= MAX_RECENT:
+                policy.recent.clear()
+            policy.recent[key] = decision
     return decision
 
 
@@ -126,27 +128,37 @@ def is_write_denied(policy: Policy, path: str) -> bool:
     return _covering(deny.write_scopes, place_of(normalize(path))) is not None
 
 
-def _decide(request: Request, policy: Policy) -> Decision:
-    decision = _verdict(request, policy)
+def _is_read_whole(request: Request, deny: ToolRules, ask: ToolRules, allow: ToolRules) -> bool:
+    """Whether there is too much to a call, or a rule reads its texts or its input."""
+    if len(request.paths) > 1 or deny.params or ask.params:
+        return True
+    return bool(request.texts and (deny.texts or ask.texts or allow.texts))
+
+
+def _decide(request: Request, policy: Policy, rules: _Rules) -> Decision:
+    decision = _verdict(request, policy, rules)
     if isinstance(decision, Ask) and policy.mode == "dontAsk":
         return reasons.refused_unasked(decision)
     return decision
 
 
-def _verdict(request: Request, policy: Policy) -> Decision:
+def _verdict(request: Request, policy: Policy, rules: _Rules) -> Decision:
+    ends: list[_End] = []
     for judged in request.paths:
         if "\0" in judged.path or "\0" in judged.real:
             return reasons.IMPOSSIBLE
-    ends = [_End(judged, policy) for judged in request.paths]
+        ends.append(_End(judged, policy))
     if policy.walled_off is not None and (path := _behind_the_wall(ends, policy)) is not None:
         return reasons.walled_off(path)
-    deny, ask, allow = _rules_for(request, policy)
-    if (hit := _forbidding(request, ends, deny, policy, "deny")) is not None:
+    deny, ask, allow = rules
+    if not deny.is_silent and (hit := _forbidding(request, ends, deny, policy, "deny")):
         return reasons.denied_by(request, *hit)
-    return _planned(request, policy) or _undenied(request, ends, ask, allow, policy)
+    if policy.mode == "plan" and (planned := _planned(request)) is not None:
+        return planned
+    return _undenied(request, ends, ask, allow, policy)
 
 
-def _rules_for(request: Request, policy: Policy) -> tuple[ToolRules, ToolRules, ToolRules]:
+def _rules_for(request: Request, policy: Policy) -> _Rules:
     aliases = (*request.aliases, HOST_TOOL) if request.hosts else request.aliases
     return policy.book.rules_for(request.tool, aliases)
 
@@ -154,7 +166,7 @@ def _rules_for(request: Request, policy: Policy) -> tuple[ToolRules, ToolRules, 
 def _undenied(
     request: Request, ends: list[_End], ask: ToolRules, allow: ToolRules, policy: Policy
 ) -> Decision:
-    if (hit := _forbidding(request, ends, ask, policy, "ask")) is not None:
+    if not ask.is_silent and (hit := _forbidding(request, ends, ask, policy, "ask")):
         return reasons.asked_by(request, *hit)
     if policy.mode == "bypassPermissions":
         return reasons.BYPASSED
@@ -229,9 +241,8 @@ def _always_asked(ends: list[_End]) -> Decision | None:
     return None
 
 
-def _planned(request: Request, policy: Policy) -> Decision | None:
-    if policy.mode != "plan":
-        return None
+def _planned(request: Request) -> Decision | None:
+    """What plan mode says to a call that would do more than look."""
     names_no_change = not any(judged.access != "read" for judged in request.paths)
     if names_no_change and (request.read_only or (request.paths and request.confined)):
         return None
@@ -305,7 +316,10 @@ def _free(request: Request, end: _End, policy: Policy) -> Decision | None:
             return _free_outside(end, policy)
     if end.is_write:
         return reasons.ACCEPTED if policy.mode == "acceptEdits" else None
-    return None if any(map(_is_env_file, end.places)) else reasons.INSIDE
+    for place in end.places:
+        if _is_env_file(place):
+            return None
+    return reasons.INSIDE
 
 
 def _free_outside(end: _End, policy: Policy) -> Decision | None:

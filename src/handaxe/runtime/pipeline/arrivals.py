@@ -28,7 +28,7 @@ class Arrivals:
             if not _is_disturbed(self.admitted[original], between):
                 self.twin_of[position] = original
                 return None
-        return self._take(position, self._pipeline.admit(call))
+        return self._take(position, self._pipeline.admit(call, fingerprint))
 
     def add_answered(self, answered: Admitted) -> None:
         """A call that has its answer already; nothing repeats it."""

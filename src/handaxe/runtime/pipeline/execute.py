@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import Stopped
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.heard import PutOff, Refused
+from handaxe.runtime.pipeline.heard import Heard, PutOff, Refused
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import prepare
 from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
@@ -33,7 +32,7 @@ from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 
 _WITHIN: ContextVar[str] = ContextVar("call_id", default="")
-FINGERPRINT_BYTES = 16
+FINGERPRINT_BYTES = 8
 Recall = Callable[[str], ToolResult | None]
 """The stored result of a finished call, by id."""
 
@@ -103,9 +102,9 @@ class Pipeline:
             call, fingerprint_of(call.tool, call.input), ToolResult.from_fault(fault)
         )
 
-    def call(self, call: ToolCall) -> Coroutine[Any, Any, ToolResult]:
-        """Run one call in the caller's own task."""
-        return self.conduct(self.admit(call))
+    def call(self, call: ToolCall, *, is_new: bool = False) -> Coroutine[Any, Any, ToolResult]:
+        """Run one call in the caller's own task; a new one has an id that was made for it."""
+        return self.conduct(self.admit(call, is_new=is_new))
 
     def expect(self, tool_name: str) -> None:
         """A call of this tool is coming: what takes long to start starts now, beside all else."""
@@ -120,10 +119,16 @@ class Pipeline:
             if hasattr(port, "get_ready") and port in self._among.offers:
                 self._among.offers[port].get_ready()
 
-    def admit(self, call: ToolCall) -> Admitted:
-        """Give a call its place; everything that can be answered at once is."""
-        fingerprint = fingerprint_of(call.tool, call.input)
-        known = self._finished.get(call.id)
+    def admit(
+        self, call: ToolCall, fingerprint: bytes | None = None, *, is_new: bool = False
+    ) -> Admitted:
+        """Give a call its place; everything that can be answered at once is.
+
+        `fingerprint` is that of the call, where it is known already; `is_new` says that no call
+        before can have had its id.
+        """
+        fingerprint = fingerprint or fingerprint_of(call.tool, call.input)
+        known = None if is_new else self._finished.get(call.id)
         running = self._active.get(call.id)
         if known is not None or running is not None:
             if fingerprint != (known if known is not None else running and running.fingerprint):
@@ -259,16 +264,18 @@ class Pipeline:
 
     async def _stages(self, parsed: Parsed, ticket: Ticket, activity: _Activity) -> ToolResult:
         decision: Decision | None = None
+        heard = Heard()
         try:
             if self._among.opening is not None:
                 await self._among.opening()
             if not self._traffic.is_clear(ticket):
                 await self._traffic.clear(ticket)
-            prepared = await prepare(parsed, self._among)
+            prepared = await prepare(parsed, heard, self._among)
             decision = prepared.decision
             if prepared.was_rewritten:
                 self._traffic.isolate(ticket)
-            await self._traffic.start(ticket)
+            if ticket.is_alone or not self._traffic.takes_lane(ticket):
+                await self._traffic.start(ticket)
             activity.has_started = True
             try:
                 began = time.perf_counter()
@@ -283,9 +290,9 @@ class Pipeline:
             return msgspec.structs.replace(
                 result,
                 decision=refused.decision,
-                messages=refused.messages,
-                notes=refused.notes,
-                stops=refused.stops,
+                messages=heard.messages,
+                notes=heard.notes,
+                stops=refused.stops or heard.stops,
             )
         except ToolFault as fault:
             return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)
@@ -314,13 +321,14 @@ class Pipeline:
         )
 
     def _finish(self, admitted: Admitted, result: ToolResult, began: float) -> ToolResult:
-        call, parsed = admitted.call, admitted.parsed
+        call, parsed, text = admitted.call, admitted.parsed, result.text
         result = msgspec.structs.replace(
             result,
             id=call.id,
             tool=parsed.tool.name if parsed else result.tool or well_formed(call.tool),
-            duration_ms=round((time.perf_counter() - began) * 1000, 3),
-            tokens=result.tokens or estimate(result.text),
+            # Three digits; to round to them at once would go through their spelling.
+            duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,
+            tokens=result.tokens or (estimate(text) if text else 0),
         )
         self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
         self._finished.keep(call.id, admitted.fingerprint)
@@ -353,13 +361,17 @@ class Pipeline:
 
 
 def fingerprint_of(tool: str, call_input: object) -> bytes:
-    """What makes two calls the same: the tool's name and its input, to the letter."""
+    """What makes two calls the same: the tool's name and its input, to the letter.
+
+    Sixty-four bits under a key of this process, as call ids are known by (`CallFacts`): nobody can
+    foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
+    """
     try:
         encoded = _encoder.encode(call_input)
     except (TypeError, ValueError, RecursionError):
         encoded = repr(call_input).encode(errors="backslashreplace")
     name = tool.encode(errors="backslashreplace")
-    return sha256(name + b"\0" + encoded).digest()[:FINGERPRINT_BYTES]
+    return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")

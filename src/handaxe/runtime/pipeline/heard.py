@@ -18,8 +18,6 @@ class Refused(Exception):
         super().__init__(fault.sentence)
         self.fault = fault
         self.decision = decision
-        self.messages: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
         self.stops: str | None = None
         if isinstance(decision, Deny) and decision.interrupt:
             self.stops = fault.sentence

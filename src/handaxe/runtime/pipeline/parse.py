@@ -35,11 +35,11 @@ class Parsed(msgspec.Struct, frozen=True):
 
     def derived(self) -> dict[str, str]:
         """What observers are told beside the input: the resolved paths."""
-        return {
-            subject.field: self.places[subject.path].path
-            for subject in self.subjects
-            if isinstance(subject, PathSubject) and subject.field
-        }
+        derived: dict[str, str] = {}
+        for subject in self.subjects:
+            if isinstance(subject, PathSubject) and subject.field:
+                derived[subject.field] = self.places[subject.path].path
+        return derived
 
 
 def parse(call: ToolCall, among: Collaborators) -> Parsed:
@@ -51,7 +51,7 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
         args, coerced = read_input(tool.args_type, call.input)
     except InputProblems as problems:
         raise BadInput(tool.name, problems.problems) from None
-    notes = (*((renamed,) if renamed else ()), *coerced)
+    notes = (renamed, *coerced) if renamed else tuple(coerced)
     effects = tool.effects_of(args)
     subjects = tool.subjects(args)
     places: dict[str, Located] = {}
@@ -90,19 +90,22 @@ def _resolved(effects: Effects, places: dict[str, Located], among: Collaborators
     """The same effects with every path followed to the file it means; a link counts as well."""
     if not effects.reads and not effects.writes:
         return effects
-
-    def follow(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
-        found: list[Resource] = []
-        for resource in resources:
-            if resource.kind != "path":
-                found.append(resource)
-                continue
-            place = _locate(resource.name, places, among)
-            found.append(Resource("path", place.real))
-            if place.path != place.real:
-                found.append(Resource("path", place.path))
-        return tuple(found)
-
-    reads = follow(effects.reads)
-    writes = reads if effects.writes == effects.reads else follow(effects.writes)
+    reads = writes = _ends(effects.reads, places, among)
+    if effects.writes != effects.reads:
+        writes = _ends(effects.writes, places, among)
     return msgspec.structs.replace(effects, reads=reads, writes=writes)
+
+
+def _ends(
+    resources: tuple[Resource, ...], places: dict[str, Located], among: Collaborators
+) -> tuple[Resource, ...]:
+    found: list[Resource] = []
+    for resource in resources:
+        if resource.kind != "path":
+            found.append(resource)
+            continue
+        place = _locate(resource.name, places, among)
+        found.append(Resource("path", place.real))
+        if place.path != place.real:
+            found.append(Resource("path", place.path))
+    return tuple(found)

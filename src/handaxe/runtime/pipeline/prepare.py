@@ -4,7 +4,9 @@ Nothing outside the working directories is looked at before permission for it is
 validation that would have to look there is put off until then.
 """
 
-from collections import ChainMap
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ import msgspec
 from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
-from handaxe.contract.events import CallProgress
+from handaxe.contract.events import CallProgress, Event
 from handaxe.contract.faults import Asked, Denied, HookBlocked
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, PathSubject
@@ -51,8 +53,7 @@ class _Grants:
         if (real, access) in self.opened or (access == "read" and (real, "write") in self.opened):
             return
         path = JudgedPath(path=real, real=real, access=access, field=None)
-        # Opening one file is never more than that, whatever else the tool may do.
-        request = msgspec.structs.replace(request_of(self._parsed, (path,)), confined=True)
+        request = request_of(self._parsed, (path,), only_opens=True)
         if request.command is not None:
             # A file that is opened beside a command is judged as any file is.
             tool = "Read" if access == "read" else "Edit"
@@ -67,18 +68,11 @@ class _Grants:
         raise Asked(decision.reason)
 
 
-async def prepare(parsed: Parsed, among: Collaborators) -> Prepared:
-    """Check the call, let hooks speak, decide; raises what stops it."""
-    heard = Heard()
-    try:
-        return await _prepare(parsed, heard, among)
-    except Refused as refused:
-        refused.messages, refused.notes = heard.messages, heard.notes
-        refused.stops = refused.stops or heard.stops
-        raise
+async def prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepared:
+    """Check the call, let hooks speak, decide; raises what stops it.
 
-
-async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepared:
+    What is said on the way is in `heard`, also if it leads nowhere.
+    """
     parsed, grants, ctx, validated = await _checked(parsed, among)
     hooks_word: Decision | None = None
     was_rewritten = False
@@ -102,7 +96,8 @@ async def _prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepar
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
-            grants.opened.update(((place.path, subject.access), (place.real, subject.access)))
+            grants.opened.add((place.path, subject.access))
+            grants.opened.add((place.real, subject.access))
     grants.settled = True
     if heard.changes:
         from handaxe.runtime.pipeline.questions import change_permissions
@@ -163,15 +158,14 @@ async def _checked(
 def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext]:
     tool, call_id = parsed.tool, parsed.call.id
     grants = _Grants(parsed, among)
-    offers = among.offers
-    if Files in tool.reach:
-        offers = ChainMap({Files: among.files.judged_by(grants.judge)}, offers)
-    emit = among.emit
+    own = {Files: among.files.judged_by(grants.judge)} if Files in tool.reach else {}
+    report = partial(_report, among.emit, call_id, tool.name)
+    cwd = among.workdir.current
+    return grants, ToolContext(call_id, among.offers, tool.reach, report, cwd, own)
 
-    def report(text: str) -> None:
-        emit(CallProgress(call_id=call_id, tool=tool.name, text=text))
 
-    return grants, ToolContext(call_id, offers, tool.reach, report, among.workdir.current)
+def _report(emit: Callable[[Event], None], call_id: str, tool: str, text: str) -> None:
+    emit(CallProgress(call_id=call_id, tool=tool, text=text))
 
 
 async def _permitted(
@@ -195,10 +189,9 @@ async def _permitted(
     if not isinstance(decision, Allow):
         decision = await _settled(decision, request, parsed, ctx, heard, among)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
-    unfinished = [s for s, place in parsed.places.items() if not place.is_final]
-    if not unfinished:
+    if all(map(_is_final, parsed.places.values())):
         return parsed, decision
-    for spelling in unfinished:
+    for spelling in [s for s, place in parsed.places.items() if not place.is_final]:
         path = parsed.places[spelling].path
         parsed.places[spelling] = among.files.locate(path, among.workdir.roots, beyond=True)
     farther = judged_paths(parsed, among)
@@ -210,6 +203,9 @@ async def _permitted(
         if not isinstance(decision, Allow):
             decision = await _settled(decision, request, parsed, ctx, heard, among)
     return followed(parsed, among), decision
+
+
+_is_final = attrgetter("is_final")
 
 
 async def _settled(

@@ -24,23 +24,31 @@ def judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]
     return tuple(judged)
 
 
-def request_of(parsed: Parsed, paths: tuple[JudgedPath, ...]) -> Request:
-    """The call as rules and modes judge it."""
-    tool = parsed.tool
-    texts = tuple([s.text for s in parsed.subjects if isinstance(s, TextSubject)])
-    commands = [s.command for s in parsed.subjects if isinstance(s, CommandSubject)]
+def request_of(
+    parsed: Parsed, paths: tuple[JudgedPath, ...], *, only_opens: bool = False
+) -> Request:
+    """The call as rules and modes judge it; or, of the call, that it opens a file."""
+    tool, effects = parsed.tool, parsed.effects
+    texts: tuple[str, ...] = ()
+    command: str | None = None
+    for subject in parsed.subjects:
+        if isinstance(subject, TextSubject):
+            texts += (subject.text,)
+        elif command is None and isinstance(subject, CommandSubject):
+            command = subject.command
     return Request(
         tool=tool.name,
         aliases=tool.aliases,
         # Permission is about the world outside; what a session keeps for itself is free.
-        read_only=parsed.effects.is_internal,
+        read_only=effects.is_internal,
         paths=paths,
         texts=texts,
         hosts=tuple([s.host for s in parsed.subjects if isinstance(s, HostSubject)]),
         input=plain(parsed.call.input),
-        command=commands[0] if commands else None,
+        command=command,
         asks_person=tool.asks_person,
-        confined=not parsed.effects.writes_everything,
+        # Opening one file is never more than that, whatever else the tool may do.
+        confined=only_opens or not effects.writes_everything,
     )
 
 

@@ -5,7 +5,7 @@ import logging
 
 import msgspec
 
-from handaxe.contract.effects import Effects
+from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.faults import InternalError, TimedOut, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -19,7 +19,9 @@ async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
     parsed = prepared.parsed
     try:
         if among.checkpoints is not None and not parsed.effects.is_internal:
-            effects = await _kept_for(prepared, among)
+            effects = parsed.effects
+            if effects.extent is not None:
+                effects = await _kept_for(effects, effects.extent, prepared, among)
             await among.checkpoints.before(parsed.call.id, parsed.tool.name, effects)
         if parsed.tool.timeout_s is None:
             return _checked(await parsed.tool.call(parsed.args, prepared.ctx))
@@ -37,13 +39,12 @@ async def remember_outcome(prepared: Prepared, among: Collaborators) -> tuple[st
     return await among.checkpoints.after(prepared.parsed.call.id)
 
 
-async def _kept_for(prepared: Prepared, among: Collaborators) -> Effects:
+async def _kept_for(
+    effects: Effects, extent: Extent, prepared: Prepared, among: Collaborators
+) -> Effects:
     """The effects of a call with those of others that its record covers, and its proof does not."""
-    effects = prepared.parsed.effects
-    if effects.extent is None:
-        return effects
     own = await among.commands.project_programs(prepared.ctx.cwd)
-    if own.isdisjoint(effects.extent.programs) and not among.hooks.watch_after:
+    if own.isdisjoint(extent.programs) and not among.hooks.watch_after:
         return effects
     return msgspec.structs.replace(effects, extent=None)
 

@@ -23,9 +23,12 @@ async def settle(
 ) -> ToolResult:
     """The result as the model gets it."""
     parsed = prepared.parsed
+    text, size_chars = _fitted(result, result.text, prepared, among)
     result = msgspec.structs.replace(
         result,
-        **_fitted(result, result.text, prepared, among),
+        text=text,
+        size_chars=size_chars,
+        tokens=estimate(text),
         data=_plain(result.data),
         notes=(*parsed.notes, *prepared.notes, *result.notes),
         messages=(*prepared.messages, *result.messages),
@@ -52,14 +55,14 @@ def _plain(data: object) -> object:
 
 def _fitted(
     result: ToolResult, text: str, prepared: Prepared, among: Collaborators
-) -> dict[str, Any]:
-    """The fields of a result with this text, or with a preview of it where it is too long."""
+) -> tuple[str, int]:
+    """A result's text, or a preview of it where it is too long, and how long it is."""
     text = well_formed(text)
     size_chars = len(text)
     if result.ok and size_chars > prepared.parsed.tool.max_result_chars:
         path = among.results.keep(prepared.parsed.call.id, text)
         text = two_ended_preview(text, path)
-    return {"text": text, "size_chars": size_chars, "tokens": estimate(text)}
+    return text, size_chars
 
 
 async def _hear_hooks(
@@ -121,6 +124,14 @@ def _replaced(
     if given is None:
         note = "A hook gave an output of another shape than the tool's; it was ignored."
         return msgspec.structs.replace(result, notes=(*result.notes, note))
-    fitted = {} if given.text is None else _fitted(result, given.text, prepared, among)
-    content = result.content if given.text is None else ()
-    return msgspec.structs.replace(result, data=given.data, content=content, **fitted)
+    if given.text is None:
+        return msgspec.structs.replace(result, data=given.data)
+    text, size_chars = _fitted(result, given.text, prepared, among)
+    return msgspec.structs.replace(
+        result,
+        data=given.data,
+        content=(),
+        text=text,
+        size_chars=size_chars,
+        tokens=estimate(text),
+    )

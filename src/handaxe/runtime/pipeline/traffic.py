@@ -17,11 +17,12 @@ Wake = asyncio.Future[None]
 class Ticket:
     """A call's place in the order."""
 
-    __slots__ = ("effects", "is_alone", "is_running", "order")
+    __slots__ = ("effects", "is_alone", "is_reader", "is_running", "order")
 
     def __init__(self, order: int, effects: Effects) -> None:
         self.order = order
         self.effects = effects
+        self.is_reader = effects.is_read_only
         self.is_alone = False
         self.is_running = False
 
@@ -42,13 +43,14 @@ class Traffic:
         ticket = Ticket(self._next_order, effects)
         self._next_order += 1
         self._open[ticket.order] = ticket
-        if not effects.is_read_only:
+        if not ticket.is_reader:
             self._writers[ticket.order] = ticket
         return ticket
 
     def isolate(self, ticket: Ticket) -> None:
         """The call turned out to do something else than it was ordered by: it runs alone."""
         ticket.effects = Effects.unknown()
+        ticket.is_reader = False
         ticket.is_alone = True
         self._writers[ticket.order] = ticket
 
@@ -62,15 +64,20 @@ class Traffic:
             finally:
                 del self._blocked[ticket.order]
 
-    async def start(self, ticket: Ticket) -> None:
-        """Take a lane, waiting for one to come free."""
-        if ticket.is_alone:
-            await self.clear(ticket)
+    def takes_lane(self, ticket: Ticket) -> bool:
+        """Take a lane if one is free."""
         if self._free_lanes > 0:
             self._free_lanes -= 1
-        else:
+            ticket.is_running = True
+        return ticket.is_running
+
+    async def start(self, ticket: Ticket) -> None:
+        """Take a lane, waiting for one to come free; a lone call waits for all others too."""
+        if ticket.is_alone:
+            await self.clear(ticket)
+        if not self.takes_lane(ticket):
             await self._next_lane()
-        ticket.is_running = True
+            ticket.is_running = True
 
     def leave(self, ticket: Ticket) -> None:
         """The call is over; whoever waited for it may go."""
@@ -107,11 +114,10 @@ class Traffic:
         """Whether no unfinished earlier call collides; for a lone one, no running one too."""
         # Two readers never collide, so a reader looks only at the writers.
         others: Collection[Ticket] = (
-            self._writers.values() if ticket.effects.is_read_only else self._open.values()
+            self._writers.values() if ticket.is_reader else self._open.values()
         )
-        return not others or not any(
-            (other.order < ticket.order or (ticket.is_alone and other.is_running))
-            and other is not ticket
-            and ticket.effects.collides(other.effects)
-            for other in others
-        )
+        for other in others:
+            is_ahead = other.order < ticket.order or (ticket.is_alone and other.is_running)
+            if is_ahead and other is not ticket and ticket.effects.collides(other.effects):
+                return False
+        return True

@@ -1,6 +1,5 @@
 """Write: create a file, or replace one that was read."""
 
-from contextlib import suppress
 from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
@@ -64,8 +63,11 @@ class Write(Tool[WriteArgs]):
     async def call(self, args: WriteArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         if ctx[ReadLedger].find(path) is None:
-            with suppress(Exists):
+            try:
                 return await self._create(path, args, ctx)
+            except Exists:
+                # It is there by now, or was from the start under another name.
+                pass
         info = await existing_file(path, ctx)
         if info is None:
             return await self._create(path, args, ctx)
