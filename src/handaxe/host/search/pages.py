@@ -81,7 +81,9 @@ class LinePage:
         return TextFound(
             lines=lines,
             more_lines=rest,
-            shown_lines=sum(body.count(b"\n") for _, body in self.blocks),
+            shown_lines=self.seen
+            if self.is_endless
+            else sum(body.count(b"\n") for _, body in self.blocks),
             total_lines=self.seen if is_whole else None,
             total_files=self.files if is_whole else None,
             has_more=self.has_more,
@@ -136,15 +138,25 @@ class LinePile:
             self.is_overfull = self._last is not None or self._lines > self._end
         return self._bytes > MAX_PAGE_BYTES
 
+    def take_files(self, files: list[Block]) -> bool:
+        """Take files to their ends, none with a message in it; True when they are too many."""
+        if self._end is not None or self._is_hidden is not None:
+            return any(self.take(path, body) for path, body in files)
+        known = self._pieces
+        for path, body in files:
+            known.setdefault(path, []).append(body)
+            self._bytes += len(body)
+        return self._bytes > MAX_PAGE_BYTES
+
     def pour(self, page: LinePage) -> None:
         """Hand everything on in path order."""
         page.binary_files += self._binary_files
-        files = sorted(self._pieces.items(), key=lambda item: in_path_order(item[0]))
+        paths = sorted(self._pieces, key=in_path_order)
         if page.is_endless:
-            page.take_all([(path, b"".join(pieces)) for path, pieces in files])
+            page.take_all([(path, b"".join(self._pieces[path])) for path in paths])
             return
-        for path, pieces in files:
-            if page.take(path, b"".join(pieces)):
+        for path in paths:
+            if page.take(path, b"".join(self._pieces[path])):
                 return
 
     def _hides(self, path: bytes) -> bool:

@@ -8,6 +8,7 @@ near their root, so that much is known even of a tree too large to be walked to 
 import os
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from handaxe.contract.ports.search import BadQuery, Hides, Skipped, TextQuery
 from handaxe.host.search.asked_files import ignores_for
@@ -26,6 +27,13 @@ MAX_TARGETS = 1_000
 MAX_TARGET_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 16
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Ignored(NamedTuple):
+    """Ignored entries, relative to the root; what is in the directories is not among the files."""
+
+    directories: list[str]
+    files: list[str]
 
 
 class Survey:
@@ -125,10 +133,15 @@ class Survey:
         if not self.is_complete:
             self._go_on(lambda: time.monotonic() > ends_at)
 
-    def targets(self) -> tuple[list[str], bool]:
-        """The ignored entries to search, relative to the root, and whether these are all."""
-        directories = self._walk.ignored_directories
-        everything = [*directories, *self._files()]
+    def targets(self, told: Ignored | None) -> tuple[list[str], bool]:
+        """The ignored entries to search, relative to the root, and whether these are all.
+
+        They are those that ripgrep told of, or else those that were met so far.
+        """
+        found = told
+        if found is None:
+            found = Ignored(self._walk.ignored_directories, self._files())
+        directories, everything = found.directories, [*found.directories, *found.files]
         chosen: list[str] = []
         size = 0
         for number, path in enumerate(everything[:MAX_TARGETS]):
@@ -137,7 +150,8 @@ class Survey:
                 return chosen, False
             if number < len(directories) or self._is_text(path):
                 chosen.append(path)
-        return chosen, self.is_complete and len(everything) <= MAX_TARGETS
+        is_known = self.is_complete or told is not None
+        return chosen, is_known and len(everything) <= MAX_TARGETS
 
     @property
     def _weight(self) -> int:
