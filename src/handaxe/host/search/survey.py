@@ -83,17 +83,16 @@ class Survey:
     def look_around(self) -> bool:
         """Walk a small tree to its end; of a large one, find out that it is large.
 
-        A tree that was small the last time and has not changed is not walked again.
+        What was walked the last time and has not changed is not walked again.
 
         Returns:
             Whether it is small.
         """
         if self.is_small is None:
-            if self._recall():
-                self.is_small = True
-            else:
-                self._walk_if_small()
-                self.is_small = self.is_complete
+            self.is_small = self._recall()
+        if self.is_small is None:
+            self._walk_if_small()
+            self.is_small = self.is_complete
         return self.is_small
 
     def skipped(self) -> Skipped:
@@ -158,20 +157,21 @@ class Survey:
         """What the tree is known to hold so far, also where the walk did not get yet."""
         return self.entries + DIRECTORY_WEIGHT * (len(self._seen) + self._walk.waiting)
 
-    def _recall(self) -> bool:
-        """Whether it is known from the last time what there is."""
+    def _recall(self) -> bool | None:
+        """Whether the tree is a small one, if that is known from the last time."""
         if self._known is None:
-            return False
+            return None
         walked = self._known.walked(self._query, self._place.fd, self._above)
         if walked is None:
-            return False
+            return None
         self._remembered, self.entries = walked.skipped, walked.entries
-        return True
+        return walked.is_small
 
     def _walk_if_small(self) -> None:
         self.entries = 0
         self._go_on(lambda: self._weight > SMALL_TREE)
-        if self._known is None or not self.is_complete or self._walk.unreadable:
+        is_settled = self.is_complete or self._weight > SMALL_TREE
+        if self._known is None or not is_settled or self._walk.unreadable:
             return
         paths = [directory for directory, _, _ in self._seen]
         paths += [
@@ -180,7 +180,7 @@ class Survey:
             for entry in visit[1]
             if entry.name in IGNORE_NAMES
         ]
-        walked = Walked(self.skipped(), self.entries, self._above, {})
+        walked = Walked(self.skipped(), self.entries, self.is_complete, self._above, {})
         self._known.note_walk(self._query, self._place.fd, self._began_ns, paths, walked)
 
     def _go_on(self, is_enough: Callable[[], bool]) -> None:
