@@ -81,7 +81,8 @@ class HeadingStream:
         parts = data[:last].split(b"\n\n")
         begun = [] if self._path is None else [(self._path, parts.pop(0) + b"\n")]
         parted = [part.partition(b"\0") for part in parts]
-        if any(not nul or b"\n" in path for path, nul, _ in parted):
+        peculiar = [path for path, nul, _ in parted if not nul or b"\n" in path]
+        if peculiar:
             return [], 0
         self._path = None
         files = [(path.removeprefix(b"./"), body + b"\n") for path, _, body in parted]

@@ -112,6 +112,8 @@ class LinePile:
         self._end = end
         self._is_hidden = is_hidden
         self._pieces: dict[bytes, list[bytes]] = {}
+        self._files: list[Block] = []
+        """Those that were taken whole and cannot have to be dropped."""
         self._lines = 0
         self._bytes = 0
         self._binary_files = 0
@@ -142,21 +144,22 @@ class LinePile:
         """Take files to their ends, none with a message in it; True when they are too many."""
         if self._end is not None or self._is_hidden is not None:
             return any(self.take(path, body) for path, body in files)
-        known = self._pieces
-        for path, body in files:
-            known.setdefault(path, []).append(body)
-            self._bytes += len(body)
+        if files[0][0] in self._pieces:
+            self.take(*files.pop(0))
+        self._files += files
+        self._bytes += sum([len(body) for _, body in files])
         return self._bytes > MAX_PAGE_BYTES
 
     def pour(self, page: LinePage) -> None:
         """Hand everything on in path order."""
         page.binary_files += self._binary_files
-        paths = sorted(self._pieces, key=in_path_order)
+        files = self._files + [(path, b"".join(parts)) for path, parts in self._pieces.items()]
+        files.sort(key=lambda file: in_path_order(file[0]))
         if page.is_endless:
-            page.take_all([(path, b"".join(self._pieces[path])) for path in paths])
+            page.take_all(files)
             return
-        for path in paths:
-            if page.take(path, b"".join(self._pieces[path])):
+        for path, body in files:
+            if page.take(path, body):
                 return
 
     def _hides(self, path: bytes) -> bool:
