@@ -17,7 +17,7 @@ from handaxe.text.patterns import BadPattern
 
 COUNT_IGNORED_S = 0.25
 """At least so long, and at least as long as the walk itself took, ignored files are counted."""
-_KIND, _FILE, _LINK = stat.S_IFMT(0xFFFF), stat.S_IFREG, stat.S_IFLNK
+_KIND = stat.S_IFMT(0xFFFF)
 
 
 class NameSearch:
@@ -124,16 +124,18 @@ class NameSearch:
         spelled, base = self._spelled(start), start.rstrip("/") + "/"
         ignored, endings_decide = 0, self._pattern.endings_decide
         for directory, entries, ignores in walk:
-            here = entries if endings_decide else self._fitting(spelled + directory, entries)
-            if ignores is not None and here:
-                names = [entry.name for entry in here]
-                left_out = ignores.left_out(base + directory, names, is_dir=False)
+            fitting = entries if endings_decide else self._fitting(spelled + directory, entries)
+            if not fitting:
+                continue
+            here = base + directory
+            if ignores is not None:
+                names = [entry.name for entry in fitting]
+                left_out = ignores.left_out(here, names, is_dir=False)
                 if left_out:
-                    passed_by = [entry for entry in here if entry.name in left_out]
-                    here = [entry for entry in here if entry.name not in left_out]
-                    ignored += self._count_files(base + directory, passed_by)
-            if here:
-                self._take(here)
+                    passed_by = [entry for entry in fitting if entry.name in left_out]
+                    fitting = [entry for entry in fitting if entry.name not in left_out]
+                    ignored += self._count_files(here, passed_by)
+            self._take(here, fitting)
         return ignored
 
     def _fitting(self, before: str, entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
@@ -141,20 +143,22 @@ class NameSearch:
         fits = self._pattern.matches
         return [entry for entry in entries if fits(before + entry.name)]
 
-    def _take(self, entries: list[os.DirEntry[str]]) -> None:
-        """Take in the files among some entries."""
-        if (hides := self._hides) is not None:
-            entries = [entry for entry in entries if not hides(entry.path)]
+    def _take(self, here: str, entries: list[os.DirEntry[str]]) -> None:
+        """Take in the files among some entries of one directory."""
+        hides = self._hides
         taken: list[tuple[int, str]] = []
         for entry in entries:
+            path = here + entry.name
+            if hides is not None and hides(path):
+                continue
             try:
                 info = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
             kind = info.st_mode & _KIND
-            if kind == _FILE or (kind == _LINK and self._leads_to_file(entry.path)):
-                taken.append((-info.st_mtime_ns, entry.path))
-            elif kind == _LINK:
+            if kind == stat.S_IFREG or (kind == stat.S_IFLNK and self._leads_to_file(path)):
+                taken.append((-info.st_mtime_ns, path))
+            elif kind == stat.S_IFLNK:
                 self._links += 1
         self._least.add(taken)
 
