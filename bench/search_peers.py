@@ -3,11 +3,13 @@ judges.
 
 `python bench/search_peers.py [files] [megabytes] [rounds]`. A library takes part if a variable names an
 interpreter that has it: `HANDAXE_BENCH_DEEPAGENTS=/somewhere/bin/python` (deepagents),
-`HANDAXE_BENCH_OPENHANDS` (openhands-tools), `HANDAXE_BENCH_PYDANTIC_AI` (pydantic-ai-harness). Each runs in its
-own process with the same ripgrep on its PATH and measures itself, so neither its start nor the way to it
-counts. An agent of rivals.py takes part as a whole, against a model server, and so does handaxe beside
-it: what a call to an unknown tool costs each is taken off. All take turns. A peer that cannot do a line,
-or finds something else, is named and left out of it.
+`HANDAXE_BENCH_OPENHANDS` (openhands-tools), `HANDAXE_BENCH_PYDANTIC_AI` (pydantic-ai-harness); kimi's tools do if
+`HANDAXE_BENCH_KIMI` names the program of a virtual environment. Each runs in its own process with the same
+ripgrep on its PATH and measures itself, so neither its start nor the way to it counts. The filesystem server
+of the Model Context Protocol takes part over its own wire if `HANDAXE_BENCH_MCP_FS` names its program or its
+JavaScript file. An agent of rivals.py takes part as a whole, against a model server, and so does handaxe
+beside it: what a call to an unknown tool costs each is taken off. All take turns; whoever needs minutes gets
+fewer of them. A peer that cannot do a line, or finds something else, is named and left out of it.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from conversation import ConversationFailed, converse
 from rivals import SEARCH_LINES, Contender, Wanted, contenders
@@ -36,7 +39,8 @@ STRENGTH = {
     "pydantic-ai": "paths and lines in path order; no files alone; says nothing",
     "codex": "runs what the model writes, here rg and head: no order; says nothing",
     "gemini": "newest first and ignored files counted, for names; lines in no order",
-    "kimi": "by name; files newest first, lines in no order; says nothing",
+    "kimi": "by name, and from no pattern that begins with **; files newest first, lines in no order",
+    "mcp-fs": "as the file system lists them; no search in contents; says nothing",
     "opencode": "at most 100; an unknown tool costs it more than a search, so read its own times",
 }
 Turn = Callable[[str], Awaitable[tuple[float, int]]]
@@ -111,7 +115,40 @@ LINES = {
     "context, 50 lines": lambda: lines(run(some.grep(WORD, context=2, workspace=there))),
 }
 """
-LIBRARIES = {"deepagents": DEEPAGENTS, "openhands": OPENHANDS, "pydantic-ai": PYDANTIC_AI}
+KIMI = """
+import asyncio
+from types import SimpleNamespace
+from kaos.path import KaosPath
+from kimi_cli.tools.file.glob import Glob, Params as Names
+from kimi_cli.tools.file.grep_local import Grep, Params as Text
+run = asyncio.new_event_loop().run_until_complete
+given = SimpleNamespace(KIMI_WORK_DIR=KaosPath(ROOT))
+files, text = Glob(SimpleNamespace(builtin_args=given, additional_dirs=[], skills_dirs=[])), Grep()
+def lines(result):
+    if result.is_error:
+        raise ValueError(result.message)
+    return len(result.output.splitlines())
+def grep(place, pattern, **more):
+    return lines(run(text(Text(pattern=pattern, path=place, **more))))
+content = {"output_mode": "content", "head_limit": 250}
+LINES = {
+    "glob": lambda: lines(run(files(Names(pattern="pkg*/**/*.py")))),
+    "tiny word": lambda: grep(TINY, "return", **content),
+    "rare files": lambda: grep(ROOT, NEEDLE),
+    "nowhere": lambda: grep(ROOT, NOWHERE),
+    "regex, 250 lines": lambda: grep(ROOT, REGEX, **content),
+    "word, 250 lines": lambda: grep(ROOT, WORD, **content),
+    "context, 50 lines": lambda: grep(ROOT, WORD, **{**content, "head_limit": 50, "-C": 2}),
+}
+"""
+LIBRARIES = {
+    "deepagents": DEEPAGENTS,
+    "openhands": OPENHANDS,
+    "pydantic-ai": PYDANTIC_AI,
+    "kimi": KIMI,
+}
+PATIENCE_S = 30
+"""Whoever has taken so long gets no further turn at this, beyond the first that counts."""
 
 
 class PeerFailed(Exception):
@@ -151,6 +188,52 @@ class Peer:
         self._process.wait()
 
 
+class McpPeer:
+    """The filesystem server, which only finds names."""
+
+    def __init__(self, program: str, root: Path) -> None:
+        self._root = str(root)
+        words = ["node", program] if program.endswith(".js") else [program]
+        self._process = subprocess.Popen(
+            [*words, self._root],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        about = {"name": "bench", "version": "1"}
+        version = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        self._send("initialize", {**version, "clientInfo": about}, id=0)
+        self._answer(0)
+        self._send("notifications/initialized", {})
+
+    async def turn(self, line: str) -> tuple[float, int]:
+        if line != "glob":
+            raise PeerFailed("it has no such tool")
+        wanted = {"path": self._root, "pattern": "**/*.py"}
+        began = time.perf_counter()
+        self._send("tools/call", {"name": "search_files", "arguments": wanted}, id=1)
+        found = self._answer(1)["content"][0]["text"]
+        return time.perf_counter() - began, len(found.splitlines())
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _send(self, method: str, params: dict[str, Any], **more: int) -> None:
+        assert self._process.stdin is not None
+        message = {"jsonrpc": "2.0", "method": method, "params": params, **more}
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _answer(self, number: int) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message = json.loads(line)
+            if message.get("id") == number and "method" not in message:
+                return message["result"]
+        raise PeerFailed("it ended")
+
+
 def handaxe(session: Session, tiny: Session) -> Turn:
     content, around = {"output_mode": "content"}, {"-C": 2, "head_limit": 50}
     calls = {
@@ -178,7 +261,8 @@ async def compare(line: str, rounds: int, turns: dict[str, Turn]) -> None:
     counts: dict[str, int] = {}
     for number in range(rounds + 1):
         for name, turn in turns.items():
-            if number and name not in counts:
+            is_slow = sum(taken.get(name, ())) > PATIENCE_S * 1000
+            if number and (name not in counts or is_slow):
                 continue
             try:
                 seconds, counts[name] = await turn(line)
@@ -199,17 +283,22 @@ async def compare(line: str, rounds: int, turns: dict[str, Turn]) -> None:
 def compare_agents(taking_part: list[Contender], root: Path, homes: Path, rounds: int) -> None:
     """Whole agents in turns; of each call what one to an unknown tool costs is taken off."""
     taken: dict[str, dict[str, list[float]]] = {one.name: {} for one in taking_part}
+    spent_s = dict.fromkeys(taken, 0.0)
     wanted = Wanted(NEEDLE, REGEX, WORD)
     for number in range(rounds + 1):
         for one in [one for one in taking_part if one.name in taken]:
+            if number > 1 and spent_s[one.name] > PATIENCE_S:
+                continue
             # The first call of a kind loads what it needs.
             calls = one.spell_search(wanted) * 2
+            began = time.monotonic()
             try:
                 talk = asyncio.run(converse(one, calls, root, homes / one.name))
             except ConversationFailed as error:
                 print(error, file=sys.stderr)
                 del taken[one.name]
                 continue
+            spent_s[one.name] += time.monotonic() - began
             nothing, *times = talk.calls_ms[len(SEARCH_LINES) :]
             if number:
                 for line, ms in zip(SEARCH_LINES[1:], times, strict=True):
@@ -228,15 +317,26 @@ def _ratio(name: str, times: list[float], ours: list[float]) -> str:
     return f"{name} {median:.1f} ms x{median / statistics.median(ours):.2f}, {best}"
 
 
+def interpreter(name: str) -> str | None:
+    """Who runs a library; beside a program that is installed with it, if that is named."""
+    named = os.environ.get(f"HANDAXE_BENCH_{name.upper().replace('-', '_')}")
+    if named is None or Path(named).name.startswith("python"):
+        return named
+    beside = Path(named).with_name("python")
+    return str(beside) if beside.exists() else None
+
+
 async def compare_libraries(root: Path, tiny: Path, home: Path, rounds: int) -> None:
     """Libraries in turns, each measuring itself."""
     places = {"ROOT": str(root), "TINY": str(tiny), "NEEDLE": NEEDLE, "NOWHERE": NOWHERE}
     places |= {"REGEX": REGEX, "WORD": WORD}
-    peers = {
+    peers: dict[str, Peer | McpPeer] = {
         name: Peer(python, program, places)
         for name, program in LIBRARIES.items()
-        if (python := os.environ.get(f"HANDAXE_BENCH_{name.upper().replace('-', '_')}"))
+        if (python := interpreter(name))
     }
+    if program := os.environ.get("HANDAXE_BENCH_MCP_FS"):
+        peers["mcp-fs"] = McpPeer(program, root)
     try:
         async with Session(root, home=home) as session, Session(tiny, home=home) as small:
             ours = {"handaxe": handaxe(session, small)}

@@ -315,6 +315,28 @@ class TestLargeQuietTrees:
 
         assert (found.elsewhere, found.skipped.binary) == ([], 0)
 
+    async def test_a_second_look_goes_to_all_that_ripgrep_told_of(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("handaxe.host.search.survey.Survey.go_on_until", None)
+        far = {
+            "a/b/c/d/.ignore": "e\nf\ng\n",
+            "a/b/c/d/e/x": "needle\n" * 2,
+            "a/b/c/d/f": "needle\n",
+        }
+        plant(tmp_path, {**far, "a/b/c/d/g": b"needle\0\n"})
+
+        found = await grep(RIPGREP, tmp_path, "needle")
+
+        (look,) = found.elsewhere
+        assert (look.reason, look.matches, look.files) == ("ignored", 3, 2)
+        assert (look.example, look.is_complete) == (f"{tmp_path}/a/b/c/d/e/x", True)
+
+    async def test_a_second_look_finds_what_ripgrep_cannot_tell_by_itself(self, tmp_path):
+        plant(tmp_path, {".ignore": "*.log\n", os.fsdecode(b"a\xff.log"): "needle\n"})
+
+        (look,) = (await grep(RIPGREP, tmp_path, "needle")).elsewhere
+
+        assert (look.reason, look.files) == ("ignored", 1)
+
 
 @pytest.mark.parametrize("small_tree", [0, 3_000])
 @pytest.mark.parametrize("mode", ["files", "content"])
@@ -345,7 +367,7 @@ async def test_with_a_filter_binary_files_are_counted_only_among_few(tmp_path, m
 
 
 class TestKnownTrees:
-    """A small tree is walked again as soon as what is passed by in it may have changed."""
+    """A tree is walked again as soon as what is passed by in it may have changed."""
 
     @pytest.fixture
     def search(self, monkeypatch) -> LocalSearch:
@@ -385,6 +407,30 @@ class TestKnownTrees:
         change(root)
 
         assert await self.counts(search, root) == (ignored, links)
+
+    async def test_a_large_one_is_not_walked_twice(self, search, root, monkeypatch):
+        monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+        assert await self.counts(search, root) == (3, None)
+        monkeypatch.setattr(os, "scandir", None)
+
+        assert await self.counts(search, root) == (3, None)
+
+    async def test_it_may_grow_and_shrink(self, search, root, monkeypatch):
+        monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 200)
+        many = {f"deep/er/{number}": "hay\n" for number in range(300)}
+        assert await self.counts(search, root) == (3, 0)
+        for _ in range(2):
+            plant(root, many)
+            assert await self.counts(search, root) == (3, None)
+            shutil.rmtree(root / "deep/er")
+            assert await self.counts(search, root) == (3, 0)
+
+    async def test_out_of_time_does_not_mean_large(self, search, root, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr("handaxe.host.search.watch.Watch.is_over", lambda _: True)
+            assert await self.counts(search, root) == (3, None)
+
+        assert await self.counts(search, root) == (3, 0)
 
     async def test_another_question_is_another_walk(self, search, root):
         assert await self.counts(search, root) == (3, 0)

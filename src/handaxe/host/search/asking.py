@@ -16,7 +16,7 @@ from handaxe.contract.ports.search import Skipped, TextFound, TextQuery
 from handaxe.host.search.known_trees import KnownTrees
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import MAX_SAID_BYTES, Process, Run
-from handaxe.host.search.survey import Survey
+from handaxe.host.search.survey import Ignored, Survey
 
 QUIET_BYTES = 1 << 15
 """So much may be said about a tree of any size: some two hundred entries."""
@@ -84,8 +84,10 @@ class Asking:
         """What was passed by, as far as it was counted."""
         is_told = self.is_asked and is_complete and not found.is_cut_short
         counted = self._survey.skipped()
-        if is_told and counted.ignored_is_least:
-            counted = self._with_ignored(counted, last)
+        ignored = self.ignored(last) if is_told and counted.ignored_is_least else None
+        if ignored is not None:
+            number = len(ignored.directories) + len(ignored.files)
+            counted = msgspec.structs.replace(counted, ignored=number, ignored_is_least=False)
         return msgspec.structs.replace(
             counted,
             binary=last.binary if is_told else None,
@@ -93,23 +95,27 @@ class Asking:
             unreadable=last.unreadable,
         )
 
+    def ignored(self, last: Run) -> Ignored | None:
+        """All ignored entries, if a run to the end told of them and no filter counts."""
+        if not self.is_asked or self._is_filtered or self._query.glob is not None:
+            return None
+        if not last.is_clear:
+            return None
+        found = Ignored([], [])
+        for path in last.ignored:
+            try:
+                kind = os.stat(path, dir_fd=self._place.fd, follow_symlinks=False).st_mode
+            except OSError:
+                # It is gone, or its name is no text.
+                return None
+            if stat.S_ISDIR(kind):
+                found.directories.append(os.fsdecode(path))
+            elif stat.S_ISREG(kind):
+                found.files.append(os.fsdecode(path))
+        return found
+
     def _settle(self, *, is_asked: bool) -> None:
         if self._is_filtered and self._survey.entries > MAX_FILTERED:
             is_asked = False
         self.is_asked = is_asked
         self._known.note_loud(self._query, is_asked=is_asked)
-
-    def _with_ignored(self, counted: Skipped, last: Run) -> Skipped:
-        """All ignored entries of a large tree, if a run told of them and no filter counts."""
-        if self._is_filtered or self._query.glob is not None or not last.is_clear:
-            return counted
-        try:
-            kinds = [
-                os.stat(path, dir_fd=self._place.fd, follow_symlinks=False).st_mode
-                for path in last.ignored
-            ]
-        except OSError:
-            # It is gone, or its name is no text.
-            return counted
-        number = sum(stat.S_ISDIR(kind) or stat.S_ISREG(kind) for kind in kinds)
-        return msgspec.structs.replace(counted, ignored=number, ignored_is_least=False)

@@ -16,6 +16,8 @@ KEPT_OF_LONG_LINE = 1 << 13
 
 Take = Callable[[bytes, bytes], bool]
 """Takes a path and whole lines of that file; True means that no more is wanted."""
+TakeFiles = Callable[[list[tuple[bytes, bytes]]], bool]
+"""Takes several files to their ends, each as `Take` does; this is for answers of very many."""
 
 _IS_BINARY = re.compile(rb"(?:\r\n)?([^\n]*): binary file matches \(found [^\n]*\n")
 # With `--crlf` ripgrep's own line breaks are CRLF, but not those between two threads' files.
@@ -27,10 +29,11 @@ _NUMBER = re.compile(rb"\d+[:-](?:\d+:)?")
 class HeadingStream:
     """Cuts `--heading --null` output into files and lines."""
 
-    __slots__ = ("_marks", "_path", "_rest", "_take", "binary_files")
+    __slots__ = ("_marks", "_path", "_rest", "_take", "_take_files", "binary_files")
 
-    def __init__(self, take: Take, marks: Marks) -> None:
+    def __init__(self, take: Take, marks: Marks, take_files: TakeFiles | None = None) -> None:
         self._take = take
+        self._take_files = take_files
         self._marks = marks
         self._path: bytes | None = None
         self._rest = b""
@@ -40,6 +43,10 @@ class HeadingStream:
         """Take a piece of output."""
         data = self._rest + piece if self._rest else piece
         at = 0
+        if self._take_files is not None:
+            files, at = self._whole_files(data)
+            if files and self._take_files(files):
+                return True
         while True:
             if self._path is None:
                 nul = data.find(b"\0", at)
@@ -62,6 +69,24 @@ class HeadingStream:
             self._named(rest)
             return False
         return bool(rest) and self._take(self._path, rest if rest.endswith(b"\n") else rest + b"\n")
+
+    def _whole_files(self, data: bytes) -> tuple[list[tuple[bytes, bytes]], int]:
+        """All files that end in some output, and where what follows them begins.
+
+        None, if anything among them has to be looked at closely.
+        """
+        last = data.rfind(b"\n\n")
+        if last < 0 or b"\n\r\n" in data or b" binary file" in data:
+            return [], 0
+        parts = data[:last].split(b"\n\n")
+        begun = [] if self._path is None else [(self._path, parts.pop(0) + b"\n")]
+        parted = [part.partition(b"\0") for part in parts]
+        peculiar = [path for path, nul, _ in parted if not nul or b"\n" in path]
+        if peculiar:
+            return [], 0
+        self._path = None
+        files = [(path.removeprefix(b"./"), body + b"\n") for path, _, body in parted]
+        return begun + files, last + 2
 
     def _hand_on(self, data: bytes, at: int) -> bool:
         """Hand on whole lines of a file that goes on; the last one may prove to be its end."""

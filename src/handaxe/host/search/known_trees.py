@@ -16,14 +16,15 @@ Key = tuple[str | bool | None, ...]
 
 
 class Walked(msgspec.Struct, frozen=True):
-    """What a walk through a small tree came to.
+    """What a walk through a small tree came to, or one that found a tree to be large.
 
-    While none of its directories and ignore files changes, it holds no other names and no other
-    links, and the same are ignored.
+    While none of the directories and ignore files it saw changes, they hold no other names and no
+    other links, and the same are ignored.
     """
 
     skipped: Skipped
     entries: int
+    is_small: bool
     above: object
     """Equal as long as the ignore files above the tree are the same."""
     dates: dict[str, tuple[int, int]]
@@ -31,7 +32,7 @@ class Walked(msgspec.Struct, frozen=True):
 
 
 class KnownTrees:
-    """Small trees that were walked, and trees ripgrep has too much to tell of."""
+    """Trees that were walked, and trees ripgrep has too much to tell of."""
 
     def __init__(self) -> None:
         self._walked: dict[Key, Walked] = {}

@@ -1,7 +1,7 @@
 """Raw lines of ripgrep made into `Line` values: number, text, where the matches are."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from handaxe.contract.ports.search import FileText, Line
 from handaxe.host.search.arguments import Marks
@@ -11,6 +11,9 @@ LINE_CHARS = 500
 LEAD_CHARS = 200
 TYPED_LINES = 1_000
 """A page with more lines gives the rest as text only."""
+
+AT_A_TIME = 500
+"""Of the others so many files are read together."""
 
 Block = tuple[bytes, bytes]
 """The path of a file and some of its lines."""
@@ -31,30 +34,42 @@ class LineReader:
         self._pattern = _COLUMN_PREFIX if has_columns else _PREFIX
         self._is_inside = False
 
-    def read(self, blocks: Iterable[Block]) -> tuple[list[Line], list[FileText]]:
+    def read(self, blocks: Sequence[Block]) -> tuple[list[Line], list[FileText]]:
         """The first lines in full, the rest as text."""
         typed: list[Line] = []
-        rest: list[FileText] = []
-        for raw_path, body in blocks:
-            path = self._prefix + raw_path.decode("utf-8", "surrogateescape")
-            if len(typed) >= TYPED_LINES:
-                rest.append(FileText(path, self._text(path, body)))
-                continue
-            lines = body.split(b"\n")[:-1]
+        rest: list[Block] = []
+        for number, (raw_path, body) in enumerate(blocks):
             room = TYPED_LINES - len(typed)
+            if not room:
+                rest += blocks[number:]
+                break
+            path = self._prefix + raw_path.decode("utf-8", "surrogateescape")
+            lines = body.split(b"\n")[:-1]
             typed += [self._line(path, raw) for raw in lines[:room]]
             if left := b"\n".join([*lines[room:], b""]):
-                rest.append(FileText(path, self._text(path, left)))
-        return typed, rest
+                rest.append((raw_path, left))
+        some = (rest[at : at + AT_A_TIME] for at in range(0, len(rest), AT_A_TIME))
+        return typed, [text for blocks in some for text in self._texts(blocks)]
 
-    def _text(self, path: str, body: bytes) -> str:
-        if len(body) > LINE_CHARS and _LONG.search(body) is not None:
-            lines = [self._line(path, raw) for raw in body.split(b"\n")[:-1]]
-            return "".join(map(_plain, lines))
-        plain = body.replace(self._marks.start, b"").replace(self._marks.end, b"")
+    def _texts(self, blocks: Sequence[Block]) -> Iterable[FileText]:
+        """Lines as text; most files hold short ones, which are unmarked and decoded together."""
+        are_long = [len(body) > LINE_CHARS and _LONG.search(body) is not None for _, body in blocks]
+        short = [body for (_, body), is_long in zip(blocks, are_long, strict=True) if not is_long]
+        texts = iter(self._short_texts(short))
+        for (raw_path, body), is_long in zip(blocks, are_long, strict=True):
+            path = self._prefix + raw_path.decode("utf-8", "surrogateescape")
+            yield FileText(path, self._long_text(path, body) if is_long else next(texts))
+
+    def _short_texts(self, bodies: Sequence[bytes]) -> list[str]:
+        # No line has lost a part, so none of them holds the mark for that.
+        plain = self._marks.gap.join(bodies)
+        plain = plain.replace(self._marks.start, b"").replace(self._marks.end, b"")
         if b"\r" in plain:
             plain = plain.replace(b"\r\n", b"\n")
-        return plain.decode("utf-8", "replace")
+        return plain.decode("utf-8", "replace").split(self._marks.gap.decode())
+
+    def _long_text(self, path: str, body: bytes) -> str:
+        return "".join([_plain(self._line(path, raw)) for raw in body.split(b"\n")[:-1]])
 
     def _line(self, path: str, raw: bytes) -> Line:
         found = self._pattern.match(raw)

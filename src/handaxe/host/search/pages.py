@@ -81,7 +81,9 @@ class LinePage:
         return TextFound(
             lines=lines,
             more_lines=rest,
-            shown_lines=sum(body.count(b"\n") for _, body in self.blocks),
+            shown_lines=self.seen
+            if self.is_endless
+            else sum(body.count(b"\n") for _, body in self.blocks),
             total_lines=self.seen if is_whole else None,
             total_files=self.files if is_whole else None,
             has_more=self.has_more,
@@ -110,6 +112,8 @@ class LinePile:
         self._end = end
         self._is_hidden = is_hidden
         self._pieces: dict[bytes, list[bytes]] = {}
+        self._files: list[Block] = []
+        """Those that were taken whole and cannot have to be dropped."""
         self._lines = 0
         self._bytes = 0
         self._binary_files = 0
@@ -136,15 +140,26 @@ class LinePile:
             self.is_overfull = self._last is not None or self._lines > self._end
         return self._bytes > MAX_PAGE_BYTES
 
+    def take_files(self, files: list[Block]) -> bool:
+        """Take files to their ends, none with a message in it; True when they are too many."""
+        if self._end is not None or self._is_hidden is not None:
+            return any(self.take(path, body) for path, body in files)
+        if files[0][0] in self._pieces:
+            self.take(*files.pop(0))
+        self._files += files
+        self._bytes += sum([len(body) for _, body in files])
+        return self._bytes > MAX_PAGE_BYTES
+
     def pour(self, page: LinePage) -> None:
         """Hand everything on in path order."""
         page.binary_files += self._binary_files
-        files = sorted(self._pieces.items(), key=lambda item: in_path_order(item[0]))
+        files = self._files + [(path, b"".join(parts)) for path, parts in self._pieces.items()]
+        files.sort(key=lambda file: in_path_order(file[0]))
         if page.is_endless:
-            page.take_all([(path, b"".join(pieces)) for path, pieces in files])
+            page.take_all(files)
             return
-        for path, pieces in files:
-            if page.take(path, b"".join(pieces)):
+        for path, body in files:
+            if page.take(path, body):
                 return
 
     def _hides(self, path: bytes) -> bool:

@@ -24,7 +24,14 @@ from handaxe.contract.ports.search import (
 )
 from handaxe.host.search.arguments import VCS_NAMES, Manner, Marks, command, needs_json
 from handaxe.host.search.asking import Asking
-from handaxe.host.search.blocks import CountStream, HeadingStream, PathStream, in_path_order
+from handaxe.host.search.blocks import (
+    CountStream,
+    HeadingStream,
+    PathStream,
+    Take,
+    TakeFiles,
+    in_path_order,
+)
 from handaxe.host.search.head_start import HeadStart
 from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.known_trees import KnownTrees
@@ -185,8 +192,10 @@ class Ripgrep:
         finally:
             ordered.end()
 
-    def _begin_lines(self, take: Callable[[bytes, bytes], bool], manner: Manner) -> Process:
-        return self._asking.begin(lambda: self._open_lines(take, manner))
+    def _begin_lines(
+        self, take: Take, manner: Manner, take_files: TakeFiles | None = None
+    ) -> Process:
+        return self._asking.begin(lambda: self._open_lines(take, manner, take_files))
 
     def _fills_at_once(self, run: Later, page: LinePage) -> bool:
         """Whether a sorted run came to its end in a moment, or in others that promised it."""
@@ -215,7 +224,7 @@ class Ripgrep:
         pile = LinePile(end, self._is_hidden)
         began = time.monotonic()
         manner = Manner(max_per_file=None if end is None else end + 1)
-        run = self._begin_lines(pile.take, manner)
+        run = self._begin_lines(pile.take, manner, pile.take_files)
         try:
             ending = run.go(has_enough=lambda: pile.is_overfull)
             if ending == "enough" and ordered is not None:
@@ -246,11 +255,13 @@ class Ripgrep:
             max_per_file=None if end is None else end + 1,
         )
 
-    def _open_lines(self, take: Callable[[bytes, bytes], bool], manner: Manner) -> Process:
+    def _open_lines(
+        self, take: Take, manner: Manner, take_files: TakeFiles | None = None
+    ) -> Process:
         stream = (
             JsonStream(take, self._marks, self._query)
             if needs_json(self._query)
-            else HeadingStream(take, self._marks)
+            else HeadingStream(take, self._marks, take_files)
         )
 
         def at_end(outcome: Run) -> None:
@@ -281,7 +292,7 @@ class Ripgrep:
         look = SecondLook(self._last, self._place, self._watch, self._is_hidden, self._open_again)
         is_small, is_counted = self._survey.look_around(), self._asking.is_asked
         binary = look.at_binary(is_counted=is_counted, is_small=is_small)
-        return look.at_ignored(self._survey) + binary
+        return look.at_ignored(self._survey, self._asking.ignored(self._last)) + binary
 
     def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
         return self._open(feed, manner, targets=targets)

@@ -15,7 +15,7 @@ from handaxe.host.search.arguments import Manner
 from handaxe.host.search.blocks import CountStream
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Feed, Process, Run
-from handaxe.host.search.survey import Survey
+from handaxe.host.search.survey import Ignored, Survey
 from handaxe.host.search.watch import Watch
 
 SURVEY_S = 0.003
@@ -50,10 +50,15 @@ class SecondLook:
         self._is_hidden = is_hidden
         self._open = open_run
 
-    def at_ignored(self, survey: Survey) -> list[Elsewhere]:
-        """Matches in ignored files; nothing if there is none."""
-        survey.go_on_until(self._watch.part(max(SURVEY_S, SURVEY_SHARE * self._first.duration_s)))
-        targets, are_all = survey.targets()
+    def at_ignored(self, survey: Survey, told: Ignored | None) -> list[Elsewhere]:
+        """Matches in ignored files; nothing if there is none.
+
+        Where the first run did not tell which files these are, they are looked for.
+        """
+        if told is None:
+            share_s = SURVEY_SHARE * self._first.duration_s
+            survey.go_on_until(self._watch.part(max(SURVEY_S, share_s)))
+        targets, are_all = survey.targets(told)
         if not targets:
             return []
         paths = [f"./{path}" for path in targets]

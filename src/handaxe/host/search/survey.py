@@ -8,6 +8,7 @@ near their root, so that much is known even of a tree too large to be walked to 
 import os
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from handaxe.contract.ports.search import BadQuery, Hides, Skipped, TextQuery
 from handaxe.host.search.asked_files import ignores_for
@@ -26,6 +27,13 @@ MAX_TARGETS = 1_000
 MAX_TARGET_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 16
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Ignored(NamedTuple):
+    """Ignored entries, relative to the root; what is in the directories is not among the files."""
+
+    directories: list[str]
+    files: list[str]
 
 
 class Survey:
@@ -75,17 +83,16 @@ class Survey:
     def look_around(self) -> bool:
         """Walk a small tree to its end; of a large one, find out that it is large.
 
-        A tree that was small the last time and has not changed is not walked again.
+        What was walked the last time and has not changed is not walked again.
 
         Returns:
             Whether it is small.
         """
         if self.is_small is None:
-            if self._recall():
-                self.is_small = True
-            else:
-                self._walk_if_small()
-                self.is_small = self.is_complete
+            self.is_small = self._recall()
+        if self.is_small is None:
+            self._walk_if_small()
+            self.is_small = self.is_complete
         return self.is_small
 
     def skipped(self) -> Skipped:
@@ -125,10 +132,15 @@ class Survey:
         if not self.is_complete:
             self._go_on(lambda: time.monotonic() > ends_at)
 
-    def targets(self) -> tuple[list[str], bool]:
-        """The ignored entries to search, relative to the root, and whether these are all."""
-        directories = self._walk.ignored_directories
-        everything = [*directories, *self._files()]
+    def targets(self, told: Ignored | None) -> tuple[list[str], bool]:
+        """The ignored entries to search, relative to the root, and whether these are all.
+
+        They are those that ripgrep told of, or else those that were met so far.
+        """
+        found = told
+        if found is None:
+            found = Ignored(self._walk.ignored_directories, self._files())
+        directories, everything = found.directories, [*found.directories, *found.files]
         chosen: list[str] = []
         size = 0
         for number, path in enumerate(everything[:MAX_TARGETS]):
@@ -137,27 +149,29 @@ class Survey:
                 return chosen, False
             if number < len(directories) or self._is_text(path):
                 chosen.append(path)
-        return chosen, self.is_complete and len(everything) <= MAX_TARGETS
+        is_known = self.is_complete or told is not None
+        return chosen, is_known and len(everything) <= MAX_TARGETS
 
     @property
     def _weight(self) -> int:
         """What the tree is known to hold so far, also where the walk did not get yet."""
         return self.entries + DIRECTORY_WEIGHT * (len(self._seen) + self._walk.waiting)
 
-    def _recall(self) -> bool:
-        """Whether it is known from the last time what there is."""
+    def _recall(self) -> bool | None:
+        """Whether the tree is a small one, if that is known from the last time."""
         if self._known is None:
-            return False
+            return None
         walked = self._known.walked(self._query, self._place.fd, self._above)
         if walked is None:
-            return False
+            return None
         self._remembered, self.entries = walked.skipped, walked.entries
-        return True
+        return walked.is_small
 
     def _walk_if_small(self) -> None:
         self.entries = 0
         self._go_on(lambda: self._weight > SMALL_TREE)
-        if self._known is None or not self.is_complete or self._walk.unreadable:
+        is_settled = self.is_complete or self._weight > SMALL_TREE
+        if self._known is None or not is_settled or self._walk.unreadable:
             return
         paths = [directory for directory, _, _ in self._seen]
         paths += [
@@ -166,7 +180,7 @@ class Survey:
             for entry in visit[1]
             if entry.name in IGNORE_NAMES
         ]
-        walked = Walked(self.skipped(), self.entries, self._above, {})
+        walked = Walked(self.skipped(), self.entries, self.is_complete, self._above, {})
         self._known.note_walk(self._query, self._place.fd, self._began_ns, paths, walked)
 
     def _go_on(self, is_enough: Callable[[], bool]) -> None:

@@ -86,8 +86,7 @@ class Walk:
         self._by_level = by_level
         self._listings = listings
         self._endings = choice.endings
-        self._tells_all = "" in choice.endings
-        self._telling = (*choice.endings, _IGNORE_FILE)
+        self._telling = None if "" in choice.endings else (*choice.endings, _IGNORE_FILE)
         self._waiting: deque[tuple[str, Ignores | None]] = deque([("", ignores)])
         self.ignored_directories: list[str] = []
         """Relative to the root."""
@@ -164,24 +163,13 @@ class Walk:
         """
         inside: list[str] = []
         told: list[os.DirEntry[str]] = []
-        names: list[str] = []
-        if self._tells_all:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    inside.append(entry.name)
-                else:
-                    told.append(entry)
-            names = [entry.name for entry in entries]
-        else:
-            endings = self._telling
-            for entry in entries:
-                name = entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    inside.append(name)
-                elif name.endswith(endings):
-                    told.append(entry)
-                    names.append(name)
-            names += inside
+        endings = self._telling
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                inside.append(entry.name)
+            elif endings is None or entry.name.endswith(endings):
+                told.append(entry)
+        names = [entry.name for entry in told] + inside
         if not _SPECIAL.isdisjoint(names):
             if not is_read:
                 ignores = self._below(directory, names, ignores)
@@ -189,7 +177,9 @@ class Walk:
             wanted = self._endings
             told = [e for e in told if e.name.endswith(wanted) and e.name not in _NEVER]
         speaking = ignores
-        if ignores is not None and not ignores.speaks_of(self._base + directory, names):
+        if ignores is not None and (
+            ignores.is_silent or not ignores.speaks_of(self._base + directory, names)
+        ):
             speaking = None
         if inside:
             self._go_on(directory, inside, ignores, speaking)

@@ -8,7 +8,7 @@ from handaxe.contract.ports.search import Elsewhere, Line, SearchMode, TextFound
 from handaxe.contract.result import ToolResult
 from handaxe.text.counting import counted
 from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
-from handaxe.tools.search.spelling import clean, shown
+from handaxe.tools.search.spelling import all_clean, all_shown, clean, shown
 
 _MODE_NAMES = {"content": "content", "files": "files_with_matches", "count": "count"}
 
@@ -21,6 +21,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     limit: int
     numbered: bool
+    has_context: bool
+    """Whether lines around the matches were asked for."""
     cwd: str
     timeout_s: float
     glob: str | None
@@ -62,9 +64,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
             if line.path != path:
                 path, name = line.path, shown(line.path, self.cwd)
             rows.append(_row(line, name, numbered=self.numbered))
+        more_lines = self.found.more_lines
+        names = all_shown([more.path for more in more_lines], self.cwd)
         rows += [
-            _rows(more.text, shown(more.path, self.cwd), numbered=self.numbered)
-            for more in self.found.more_lines
+            f"{name}:" + more.text.removesuffix("\n").replace("\n", f"\n{name}:")
+            if self.numbered and (not self.has_context or "-" not in more.text)
+            else _rows(more.text, name, numbered=self.numbered)
+            for more, name in zip(more_lines, names, strict=True)
         ]
         return "\n".join(rows)
 
@@ -74,14 +80,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         if self.mode == "content":
             both = (*found.lines, *found.more_lines)
             paths = list(dict.fromkeys(item.path for item in both))
-        return {"filenames": [clean(path) for path in paths], "numFiles": len(paths)}
+        return {"filenames": all_clean(paths), "numFiles": len(paths)}
 
     def _numbers(self) -> dict[str, Any]:
         found = self.found
         numbers: dict[str, Any] = {}
         if self.mode == "content":
             shown_matches = sum(line.is_match and line.line > 0 for line in found.lines)
-            more = sum(more.text.count("\n") for more in found.more_lines)
+            more = found.shown_lines - len(found.lines)
             numbers = {"numLines": found.shown_lines, "numMatches": shown_matches + more}
             numbers["matches"] = [_match_data(line) for line in found.lines if line.line]
         elif self.mode == "count":
@@ -180,11 +186,8 @@ def _row(line: Line, name: str, *, numbered: bool) -> str:
 
 def _rows(text: str, name: str, *, numbered: bool) -> str:
     """Many lines at once, each `12:text` or `12-text` so far."""
-    text = text.removesuffix("\n")
-    if numbered and "-" not in text:
-        return f"{name}:" + text.replace("\n", f"\n{name}:")
     rows: list[str] = []
-    for row in text.split("\n"):
+    for row in text.removesuffix("\n").split("\n"):
         digits = len(row) - len(row.lstrip("0123456789"))
         if not digits:
             rows.append("--")

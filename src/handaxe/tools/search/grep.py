@@ -79,8 +79,9 @@ class Grep(Tool[GrepArgs]):
         options = ctx[Settings].search
         path = ctx[Workdir].resolve(_place(args))
         info = await searched_place(path, ctx)
+        query = _query(args, info, options)
         try:
-            found = await ctx[Search].find_text(_query(args, info, options))
+            found = await ctx[Search].find_text(query)
         except BadQuery as bad:
             raise _told(bad, args, ctx[Search]) from None
         answer = Answer(
@@ -89,6 +90,7 @@ class Grep(Tool[GrepArgs]):
             offset=args.offset,
             limit=args.head_limit,
             numbered=args.line_numbers,
+            has_context=query.has_context,
             cwd=ctx[Workdir].current,
             timeout_s=options.timeout_s,
             glob=args.glob,

@@ -5,6 +5,7 @@ holds absolute paths. What no text can show is escaped in both.
 """
 
 import re
+from collections.abc import Iterable
 
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
@@ -13,6 +14,18 @@ _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 def shown(path: str, directory: str) -> str:
     """A path as text shows it to whoever works in `directory`."""
     return clean(path.removeprefix(directory if directory.endswith("/") else directory + "/"))
+
+
+def all_shown(paths: Iterable[str], directory: str) -> list[str]:
+    """The same of many paths, which is quick as long as all of them can be shown as they are."""
+    prefix = directory if directory.endswith("/") else directory + "/"
+    return all_clean(path.removeprefix(prefix) for path in paths)
+
+
+def all_clean(paths: Iterable[str]) -> list[str]:
+    """Many paths, each cleaned."""
+    found = list(paths)
+    return found if "".join(found).isprintable() else [clean(path) for path in found]
 
 
 def clean(path: str) -> str:
