@@ -12,6 +12,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overl
 import msgspec
 
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
+from handaxe.text.wellformed import scrub
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -187,8 +188,14 @@ def _as_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the functio
         return ToolResult(value)
     if value is None:
         return ToolResult("Done.")
-    data = _plain(value)
-    return ToolResult(msgspec.json.encode(data).decode(), data=data)
+    plain = _plain(value)
+    try:
+        encoded = msgspec.json.encode(plain)
+    except UnicodeEncodeError:
+        # Names of files may hold halves of characters, which no text can.
+        encoded = msgspec.json.encode(scrub(plain))
+    # Text and data say the same, also of what JSON cannot hold, such as NaN.
+    return ToolResult(encoded.decode(), data=msgspec.json.decode(encoded))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value

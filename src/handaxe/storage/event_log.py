@@ -24,6 +24,7 @@ from handaxe.contract.events import (
     JobsTold,
     UserSaid,
 )
+from handaxe.contract.faults import ResultLost
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
@@ -149,12 +150,21 @@ class EventLog:
         self._result_at.keep(call_id, offset.to_bytes(_OFFSET_BYTES, "little"))
 
     def result_of(self, call_id: str) -> ToolResult | None:
-        """The stored result of a finished call."""
-        self.flush()
+        """The stored result of a finished call.
+
+        Raises:
+            ResultLost: it was written, and the log was damaged since.
+        """
+        with contextlib.suppress(DiskFault, OSError):
+            # What could not be written is known by `problem`.
+            self.flush()
         offset = self._result_at.get(call_id)
         if offset is None:
             return None
-        event = _decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
+        try:
+            event = _decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
+        except (DiskFault, OSError, msgspec.DecodeError) as error:
+            raise ResultLost(call_id, str(error)) from None
         return event.result if isinstance(event, CallFinished) else None
 
     async def close(self) -> None:
