@@ -13,6 +13,7 @@ from handaxe.app.configuration import Configuration
 from handaxe.app.kept_rules import KeptRules
 from handaxe.app.question_turns import Turns
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -150,6 +151,8 @@ def join_voices(
 ) -> None:
     """Let a session ask whoever its host named."""
     if on_ask is not None:
+        if not callable(on_ask):
+            raise SetupError(f"`on_ask` is an async function of a request, not {on_ask!r}.")
         keeper = KeptRules(configuration, among.offers[SettingsStore])
         among.asker = Broker(
             on_ask, state, keeper, lambda: configuration.settings.agents.question_deadline_s

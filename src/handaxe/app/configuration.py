@@ -209,8 +209,10 @@ def read_given(given: Given, *, where: str) -> Fragment:
         fragment = given
     elif isinstance(given, Settings):
         fragment = read_data(msgspec.to_builtins(given))
-    else:
+    elif given is None or isinstance(given, Mapping):
         fragment = read_data(given or {})
+    else:
+        raise SetupError(f"The settings from {where} are a dict or a Settings, not {given!r}.")
     if fragment.problems:
         listed = "\n".join(f"  {_placed(problem)}" for problem in fragment.problems)
         raise SetupError(f"The settings from {where} are wrong:\n{listed}")

@@ -7,7 +7,20 @@ class, because a class is what is made here.
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+from copy import deepcopy
+from functools import partial
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 
@@ -74,7 +87,8 @@ def tool(
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return _tool_of(function, name or function.__name__, effects, facts)
+        given = getattr(function, "__name__", "") if name is None else name
+        return _tool_of(function, given, effects, facts)
 
     return decorate if function is None else decorate(function)
 
@@ -85,6 +99,8 @@ def _tool_of(
     unknown = sorted(fact for fact in facts if not hasattr(Tool, fact))
     if unknown:
         raise TypeError(f"@tool has no option {unknown[0]!r}: a fact of handaxe.Tool is expected.")
+    if not (effects is None or isinstance(effects, Effects) or callable(effects)):
+        raise TypeError(f"@tool: effects are an Effects or a function of the input, not {effects!r}.")
     hints = _hints_of(function)
     contexts = tuple(param for param, hint in hints.items() if hint is ToolContext)
     facts.setdefault("search_hint", _hint_from(function.__doc__ or ""))
@@ -136,8 +152,13 @@ def _args_type_of(
             continue
         if param.default is param.empty:
             fields.append((name, hints[name]))
-        else:
-            fields.append((name, hints[name], _default(param.default)))
+            continue
+        hint = _with_none(hints[name]) if param.default is None else hints[name]
+        try:
+            fields.append((name, hint, _default(param.default, hint)))
+        except (TypeError, ValueError) as error:
+            title = f"@tool: the default of {name!r} in {function.__qualname__}"
+            raise TypeError(f"{title} does not fit its type: {error}") from None
     args_type = msgspec.defstruct(
         f"{_class_name(function)}Args",
         fields,
@@ -163,12 +184,22 @@ def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
         raise TypeError(f"{title} has a parameter type without a JSON form: {error}") from None
 
 
-def _default(value: Any) -> Any:  # noqa: ANN401 - any default
-    if not isinstance(value, list | dict | set | bytearray):
-        return value
-    copies = cast("list[Any]", value)
-    # A call must not see what an earlier one put into a shared default.
-    return msgspec.field(default_factory=copies.copy)
+def _default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type
+    """The default of a field; a call must not see what an earlier one did to it."""
+    msgspec.convert(msgspec.to_builtins(value), hint)
+    try:
+        hash(value)
+    except TypeError:
+        return msgspec.field(default_factory=partial(deepcopy, value))
+    return value
+
+
+def _with_none(hint: Any) -> Any:  # noqa: ANN401 - any type
+    """The type of a parameter that is None unless given, which its annotation may leave out."""
+    if get_origin(hint) is not Annotated:
+        return hint | None
+    inner, *about = get_args(hint)
+    return cast("Any", Annotated)[(inner | None, *about)]
 
 
 def _class_name(function: Callable[..., Any]) -> str:

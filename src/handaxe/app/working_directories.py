@@ -14,9 +14,13 @@ def working_directories(
     roots: list[str] = []
     spellings: dict[str, str] = {}
     for given in (root, *more):
-        spelled = os.path.normpath(Path.cwd() / Path(given).expanduser())
-        real = os.path.realpath(spelled)
-        if not Path(real).is_dir():
+        try:
+            spelled = os.path.normpath(Path.cwd() / Path(given).expanduser())
+            real = os.path.realpath(spelled)
+            is_there = Path(real).is_dir()
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise SetupError(f"{given!r} cannot be a directory: {error}.") from None
+        if not is_there:
             raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
         if real != spelled:
             spellings[spelled] = real
