@@ -100,7 +100,7 @@ def _tool_of(
     if unknown:
         raise TypeError(f"@tool has no option {unknown[0]!r}: a fact of handaxe.Tool is expected.")
     if not (effects is None or isinstance(effects, Effects) or callable(effects)):
-        raise TypeError(f"@tool: effects are an Effects or a function of the input, not {effects!r}.")
+        raise TypeError(f"@tool: `effects` is an Effects or a function of the input: {effects!r}.")
     hints = _hints_of(function)
     contexts = tuple(param for param, hint in hints.items() if hint is ToolContext)
     facts.setdefault("search_hint", _hint_from(function.__doc__ or ""))

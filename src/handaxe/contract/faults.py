@@ -8,7 +8,6 @@ exception is our own mistake and becomes `internal.error`.
 from string import ascii_letters, digits
 from typing import Any, ClassVar, Self
 
-
 _CODE_CHARS = frozenset(f"{ascii_letters}{digits}_-.")
 
 

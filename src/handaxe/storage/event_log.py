@@ -22,6 +22,7 @@ from handaxe.contract.events import (
     JobSaid,
     JobStarted,
     JobsTold,
+    SessionStarted,
     UserSaid,
 )
 from handaxe.contract.faults import ResultLost
@@ -63,6 +64,7 @@ class EventLog:
         self._result_at = CallFacts(_OFFSET_BYTES)
         self._used = False
         self._has_directory = False
+        self._first: Event | None = None
         self._watcher: asyncio.TimerHandle | None = None
         self._sync: asyncio.Future[None] | None = None
         self._sync_timer: asyncio.TimerHandle | None = None
@@ -165,7 +167,9 @@ class EventLog:
             event = _decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
         except (DiskFault, OSError, msgspec.DecodeError) as error:
             raise ResultLost(call_id, str(error)) from None
-        return event.result if isinstance(event, CallFinished) else None
+        if not isinstance(event, CallFinished) or event.call_id != call_id:
+            raise ResultLost(call_id, "something else stands in its place in the log")
+        return event.result
 
     async def close(self) -> None:
         """Make everything durable and let go of the file."""
@@ -182,6 +186,10 @@ class EventLog:
             self._lines.close()
 
     def _write(self, events: Sequence[Event]) -> list[int]:
+        if self._lines.is_removed():
+            return self._begin_anew(events)
+        if self._first is None:
+            self._first = events[0]
         if not self._has_directory:
             make_private(self._directory)
             self._has_directory = True
@@ -190,6 +198,16 @@ class EventLog:
         if self._watcher is None:
             self._watch()
         return offsets
+
+    def _begin_anew(self, events: Sequence[Event]) -> list[int]:
+        """Go on in a new file, which says whose it is, where the old one was taken away."""
+        self.problem = "it was removed while the session ran, and began anew"
+        self._lines.close()
+        self._has_directory = False
+        self._result_at = CallFacts(_OFFSET_BYTES)
+        if not isinstance(self._first, SessionStarted):
+            return self._write(events)
+        return self._write([self._first, *events])[1:]
 
     def _watch(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""

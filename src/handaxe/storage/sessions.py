@@ -35,6 +35,7 @@ from handaxe.contract.events import (
     UserSaid,
 )
 from handaxe.contract.faults import SetupError
+from handaxe.disk.faults import DiskFault
 from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.home import (
     is_session_id,
@@ -61,6 +62,8 @@ class SessionSummary(msgspec.Struct, frozen=True):
     failed_calls: int
     is_closed: bool
     name: str | None = None
+    damage: tuple[str, ...] = ()
+    """What cannot be read of its log, one sentence each."""
 
 
 class Talk(msgspec.Struct, frozen=True):
@@ -170,8 +173,11 @@ def read_history(log: Path) -> History:
     history = History()
     if log.exists():
         events = LoggedEvents(log)
-        for offset, event in events:
-            history.take(offset, event)
+        try:
+            for offset, event in events:
+                history.take(offset, event)
+        except (DiskFault, OSError) as error:
+            raise SetupError(f"The session's log {log} cannot be read: {error}.") from None
         history.damage = events.damage
     return history
 
@@ -190,7 +196,11 @@ def conversations(home: Path, root: str) -> Iterator[Talk]:
         reverse=True,
     )
     for log in logs:
-        words = _first_words(log, root)
+        try:
+            words = _first_words(log, root)
+        except (DiskFault, OSError):
+            # A log that cannot be read holds no conversation anybody could go on with.
+            continue
         if words is not None:
             yield Talk(log.parent.name, words, log.stat().st_mtime)
 
@@ -230,10 +240,17 @@ def session_of(home: Path, wanted: str) -> str | None:
     return newest.parent.name if newest is not None else None
 
 
-def events_of(home: Path, session_id: str) -> Iterator[Event]:
-    """The events of one session in order."""
+def events_of(home: Path, session_id: str, damage: list[str] | None = None) -> Iterator[Event]:
+    """The events of one session in order; what cannot be read is added to `damage` at the end."""
     log = _existing(home, session_id) / LOG_NAME
-    return (event for _, event in LoggedEvents(log))
+    events = LoggedEvents(log)
+    try:
+        for _, event in events:
+            yield event
+    except (DiskFault, OSError) as error:
+        raise SetupError(f"The log of session {session_id!r} cannot be read: {error}.") from None
+    if damage is not None:
+        damage += events.damage
 
 
 def delete_session(home: Path, session_id: str) -> None:
@@ -288,7 +305,11 @@ def _existing(home: Path, session_id: str) -> Path:
 
 
 def _summary(log: Path) -> SessionSummary:
-    history = read_history(log)
+    try:
+        history = read_history(log)
+    except SetupError as error:
+        # One bad log hides no other session.
+        history = History(damage=[str(error)])
     return SessionSummary(
         session_id=log.parent.name,
         root=history.started.root if history.started else "?",
@@ -298,4 +319,5 @@ def _summary(log: Path) -> SessionSummary:
         failed_calls=history.failed_calls,
         is_closed=history.is_closed,
         name=_name_of(log.parent),
+        damage=tuple(history.damage),
     )

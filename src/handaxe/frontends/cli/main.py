@@ -34,7 +34,7 @@ COMMANDS = {
 
 _OF_TOOLS = frozenset({"call", "tools"})
 """Their own words are names of tools, so a list of them cannot be told from a list of rules."""
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+_NO_ROOM = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """How a stream fails; a file would be named by the error."""
 
 
@@ -49,7 +49,6 @@ def run(argv: Sequence[str]) -> int:
     try:
         code = _run(argv)
         sys.stdout.flush()
-        return code
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE
@@ -57,20 +56,25 @@ def run(argv: Sequence[str]) -> int:
         return TERMINATED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        _drop_output()
-        return FAILED
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
-            reason = error.strerror
-            print(f"handaxe: standard output could not be written ({reason}).", file=sys.stderr)
-            _drop_output()
-            return FAILED
-        print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
-        if os.environ.get("HANDAXE_DEBUG"):
-            raise
-        return 1
+        if not _is_output_lost(error):
+            print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+            if os.environ.get("HANDAXE_DEBUG"):
+                raise
+        return FAILED
+    return code
+
+
+def _is_output_lost(error: Exception) -> bool:
+    """Whether standard output takes no more; the interpreter then ends without trying again."""
+    if not isinstance(error, OSError) or error.filename or error.errno not in _NO_ROOM:
+        return False
+    if not isinstance(error, BrokenPipeError):
+        # Else whoever read it has gone, and nobody is left to tell.
+        why = error.strerror
+        print(f"handaxe: standard output could not be written ({why}).", file=sys.stderr)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -129,12 +133,7 @@ def _open_missing_streams() -> None:
             os.dup2(nowhere, fd)
             if nowhere != fd:
                 os.close(nowhere)
-            setattr(sys, name, open(fd, mode, encoding="utf-8"))  # noqa: SIM115 - stays open
-
-
-def _drop_output() -> None:
-    """Let the interpreter end without trying again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8"))
 
 
 def _terminate(_signal: int, _frame: object) -> None:

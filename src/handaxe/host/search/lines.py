@@ -18,7 +18,8 @@ Block = tuple[bytes, bytes]
 _BYTES_OF_ONE = 4
 """How often the byte that begins and ends a mark stands in a line with one match."""
 _PREFIX = re.compile(rb"(\d+)([:-])")
-_COLUMN_PREFIX = re.compile(rb"(\d+)(:)(\d+):")
+_COLUMN_PREFIX = re.compile(rb"(\d+)(?:(:)(\d+):|-)")
+_COLUMNS = re.compile(rb"(?m)^(\d+:)\d+:")
 _LONG = re.compile(rb"[^\n]{%d}" % LINE_CHARS)
 
 
@@ -52,6 +53,8 @@ class LineReader:
             lines = [self._line(path, raw) for raw in body.split(b"\n")[:-1]]
             return "".join(map(_plain, lines))
         plain = body.replace(self._marks.start, b"").replace(self._marks.end, b"")
+        if self._pattern is _COLUMN_PREFIX:
+            plain = _COLUMNS.sub(rb"\1", plain)
         if b"\r" in plain:
             plain = plain.replace(b"\r\n", b"\n")
         return plain.decode("utf-8", "replace")
@@ -64,7 +67,7 @@ class LineReader:
         raw = raw[found.end() :].removesuffix(b"\r")
         text, ranges, has_gap = self._unmarked(raw)
         column = ranges[0][0] + 1 if ranges and not has_gap else None
-        if found.re is _COLUMN_PREFIX:
+        if found.re is _COLUMN_PREFIX and is_match:
             column = int(found[3])
         if len(text) <= LINE_CHARS and not has_gap:
             return Line(path, int(found[1]), text, is_match, column, tuple(ranges))
