@@ -120,11 +120,12 @@ def _usable(tool: Tool[Any]) -> Tool[Any]:
     """The tool, if it says what its input is."""
     from handaxe.text.schema import input_schema
 
+    name = type(tool).__name__
     try:
         is_object = input_schema(tool.args_type).get("type") == "object"
     except (AttributeError, TypeError) as error:
-        raise SetupError(f"The input of {tool.name} has no schema: {error}.") from None
+        raise SetupError(f"The input of {name} has no schema: {error}.") from None
     if not is_object:
-        wanted = f"class {tool.name}(Tool[MyArgs]), with MyArgs a subclass of ToolArgs"
-        raise SetupError(f"The input of {tool.name} is not an object of named fields: {wanted}.")
+        wanted = f"class {name}(Tool[MyArgs]), with MyArgs a subclass of ToolArgs"
+        raise SetupError(f"The input of {name} is not an object of named fields: {wanted}.")
     return tool

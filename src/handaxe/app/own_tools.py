@@ -9,18 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from functools import partial
-from typing import (
-    Annotated,
-    Any,
-    Generic,
-    ParamSpec,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-    overload,
-)
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
 import msgspec
 
@@ -153,9 +142,8 @@ def _args_type_of(
         if param.default is param.empty:
             fields.append((name, hints[name]))
             continue
-        hint = _with_none(hints[name]) if param.default is None else hints[name]
         try:
-            fields.append((name, hint, _default(param.default, hint)))
+            fields.append((name, hints[name], _default(param.default, hints[name])))
         except (TypeError, ValueError) as error:
             title = f"@tool: the default of {name!r} in {function.__qualname__}"
             raise TypeError(f"{title} does not fit its type: {error}") from None
@@ -186,20 +174,14 @@ def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
 
 def _default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type
     """The default of a field; a call must not see what an earlier one did to it."""
-    msgspec.convert(msgspec.to_builtins(value), hint)
+    if value is not None:
+        # None says that it was left out, whatever the type.
+        msgspec.convert(msgspec.to_builtins(value), hint)
     try:
         hash(value)
     except TypeError:
         return msgspec.field(default_factory=partial(deepcopy, value))
     return value
-
-
-def _with_none(hint: Any) -> Any:  # noqa: ANN401 - any type
-    """The type of a parameter that is None unless given, which its annotation may leave out."""
-    if get_origin(hint) is not Annotated:
-        return hint | None
-    inner, *about = get_args(hint)
-    return cast("Any", Annotated)[(inner | None, *about)]
 
 
 def _class_name(function: Callable[..., Any]) -> str:

@@ -1,6 +1,6 @@
 """The answer to one call: text for the model, data for the host, blocks for the human."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -71,4 +71,4 @@ def _as_json(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
     try:
         return msgspec.to_builtins(data, enc_hook=str, str_keys=True)
     except (TypeError, ValueError, RecursionError):
-        return str(type(data))
+        return f"({type(cast('object', data)).__name__})"

@@ -18,7 +18,6 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text.counting import counted
-from handaxe.tools.files.named import named_file
 from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
@@ -61,7 +60,11 @@ class Read(Tool[ReadArgs]):
             ranges_of(args.pages)
 
     async def call(self, args: ReadArgs, ctx: ToolContext) -> ToolResult:
-        path = await named_file(args.file_path, ctx)
+        path = ctx[Workdir].resolve(args.file_path)
+        if args.file_path.endswith(("/", ".")):
+            from handaxe.tools.files.named import named_file
+
+            await named_file(args.file_path, ctx)
         try:
             if path.lower().endswith(".ipynb"):
                 return await self._notebook(path, args, ctx)
