@@ -591,3 +591,39 @@ async def test_calls_without_an_id_get_one_each(session, project):
     results = [await session.run(call), await session.run(call)]
     assert all(result.ok for result in results)
     assert len({result.id for result in results}) == 2
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), asyncio.CancelledError()], ids=repr)
+async def test_hooks_and_callbacks_that_leave_take_nobody_along(project, error):
+    (project / "a.txt").write_text("hello\n")
+
+    async def leave(_):
+        raise error
+
+    async with Session(project, hooks={"PreToolUse": [leave]}) as session:
+        assert (await session.call("Read", file_path="a.txt")).code == "hook.blocked"
+    async with Session(project, hooks={"PostToolUse": [leave]}) as session:
+        assert (await session.call("Read", file_path="a.txt")).ok
+    async with Session(project, on_ask=leave) as session:
+        result = await session.call("Write", file_path="b.txt", content="x")
+    assert result.code == "permission.denied"
+    assert not (project / "b.txt").exists()
+
+
+def test_a_closed_connection_answers_as_a_closed_session_does(project):
+    with handaxe.connect(project) as tools:
+        pass
+    assert tools.call("Read", file_path="a.txt").code == "call.cancelled"
+    assert [r.code for r in tools.call_many([("Read", {})])] == ["call.cancelled"]
+
+
+async def test_a_session_needs_no_directory_of_the_process(project, tmp_path, monkeypatch):
+    (project / "a.txt").write_text("hello\n")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    async with Session(project) as session:
+        assert (await session.call("Read", file_path="a.txt")).ok
+    with pytest.raises(handaxe.SetupError):
+        Session(".")

@@ -16,6 +16,7 @@ from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import SettingsStore
+from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import Answer, PermissionState
 
@@ -97,7 +98,10 @@ class Broker(Asker):
     async def _answer(self, request: PermissionRequest) -> Allow | Deny:
         try:
             answer = await self._on_ask(request)
-        except Exception as error:  # noqa: BLE001 - a failing callback must not turn into a yes
+        except BaseException as error:
+            # A failing callback must not turn into a yes.
+            if comes_from_outside(error):
+                raise
             _log.warning("on_ask failed", exc_info=error)
             return Deny(f"The permission callback failed ({type(error).__name__}: {error}).")
         if not isinstance(answer, Allow | Deny):
@@ -129,7 +133,10 @@ class AutoAnswers:
             return None
         try:
             answer = await self._classify(request)
-        except Exception as error:  # noqa: BLE001 - a failing classifier must not turn into a yes
+        except BaseException as error:
+            # A failing classifier must not turn into a yes.
+            if comes_from_outside(error):
+                raise
             _log.warning("the classifier failed", exc_info=error)
             return None
         if isinstance(answer, Deny):

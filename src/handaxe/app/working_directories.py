@@ -15,10 +15,10 @@ def working_directories(
     spellings: dict[str, str] = {}
     for given in (root, *more):
         try:
-            spelled = os.path.normpath(Path.cwd() / Path(given).expanduser())
+            spelled = spelled_out(given)
             real = os.path.realpath(spelled)
             is_there = Path(real).is_dir()
-        except (TypeError, ValueError, RuntimeError) as error:
+        except (TypeError, ValueError, RuntimeError, OSError) as error:
             raise SetupError(f"{given!r} cannot be a directory: {error}.") from None
         if not is_there:
             raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
@@ -27,3 +27,9 @@ def working_directories(
         if real not in roots:
             roots.append(real)
     return tuple(roots), spellings
+
+
+def spelled_out(given: str | os.PathLike[str]) -> str:
+    """The absolute path, links and all; the process's own directory may be gone if it is one."""
+    path = Path(given).expanduser()
+    return os.path.normpath(path if path.is_absolute() else Path.cwd() / path)

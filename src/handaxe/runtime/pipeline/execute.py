@@ -18,18 +18,13 @@ from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.contract.faults import BadInput, Cancelled, Deferred, ResultLost, ToolFault
 from handaxe.contract.result import ToolResult
-from handaxe.contract.stopping import Stopped
+from handaxe.contract.stopping import Stopped, comes_from_outside
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import PutOff, Refused
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import prepare
-from handaxe.runtime.pipeline.run import (
-    comes_from_outside,
-    failed_by_bug,
-    remember_outcome,
-    run,
-)
+from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic

@@ -8,7 +8,7 @@ import msgspec
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import Failed, InternalError, TimedOut, ToolFault, is_code
 from handaxe.contract.result import ToolResult
-from handaxe.contract.stopping import Stopped
+from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.prepare import Prepared
 
@@ -50,17 +50,6 @@ async def _kept_for(prepared: Prepared, among: Collaborators) -> Effects:
     if own.isdisjoint(effects.extent.programs) and not among.hooks.watch_after:
         return effects
     return msgspec.structs.replace(effects, extent=None)
-
-
-def comes_from_outside(error: BaseException) -> bool:
-    """Whether it ends more than the call: somebody stops the task, the process, the coroutine.
-
-    `sys.exit` in a tool is not that, nor is the cancellation of something it waited for.
-    """
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return isinstance(error, Stopped) or task is None or task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 
 def failed_by_bug(tool: str, error: BaseException) -> ToolResult:
