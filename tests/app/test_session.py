@@ -627,3 +627,17 @@ async def test_a_session_needs_no_directory_of_the_process(project, tmp_path, mo
         assert (await session.call("Read", file_path="a.txt")).ok
     with pytest.raises(handaxe.SetupError):
         Session(".")
+
+
+async def test_a_journal_that_is_none_stops_changes_and_nothing_else(project):
+    async with Session(project, session_id="s", permission_mode="acceptEdits") as session:
+        await session.call("Write", file_path="a.txt", content="hello\n")
+    journal = log_of("s").with_name("journal.jsonl")
+    journal.unlink()
+    journal.mkdir()
+    async with Session(project, session_id="s", permission_mode="acceptEdits") as session:
+        assert (await session.call("Read", file_path="a.txt")).ok
+        refused = await session.call("Write", file_path="b.txt", content="x")
+        assert session.history() == []
+    assert refused.code == "undo.not_recorded"
+    assert not (project / "b.txt").exists()

@@ -271,6 +271,11 @@ class LoggedEvents:
                 self._unreadable.append(f"record {record.seq} is no event: {error}")
 
     @property
+    def is_readable(self) -> bool:
+        """Whether there was a log to read at all."""
+        return self._scan.is_readable
+
+    @property
     def damage(self) -> list[str]:
         """What was skipped so far, one sentence each."""
         return [

@@ -35,7 +35,6 @@ from handaxe.contract.events import (
     UserSaid,
 )
 from handaxe.contract.faults import SetupError
-from handaxe.disk.faults import DiskFault
 from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.home import (
     is_session_id,
@@ -173,12 +172,10 @@ def read_history(log: Path) -> History:
     history = History()
     if log.exists():
         events = LoggedEvents(log)
-        try:
-            for offset, event in events:
-                history.take(offset, event)
-        except (DiskFault, OSError) as error:
-            raise SetupError(f"The session's log {log} cannot be read: {error}.") from None
+        for offset, event in events:
+            history.take(offset, event)
         history.damage = events.damage
+        _refuse_unreadable(log, events)
     return history
 
 
@@ -196,11 +193,7 @@ def conversations(home: Path, root: str) -> Iterator[Talk]:
         reverse=True,
     )
     for log in logs:
-        try:
-            words = _first_words(log, root)
-        except (DiskFault, OSError):
-            # A log that cannot be read holds no conversation anybody could go on with.
-            continue
+        words = _first_words(log, root)
         if words is not None:
             yield Talk(log.parent.name, words, log.stat().st_mtime)
 
@@ -244,11 +237,9 @@ def events_of(home: Path, session_id: str, damage: list[str] | None = None) -> I
     """The events of one session in order; what cannot be read is added to `damage` at the end."""
     log = _existing(home, session_id) / LOG_NAME
     events = LoggedEvents(log)
-    try:
-        for _, event in events:
-            yield event
-    except (DiskFault, OSError) as error:
-        raise SetupError(f"The log of session {session_id!r} cannot be read: {error}.") from None
+    for _, event in events:
+        yield event
+    _refuse_unreadable(log, events)
     if damage is not None:
         damage += events.damage
 
@@ -302,6 +293,11 @@ def _existing(home: Path, session_id: str) -> Path:
     if not (directory / LOG_NAME).exists():
         raise SetupError(f"There is no session {session_id!r}. `handaxe sessions` lists them.")
     return directory
+
+
+def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
+    if not events.is_readable:
+        raise SetupError(f"The session's log {log} is not usable, {events.damage[0]}.")
 
 
 def _summary(log: Path) -> SessionSummary:

@@ -4,20 +4,11 @@ Tokens are the estimates that results and definitions carry; nothing here knows 
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.events import (
-    CallFinished,
-    CallStarted,
-    Event,
-    HookRan,
-    SessionStarted,
-    ToolsOffered,
-)
-from handaxe.disk.faults import DiskFault
+from handaxe.contract.events import CallFinished, CallStarted, HookRan, SessionStarted, ToolsOffered
 from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.home import sessions_directory
 from handaxe.storage.sessions import LOG_NAME
@@ -109,7 +100,7 @@ class _Count:
 
     def take(self, logs: Iterable[Path]) -> None:
         for log in logs:
-            for event in _readable(log):
+            for _, event in LoggedEvents(log):
                 match event:
                     case CallStarted():
                         self._start(event)
@@ -177,14 +168,7 @@ def _servers(tools: Iterable[ToolCost]) -> tuple[ToolCost, ...]:
 
 def _root_of(log: Path) -> str | None:
     started: Iterator[SessionStarted] = (
-        event for event in _readable(log) if isinstance(event, SessionStarted)
+        event for _, event in LoggedEvents(log) if isinstance(event, SessionStarted)
     )
     first = next(started, None)
     return first.root if first is not None else None
-
-
-def _readable(log: Path) -> Iterator[Event]:
-    """The events of a log as far as it can be read; one bad log hides no other."""
-    with suppress(DiskFault, OSError):
-        for _, event in LoggedEvents(log):
-            yield event
