@@ -1,5 +1,7 @@
 """A typed async function as a tool."""
 
+import json
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -219,3 +221,72 @@ def test_an_option_nobody_knows_is_refused():
 def test_a_name_no_provider_takes_is_refused():
     with pytest.raises(ValueError, match="is not a tool name"):
         tool(name="my tool")(add_numbers.function)
+
+
+@pytest.mark.parametrize(
+    ("facts", "word"),
+    [
+        ({"aliases": "abc"}, "aliases"),
+        ({"timeout_s": "5"}, "timeout_s"),
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"max_result_chars": -1}, "max_result_chars"),
+        ({"interrupt": "maybe"}, "interrupt"),
+        ({"effects": 5}, "effects"),
+    ],
+)
+def test_a_fact_of_the_wrong_kind_is_refused_where_the_tool_is_written(facts, word):
+    async def function() -> str:
+        return ""
+
+    with pytest.raises(TypeError, match=word):
+        tool(**facts)(function)
+    with pytest.raises(TypeError, match=word):
+        type("Written", (Tool,), facts)
+
+
+def test_what_is_no_function_or_has_no_name_is_refused():
+    async def function() -> str:
+        return ""
+
+    with pytest.raises(TypeError, match="not an async function"):
+        tool(5)
+    with pytest.raises(ValueError, match="not a tool name"):
+        tool(name="")(function)
+
+
+def test_a_default_that_does_not_fit_its_type_is_refused():
+    async def function(number: int = "many") -> str:
+        return ""
+
+    with pytest.raises(TypeError, match=r"default of 'number'.*Expected `int`"):
+        tool(function)
+
+
+async def test_no_call_sees_what_another_did_to_a_default():
+    @tool
+    async def grow(rows: list[list[int]] = [[1]]) -> str:  # noqa: B006 - what is tested
+        rows[0].append(2)
+        return f"{rows}"
+
+    assert (await result_of(grow)).text == (await result_of(grow)).text == "[[1, 2]]"
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "data"),
+    [
+        ({"n": float("nan")}, '{"n":null}', {"n": None}),
+        ({"name": "a\udcff"}, '{"name":"a\\\\udcff"}', {"name": "a\\udcff"}),
+    ],
+)
+async def test_text_and_data_agree_on_what_json_cannot_hold(given, text, data):
+    @tool
+    async def give() -> Any:
+        return given
+
+    result = await result_of(give)
+    assert (result.text, result.data) == (text, data)
+
+
+def test_any_data_of_a_tool_has_a_json_form():
+    result = ToolResult("x", data={"path": Path("/a"), 1: {2}})
+    assert json.loads(json.dumps(result.to_json()))["data"]["path"] == "/a"

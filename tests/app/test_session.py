@@ -519,3 +519,125 @@ async def test_a_session_can_be_told_never_to_prompt(project):
         assert (
             await session.call("Write", file_path="x.txt", content="")
         ).code == "permission.asked"
+
+
+class Shapeless(handaxe.Tool[int]):
+    """A tool that says nothing of its input."""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"root": 5}, {"root": ".\0"}, {"allow": 5}, {"deny": [5]}, {"settings": 5},
+        {"session_id": 5}, {"home": 5}, {"on_ask": 5}, {"tools": [Shapeless]},
+        {"tools": [handaxe.Tool]},
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_wrong_arguments_are_a_sentence_for_whoever_wrote_them(project, wrong):
+    with pytest.raises(handaxe.SetupError):
+        Session(**{"root": project, **wrong})
+
+
+@pytest.mark.proves("PL-4")
+@pytest.mark.parametrize("harm", ["cut", "garbled", "shifted"])
+async def test_a_repeated_call_whose_result_the_log_lost_is_answered_and_not_made(project, harm):
+    async with Session(project, session_id="s", permission_mode="acceptEdits") as session:
+        call = ToolCall("w", "Write", {"file_path": "a.txt", "content": "1"})
+        assert (await session.run(call)).ok
+        session.flush()
+        log = log_of("s")
+        content = log.read_bytes()
+        other = content.replace(b'"w"', b'"v"')
+        log.write_bytes({"cut": b"", "garbled": b"x" * len(content), "shifted": other}[harm])
+        (project / "a.txt").unlink()
+        again = await session.run(call)
+    assert (again.ok, again.code, again.id) == (False, "call.result_lost", "w")
+    assert not (project / "a.txt").exists()
+
+
+@pytest.mark.proves("SS-3")
+async def test_a_log_that_is_removed_begins_anew_and_that_is_said(project):
+    (project / "a.txt").write_text("hello\n")
+    async with Session(project, session_id="s") as session:
+        await session.call("Read", file_path="a.txt")
+        session.flush()
+        log_of("s").unlink()
+        first = session.logged(await session.call("Read", file_path="a.txt"))
+    assert "removed while the session ran" in first.notes[0]
+    history = read_history(log_of("s"))
+    assert history.started is not None
+    assert len(history.calls) == 1
+
+
+@pytest.mark.parametrize("in_the_way", ["directory", "fifo"])
+async def test_a_log_that_is_none_is_said_and_hides_no_other_session(project, in_the_way):
+    (project / "a.txt").write_text("hello\n")
+    async with Session(project, session_id="good") as session:
+        await session.call("Read", file_path="a.txt")
+    log = log_of("odd")
+    log.parent.mkdir()
+    log.mkdir() if in_the_way == "directory" else os.mkfifo(log)
+    with pytest.raises(handaxe.SetupError, match="cannot be read"):
+        Session(project, session_id="odd")
+    listed = {found.session_id: found for found in list_sessions(data_home())}
+    assert listed["good"].calls == 1
+    assert "cannot be read" in listed["odd"].damage[0]
+
+
+async def test_calls_without_an_id_get_one_each(session, project):
+    (project / "a.txt").write_text("hello\n")
+    call = ToolCall("", "Read", {"file_path": "a.txt"})
+    results = [await session.run(call), await session.run(call)]
+    assert all(result.ok for result in results)
+    assert len({result.id for result in results}) == 2
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), asyncio.CancelledError()], ids=repr)
+async def test_hooks_and_callbacks_that_leave_take_nobody_along(project, error):
+    (project / "a.txt").write_text("hello\n")
+
+    async def leave(_):
+        raise error
+
+    async with Session(project, hooks={"PreToolUse": [leave]}) as session:
+        assert (await session.call("Read", file_path="a.txt")).code == "hook.blocked"
+    async with Session(project, hooks={"PostToolUse": [leave]}) as session:
+        assert (await session.call("Read", file_path="a.txt")).ok
+    async with Session(project, on_ask=leave) as session:
+        result = await session.call("Write", file_path="b.txt", content="x")
+    assert result.code == "permission.denied"
+    assert not (project / "b.txt").exists()
+
+
+def test_a_closed_connection_answers_as_a_closed_session_does(project):
+    with handaxe.connect(project) as tools:
+        pass
+    assert tools.call("Read", file_path="a.txt").code == "call.cancelled"
+    assert [r.code for r in tools.call_many([("Read", {})])] == ["call.cancelled"]
+
+
+async def test_a_session_needs_no_directory_of_the_process(project, tmp_path, monkeypatch):
+    (project / "a.txt").write_text("hello\n")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    async with Session(project) as session:
+        assert (await session.call("Read", file_path="a.txt")).ok
+    with pytest.raises(handaxe.SetupError):
+        Session(".")
+
+
+async def test_a_journal_that_is_none_stops_changes_and_nothing_else(project):
+    async with Session(project, session_id="s", permission_mode="acceptEdits") as session:
+        await session.call("Write", file_path="a.txt", content="hello\n")
+    journal = log_of("s").with_name("journal.jsonl")
+    journal.unlink()
+    journal.mkdir()
+    async with Session(project, session_id="s", permission_mode="acceptEdits") as session:
+        assert (await session.call("Read", file_path="a.txt")).ok
+        refused = await session.call("Write", file_path="b.txt", content="x")
+        assert session.history() == []
+    assert refused.code == "undo.not_recorded"
+    assert not (project / "b.txt").exists()

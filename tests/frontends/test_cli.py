@@ -10,6 +10,7 @@ import pytest
 from tests.waiting import HANG_S
 
 import handaxe
+from handaxe.storage.home import data_home
 
 
 def run(*words, stdin=None, cwd=None, **options):
@@ -336,3 +337,89 @@ def test_a_fork_knows_what_the_original_knew_and_goes_its_own_way(project):
 def test_options_of_a_call_may_stand_anywhere(project, words):
     done = run("call", *words, "--root", str(project))
     assert json.loads(done.stdout)["ok"] is True, done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_lead_nowhere(project, closed):
+    (project / "a.py").write_text("x = 1\n")
+    command = f'exec "$0" -m handaxe call Read file_path=a.py {closed}'
+    out = subprocess.run(
+        ["bash", "-c", command, sys.executable], cwd=project, capture_output=True, check=False
+    )
+    assert (out.returncode, out.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("words", [["call", "Read", "file_path=a.py"], ["tools"]])
+def test_output_that_cannot_be_written_is_said(project, words):
+    (project / "a.py").write_text("x = 1\n")
+    with open("/dev/full", "wb") as full:
+        out = subprocess.run(
+            [sys.executable, "-m", "handaxe", *words],
+            cwd=project, stdout=full, stderr=subprocess.PIPE, check=False,
+        )  # fmt: skip
+    assert out.returncode == 1
+    assert out.stderr == (
+        b"handaxe: standard output could not be written (No space left on device).\n"
+    )
+
+
+@pytest.mark.parametrize("word", ['{"file_path": "a.py", "file_path": "b.py"}'])
+def test_a_name_that_stands_twice_is_refused(project, word):
+    (project / "a.py").write_text("x = 1\n")
+    out = run("call", "Read", word, cwd=project)
+    assert out.returncode == 2
+    assert b"'file_path' stands twice" in out.stderr
+    line = f'{{"id": "1", "tool": "Read", "input": {word}}}\n'
+    out = run("run", stdin=line.encode(), cwd=project)
+    assert lines_of(out.stdout)[0]["code"] == "call.bad_line"
+
+
+def test_a_number_of_endless_digits_is_told_in_plain_words(project):
+    line = '{"tool": "Read", "input": {"file_path": "a", "limit": %s}}\n' % ("9" * 10_000)
+    result = lines_of(run("run", stdin=line.encode(), cwd=project).stdout)[0]
+    assert result["code"] == "call.bad_line"
+    assert "too many digits" in result["text"]
+
+
+def test_a_log_that_cannot_be_written_is_said_with_the_first_result(project):
+    (project / "a.py").write_text("x = 1\n")
+    nowhere = {"env": {**os.environ, "HANDAXE_HOME": "/dev/null"}}
+    out = run("call", "Read", "file_path=a.py", "--json", cwd=project, **nowhere)
+    assert "event log could not be written" in json.loads(out.stdout)["notes"][0]
+    line = b'{"tool": "Read", "input": {"file_path": "a.py"}}\n'
+    out = run("run", stdin=line, cwd=project, **nowhere)
+    assert "event log could not be written" in lines_of(out.stdout)[0]["notes"][0]
+
+
+def test_what_cannot_be_read_of_a_log_is_said(project):
+    (project / "a.py").write_text("x = 1\n")
+    run("call", "Read", "file_path=a.py", "--session-id", "s", cwd=project)
+    log = data_home() / "sessions" / "s" / "events.jsonl"
+    content = log.read_bytes()
+    log.write_bytes(content.replace(b'"tool":"Read"', b'"tool":"Raed"', 1))
+    out = run("sessions", "show", "s", cwd=project)
+    assert out.returncode == 0
+    assert b"warning: the log is damaged: line 2" in out.stderr
+    assert b"(damaged: 1 place)" in run("sessions", cwd=project).stdout
+
+
+def test_being_told_to_end_while_a_tool_computes_is_no_failure_of_the_tool(project):
+    # The signal comes from the tool's own frame, where a slow machine may have it come too.
+    (project / "a.py").write_text("x = 1\n")
+    program = """
+import os, signal, sys
+from handaxe.tools.files.read import Read
+from handaxe.frontends.cli.main import run
+async def call(self, args, ctx):
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(10_000_000):
+        pass
+Read.call = call
+sys.exit(run(["run"]))
+"""
+    line = b'{"tool": "Read", "input": {"file_path": "a.py"}}\n'
+    out = subprocess.run(
+        [sys.executable, "-c", program], input=line * 2, capture_output=True, cwd=project,
+        timeout=HANG_S, check=False,
+    )  # fmt: skip
+    assert (out.returncode, out.stdout, out.stderr) == (143, b"", b"")

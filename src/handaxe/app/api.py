@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from handaxe.app.session import PathLike, Session
 from handaxe.contract.result import ToolResult
@@ -15,9 +15,9 @@ class Connection:
     """A session for code that does not use asyncio."""
 
     def __init__(self, root: PathLike, options: dict[str, Any]) -> None:
+        self._session = Session(root, **options)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="handaxe", daemon=True)
-        self._session = Session(root, **options)
         self._thread.start()
         self._is_open = True
 
@@ -59,8 +59,11 @@ class Connection:
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         if not self._is_open:
-            work.close()
-            raise RuntimeError("The connection is closed.")
+            try:
+                # A closed session answers at once, without a loop to wait in.
+                work.send(None)
+            except StopIteration as answer:
+                return cast("T", answer.value)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 

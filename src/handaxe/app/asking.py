@@ -13,8 +13,10 @@ from handaxe.app.configuration import Configuration
 from handaxe.app.kept_rules import KeptRules
 from handaxe.app.question_turns import Turns
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import SettingsStore
+from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import Answer, PermissionState
 
@@ -96,7 +98,10 @@ class Broker(Asker):
     async def _answer(self, request: PermissionRequest) -> Allow | Deny:
         try:
             answer = await self._on_ask(request)
-        except Exception as error:  # noqa: BLE001 - a failing callback must not turn into a yes
+        except BaseException as error:
+            # A failing callback must not turn into a yes.
+            if comes_from_outside(error):
+                raise
             _log.warning("on_ask failed", exc_info=error)
             return Deny(f"The permission callback failed ({type(error).__name__}: {error}).")
         if not isinstance(answer, Allow | Deny):
@@ -128,7 +133,10 @@ class AutoAnswers:
             return None
         try:
             answer = await self._classify(request)
-        except Exception as error:  # noqa: BLE001 - a failing classifier must not turn into a yes
+        except BaseException as error:
+            # A failing classifier must not turn into a yes.
+            if comes_from_outside(error):
+                raise
             _log.warning("the classifier failed", exc_info=error)
             return None
         if isinstance(answer, Deny):
@@ -150,6 +158,8 @@ def join_voices(
 ) -> None:
     """Let a session ask whoever its host named."""
     if on_ask is not None:
+        if not callable(on_ask):
+            raise SetupError(f"`on_ask` is an async function of a request, not {on_ask!r}.")
         keeper = KeptRules(configuration, among.offers[SettingsStore])
         among.asker = Broker(
             on_ask, state, keeper, lambda: configuration.settings.agents.question_deadline_s

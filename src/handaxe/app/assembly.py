@@ -45,13 +45,21 @@ def permission_state(
     for behaviour, given in rules.items():
         if only_managed and behaviour == "allow":
             continue
-        listed = split_rules(given) if isinstance(given, str) else given
+        listed = split_rules(given) if isinstance(given, str) else _listed(behaviour, given)
         texts += [RuleText(text, behaviour, "flags") for text in listed]
     for source in FILE_SOURCES:
         texts += configuration.rules(source)
     state = PermissionState(mode=chosen, rules=texts)
     state.may_grant = lambda: not configuration.settings.allow_managed_permission_rules_only
     return state
+
+
+def _listed(behaviour: str, given: object) -> Sequence[str]:
+    rules = list(cast("Iterable[object]", given)) if isinstance(given, Iterable) else [given]
+    wrong = [rule for rule in rules if not isinstance(rule, str)]
+    if wrong:
+        raise SetupError(f"`{behaviour}` takes rules as texts; {wrong[0]!r} is none.")
+    return cast("list[str]", rules)
 
 
 def catalog_of(
@@ -94,9 +102,9 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
         if isinstance(item, str):
             names.append(item)
         elif isinstance(item, Tool):
-            own.append(cast("Tool[Any]", item))
+            own.append(_usable(cast("Tool[Any]", item)))
         elif isinstance(item, type) and issubclass(item, Tool):
-            own.append(cast("type[Tool[Any]]", item)())
+            own.append(_usable(cast("type[Tool[Any]]", item)()))
         else:
             raise SetupError(
                 f"{item!r} is not a tool: give a name, a Tool, or a function with @handaxe.tool."
@@ -106,3 +114,18 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
     if len(names) == 1:
         return names[0], own
     return names or None, own
+
+
+def _usable(tool: Tool[Any]) -> Tool[Any]:
+    """The tool, if it says what its input is."""
+    from handaxe.text.schema import input_schema
+
+    name = type(tool).__name__
+    try:
+        is_object = input_schema(tool.args_type).get("type") == "object"
+    except (AttributeError, TypeError) as error:
+        raise SetupError(f"The input of {name} has no schema: {error}.") from None
+    if not is_object:
+        wanted = f"class {name}(Tool[MyArgs]), with MyArgs a subclass of ToolArgs"
+        raise SetupError(f"The input of {name} is not an object of named fields: {wanted}.")
+    return tool

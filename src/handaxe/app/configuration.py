@@ -203,14 +203,16 @@ class Configuration:
         return Trust(files=True, hooks=folder.hooks == hooks_digest(fragments))
 
 
-def read_given(given: Given, *, where: str) -> Fragment:
+def read_given(given: object, *, where: str) -> Fragment:
     """Settings that were handed over; a mistake in them is an error, not a warning."""
     if isinstance(given, Fragment):
         fragment = given
     elif isinstance(given, Settings):
         fragment = read_data(msgspec.to_builtins(given))
+    elif given is None or isinstance(given, Mapping):
+        fragment = read_data(cast("Mapping[str, Any]", given or {}))
     else:
-        fragment = read_data(given or {})
+        raise SetupError(f"The settings from {where} are a dict or a Settings, not {given!r}.")
     if fragment.problems:
         listed = "\n".join(f"  {_placed(problem)}" for problem in fragment.problems)
         raise SetupError(f"The settings from {where} are wrong:\n{listed}")

@@ -74,15 +74,15 @@ def closed_answer(call: ToolCall) -> ToolResult:
     return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
 
 
-def sound(call: object) -> ToolCall:
-    """The call itself; or, if its parts are of other types, one that says so."""
+def sound(call: object, new_id: Callable[[], str]) -> ToolCall:
+    """The call itself; or, if it has no id or its parts are of other types, one that says so."""
     if not isinstance(call, ToolCall):
-        return ToolCall("", _named(call), call)
+        return ToolCall(new_id(), _named(call), call)
     # What the types promise a program may not keep.
     given_id, tool = cast("tuple[object, object]", (call.id, call.tool))
-    if isinstance(given_id, str) and isinstance(tool, str):
+    if given_id and isinstance(given_id, str) and isinstance(tool, str):
         return call
-    return ToolCall(str(given_id or ""), _named(tool), call.input)
+    return ToolCall(str(given_id or new_id()), _named(tool), call.input)
 
 
 def asked(call_id: str, tool: object, given: object, arguments: Mapping[str, Any]) -> ToolCall:

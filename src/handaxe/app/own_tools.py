@@ -7,11 +7,14 @@ class, because a class is what is made here.
 
 import inspect
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
 import msgspec
 
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
+from handaxe.text.wellformed import scrub
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,7 +76,8 @@ def tool(
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return _tool_of(function, name or function.__name__, effects, facts)
+        given = getattr(function, "__name__", "") if name is None else name
+        return _tool_of(function, given, effects, facts)
 
     return decorate if function is None else decorate(function)
 
@@ -84,6 +88,8 @@ def _tool_of(
     unknown = sorted(fact for fact in facts if not hasattr(Tool, fact))
     if unknown:
         raise TypeError(f"@tool has no option {unknown[0]!r}: a fact of handaxe.Tool is expected.")
+    if not (effects is None or isinstance(effects, Effects) or callable(effects)):
+        raise TypeError(f"@tool: `effects` is an Effects or a function of the input: {effects!r}.")
     hints = _hints_of(function)
     contexts = tuple(param for param, hint in hints.items() if hint is ToolContext)
     facts.setdefault("search_hint", _hint_from(function.__doc__ or ""))
@@ -135,8 +141,12 @@ def _args_type_of(
             continue
         if param.default is param.empty:
             fields.append((name, hints[name]))
-        else:
-            fields.append((name, hints[name], _default(param.default)))
+            continue
+        try:
+            fields.append((name, hints[name], _default(param.default, hints[name])))
+        except (TypeError, ValueError) as error:
+            title = f"@tool: the default of {name!r} in {function.__qualname__}"
+            raise TypeError(f"{title} does not fit its type: {error}") from None
     args_type = msgspec.defstruct(
         f"{_class_name(function)}Args",
         fields,
@@ -162,12 +172,16 @@ def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
         raise TypeError(f"{title} has a parameter type without a JSON form: {error}") from None
 
 
-def _default(value: Any) -> Any:  # noqa: ANN401 - any default
-    if not isinstance(value, list | dict | set | bytearray):
-        return value
-    copies = cast("list[Any]", value)
-    # A call must not see what an earlier one put into a shared default.
-    return msgspec.field(default_factory=copies.copy)
+def _default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type
+    """The default of a field; a call must not see what an earlier one did to it."""
+    if value is not None:
+        # None says that it was left out, whatever the type.
+        msgspec.convert(msgspec.to_builtins(value), hint)
+    try:
+        hash(value)
+    except TypeError:
+        return msgspec.field(default_factory=partial(deepcopy, value))
+    return value
 
 
 def _class_name(function: Callable[..., Any]) -> str:
@@ -187,8 +201,14 @@ def _as_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the functio
         return ToolResult(value)
     if value is None:
         return ToolResult("Done.")
-    data = _plain(value)
-    return ToolResult(msgspec.json.encode(data).decode(), data=data)
+    plain = _plain(value)
+    try:
+        encoded = msgspec.json.encode(plain)
+    except UnicodeEncodeError:
+        # Names of files may hold halves of characters, which no text can.
+        encoded = msgspec.json.encode(scrub(plain))
+    # Text and data say the same, also of what JSON cannot hold, such as NaN.
+    return ToolResult(encoded.decode(), data=msgspec.json.decode(encoded))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value

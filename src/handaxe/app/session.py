@@ -269,7 +269,7 @@ class Session:
 
     async def run(self, call: ToolCall) -> ToolResult:
         """One call under an id of the caller's; the same id again gives the same result."""
-        return await self._run(sound(call))
+        return await self._run(sound(call, self.new_call_id))
 
     async def _run(self, call: ToolCall, *, is_new: bool = False) -> ToolResult:
         if self._is_closed:
@@ -285,7 +285,7 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         from handaxe.runtime.pipeline.batch import run_batch
 
-        calls = [sound(call) for call in calls]
+        calls = [sound(call, self.new_call_id) for call in calls]
         if self._is_closed:
             return [closed_answer(call) for call in calls]
         self.follow()

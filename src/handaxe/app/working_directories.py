@@ -14,12 +14,22 @@ def working_directories(
     roots: list[str] = []
     spellings: dict[str, str] = {}
     for given in (root, *more):
-        spelled = os.path.normpath(Path.cwd() / Path(given).expanduser())
-        real = os.path.realpath(spelled)
-        if not Path(real).is_dir():
+        try:
+            spelled = spelled_out(given)
+            real = os.path.realpath(spelled)
+            is_there = Path(real).is_dir()
+        except (TypeError, ValueError, RuntimeError, OSError) as error:
+            raise SetupError(f"{given!r} cannot be a directory: {error}.") from None
+        if not is_there:
             raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
         if real != spelled:
             spellings[spelled] = real
         if real not in roots:
             roots.append(real)
     return tuple(roots), spellings
+
+
+def spelled_out(given: str | os.PathLike[str]) -> str:
+    """The absolute path, links and all; the process's own directory may be gone if it is one."""
+    path = Path(given).expanduser()
+    return os.path.normpath(path if path.is_absolute() else Path.cwd() / path)

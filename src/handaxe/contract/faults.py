@@ -5,13 +5,30 @@ is for the human at the keyboard: wrong usage, wrong settings, a missing program
 exception is our own mistake and becomes `internal.error`.
 """
 
+from string import ascii_letters, digits
 from typing import Any, ClassVar, Self
+
+_CODE_CHARS = frozenset(f"{ascii_letters}{digits}_-.")
+
+
+def is_code(code: object) -> bool:
+    """Whether it has the form `family.fact`."""
+    if not isinstance(code, str) or not _CODE_CHARS.issuperset(code):
+        return False
+    return "." in code and all(code.split("."))
 
 
 class ToolFault(Exception):
     """A fact the model can act on; raised by any stage, answered as a failed result."""
 
     code: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 - passed through unseen
+        """Refuse a code that programs could not rely on, where it is written."""
+        super().__init_subclass__(**kwargs)
+        code = cls.__dict__.get("code")
+        if code is not None and not is_code(code):
+            raise TypeError(f"{cls.__qualname__}: {code!r} is not a code of the form family.fact.")
 
     def __init__(self, sentence: str, *, data: dict[str, Any] | None = None) -> None:
         super().__init__(sentence)
@@ -108,6 +125,24 @@ class TimedOut(ToolFault):
         super().__init__(
             f"{tool} did not finish within {timeout_s:g} s and was stopped. "
             "Ask for less at a time, or check what it had done before you repeat it."
+        )
+
+
+class Failed(ToolFault):
+    """The tool says that it failed, and gives no code of its own."""
+
+    code = "call.failed"
+
+
+class ResultLost(ToolFault):
+    """The call was made before, but its result cannot be had again."""
+
+    code = "call.result_lost"
+
+    def __init__(self, call_id: str, reason: str) -> None:
+        super().__init__(
+            f"The call {call_id!r} was made before and is not made twice, but its result is lost: "
+            f"{reason}. Check what it did; to make it again, use another id."
         )
 
 

@@ -8,10 +8,11 @@ class NotFound(ToolFault):
 
     code = "file.not_found"
 
-    def __init__(self, path: str, near: list[str] | None = None) -> None:
+    def __init__(self, path: str, near: list[str] | None = None, *, is_link: bool = False) -> None:
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        where = f"{path} is a link that leads nowhere." if is_link else f"Nothing is at {path}."
         super().__init__(
-            f"File does not exist. Nothing is at {path}.{hint}",
+            f"File does not exist. {where}{hint}",
             data={"path": path, "near": near or []},
         )
 

@@ -1,6 +1,6 @@
 """The answer to one call: text for the model, data for the host, blocks for the human."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -50,7 +50,7 @@ class ToolResult(msgspec.Struct, frozen=True):
             "code": self.code,
             "text": self.text,
             "content": list(msgspec.to_builtins(self.content)),
-            "data": msgspec.to_builtins(self.data) if self.data is not None else {},
+            "data": _as_json(self.data),
             "decision": self.decision.to_json() if self.decision is not None else None,
             "notes": list(self.notes),
             "messages": list(self.messages),
@@ -58,3 +58,17 @@ class ToolResult(msgspec.Struct, frozen=True):
             "tokens": self.tokens,
             "size_chars": self.size_chars,
         }
+
+
+def _as_json(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
+    """Data with nothing in it that JSON does not know; an own tool may give anything."""
+    if data is None:
+        return {}
+    try:
+        return msgspec.to_builtins(data)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return msgspec.to_builtins(data, enc_hook=str, str_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return f"({type(cast('object', data)).__name__})"

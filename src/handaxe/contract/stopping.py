@@ -1,4 +1,4 @@
-"""A call that was cancelled and still has something to say."""
+"""What stops a call from outside, and a call that then still has something to say."""
 
 import asyncio
 
@@ -15,3 +15,14 @@ class Stopped(asyncio.CancelledError):
     def __init__(self, result: ToolResult) -> None:
         super().__init__()
         self.result = result
+
+
+def comes_from_outside(error: BaseException) -> bool:
+    """Whether it ends more than the code that raised it: somebody stops the task or the process.
+
+    `sys.exit` in a tool or a hook is not that, nor is the cancellation of what it waited for.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return isinstance(error, Stopped) or task is None or task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)

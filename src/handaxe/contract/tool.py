@@ -6,6 +6,7 @@ everything, for good, and has to be asked for).
 
 import re
 import sys
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from string import ascii_letters, digits
@@ -79,6 +80,7 @@ class Tool(Generic[Args]):
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        _check_facts(cls.__dict__, cls.__name__)
         for spelling in (cls.name, *cls.aliases):
             if not 0 < len(spelling) <= _MAX_NAME_CHARS or not _NAME_CHARS.issuperset(spelling):
                 raise ValueError(f"{spelling!r} is not a tool name: 1-64 letters, digits, _ or -.")
@@ -165,6 +167,27 @@ def _path_fields(args_type: type[Any]) -> tuple[str, ...]:
     if not issubclass(args_type, msgspec.Struct):
         return PATH_FIELDS
     return tuple(name for name in PATH_FIELDS if hasattr(args_type, name))
+
+
+_FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "aliases": (lambda names: isinstance(names, tuple | list), "a tuple of names"),
+    "effects": (lambda effects: isinstance(effects, Effects), "an Effects"),
+    "timeout_s": (lambda s: s is None or (_is_number(s) and s > 0), "None or a time above zero"),
+    "max_result_chars": (lambda chars: _is_number(chars) and chars >= 0, "a number of characters"),
+    "interrupt": (lambda word: word in ("cancel", "block"), '"cancel" or "block"'),
+}
+
+
+def _check_facts(given: Mapping[str, Any], tool: str) -> None:
+    """Fail where the tool is written, not where a model first calls it."""
+    for name, (fits, wanted) in _FACTS.items():
+        value = given.get(name, given)
+        if value is not given and not isinstance(value, property) and not fits(value):
+            raise TypeError(f"{tool}: `{name}` is {wanted}, not {value!r}.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _as_text(args: object) -> str:

@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from handaxe.disk.faults import DiskFault
 from handaxe.disk.line_format import Record, parse_line
 from handaxe.disk.places import open_regular
 
@@ -32,6 +33,8 @@ class Scan:
         self.damage_count = 0
         self.torn_bytes = 0
         """Size of an unfinished last line: a writer died, or is just writing."""
+        self.is_readable = True
+        """Whether there is a file to read at all; else something is in its way."""
         self._path = os.fsdecode(path)
         self._expected_seq = 1
         self._records = self._read()
@@ -48,7 +51,14 @@ class Scan:
         return not self.damage_count
 
     def _read(self) -> Iterator[Record]:
-        fd, _ = open_regular(self._path)
+        try:
+            fd, _ = open_regular(self._path)
+        except FileNotFoundError:
+            raise
+        except (DiskFault, OSError) as error:
+            self.is_readable = False
+            self._report(Damage(1, 0, 0, f"it cannot be read: {error}"))
+            return
         with os.fdopen(fd, "rb", _BUFFER_BYTES) as file:
             offset = 0
             line_number = 0

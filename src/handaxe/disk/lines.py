@@ -149,6 +149,11 @@ class LineLog:
             raise LogFailed(f"no record at offset {offset}: {record}", None)
         return record.payload
 
+    def is_removed(self) -> bool:
+        """Whether somebody took the open log's name away, so that nobody will ever find it."""
+        with self._mutex:
+            return self._fd >= 0 and not os.fstat(self._fd).st_nlink
+
     def close(self) -> None:
         """Give the descriptor back; a later append opens the log again."""
         with self._mutex:

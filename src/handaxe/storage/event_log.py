@@ -22,8 +22,10 @@ from handaxe.contract.events import (
     JobSaid,
     JobStarted,
     JobsTold,
+    SessionStarted,
     UserSaid,
 )
+from handaxe.contract.faults import ResultLost
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
@@ -67,6 +69,7 @@ class EventLog:
         self._result_at = CallFacts(_OFFSET_BYTES)
         self._used = False
         self._has_directory = False
+        self._first: Event | None = None
         self._watcher: asyncio.TimerHandle | None = None
         self._sync: asyncio.Future[None] | None = None
         self._sync_timer: asyncio.TimerHandle | None = None
@@ -152,13 +155,24 @@ class EventLog:
         self._result_at.keep(call_id, offset.to_bytes(_OFFSET_BYTES, "little"))
 
     def result_of(self, call_id: str) -> ToolResult | None:
-        """The stored result of a finished call."""
-        self.flush()
+        """The stored result of a finished call.
+
+        Raises:
+            ResultLost: it was written, and the log was damaged since.
+        """
+        with contextlib.suppress(DiskFault, OSError):
+            # What could not be written is known by `problem`.
+            self.flush()
         offset = self._result_at.get(call_id)
         if offset is None:
             return None
-        event = _decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
-        return event.result if isinstance(event, CallFinished) else None
+        try:
+            event = _decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
+        except (DiskFault, OSError, msgspec.DecodeError) as error:
+            raise ResultLost(call_id, str(error)) from None
+        if not isinstance(event, CallFinished) or event.call_id != call_id:
+            raise ResultLost(call_id, "something else stands in its place in the log")
+        return event.result
 
     async def close(self) -> None:
         """Make everything durable and let go of the file."""
@@ -175,6 +189,10 @@ class EventLog:
             self._lines.close()
 
     def _write(self, events: Sequence[Event]) -> list[int]:
+        if self._lines.is_removed():
+            return self._begin_anew(events)
+        if self._first is None:
+            self._first = events[0]
         if not self._has_directory:
             make_private(self._directory)
             self._has_directory = True
@@ -183,6 +201,16 @@ class EventLog:
         if self._watcher is None:
             self._watch()
         return offsets
+
+    def _begin_anew(self, events: Sequence[Event]) -> list[int]:
+        """Go on in a new file, which says whose it is, where the old one was taken away."""
+        self.problem = "it was removed while the session ran, and began anew"
+        self._lines.close()
+        self._has_directory = False
+        self._result_at = CallFacts(_OFFSET_BYTES)
+        if not isinstance(self._first, SessionStarted):
+            return self._write(events)
+        return self._write([self._first, *events])[1:]
 
     def _watch(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""
@@ -244,6 +272,11 @@ class LoggedEvents:
                 yield record.offset, _decoder().decode(record.payload)
             except (msgspec.DecodeError, msgspec.ValidationError) as error:
                 self._unreadable.append(f"record {record.seq} is no event: {error}")
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether there was a log to read at all."""
+        return self._scan.is_readable
 
     @property
     def damage(self) -> list[str]:

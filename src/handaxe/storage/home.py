@@ -15,7 +15,10 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path:
     """Where handaxe keeps its own files."""
     chosen = given or os.environ.get("HANDAXE_HOME")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        try:
+            return Path(chosen).expanduser().absolute()
+        except (TypeError, RuntimeError) as error:
+            raise SetupError(f"{chosen!r} cannot be the data directory: {error}.") from None
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "handaxe"
     state = os.environ.get("XDG_STATE_HOME")
@@ -44,9 +47,10 @@ def is_session_id(text: str) -> bool:
 
 def checked_session_id(session_id: str) -> str:
     """The id, if it can be a directory name of its own."""
-    if not is_session_id(session_id):
+    # What the type promises a program may not keep.
+    if not is_session_id(str(session_id)) or session_id != str(session_id):
         raise SetupError(
-            f"{session_id[:80]!r} is not a session id: 1-64 letters, digits, `_`, `-` or `.`, "
+            f"{str(session_id)[:80]!r} is not a session id: 1-64 letters, digits, `_`, `-` or `.`, "
             "starting with a letter or digit."
         )
     return session_id

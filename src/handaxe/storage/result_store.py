@@ -1,5 +1,6 @@
 """Oversized results of one session, kept whole in files that Read and Grep accept."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -39,18 +40,25 @@ class DiskResultStore(ResultStore):
                 fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:
                 continue
-            with os.fdopen(fd, "wb") as file:
-                file.write(content)
+            try:
+                with os.fdopen(fd, "wb") as file:
+                    file.write(content)
+            except OSError:
+                # A part of a result would pass for the whole.
+                path.unlink(missing_ok=True)
+                raise
             return path
         raise AssertionError("counting never ends")
 
     def _sweep_once_a_day(self) -> None:
+        """Tidy up; another session may be doing the same, and none of it matters to the result."""
         sessions = self.directory.parent.parent
         stamp = sessions / ".swept"
-        if stamp.exists() and stamp.stat().st_mtime > time.time() - DAY_S:
-            return
-        stamp.touch()
-        drop_old_results(sessions, self._retention_days)
+        with contextlib.suppress(OSError):
+            if stamp.exists() and stamp.stat().st_mtime > time.time() - DAY_S:
+                return
+            stamp.touch()
+            drop_old_results(sessions, self._retention_days)
 
 
 def drop_old_results(sessions: Path, retention_days: int) -> int:

@@ -61,6 +61,8 @@ class SessionSummary(msgspec.Struct, frozen=True):
     failed_calls: int
     is_closed: bool
     name: str | None = None
+    damage: tuple[str, ...] = ()
+    """What cannot be read of its log, one sentence each."""
 
 
 class Talk(msgspec.Struct, frozen=True):
@@ -173,6 +175,7 @@ def read_history(log: Path) -> History:
         for offset, event in events:
             history.take(offset, event)
         history.damage = events.damage
+        _refuse_unreadable(log, events)
     return history
 
 
@@ -230,10 +233,15 @@ def session_of(home: Path, wanted: str) -> str | None:
     return newest.parent.name if newest is not None else None
 
 
-def events_of(home: Path, session_id: str) -> Iterator[Event]:
-    """The events of one session in order."""
+def events_of(home: Path, session_id: str, damage: list[str] | None = None) -> Iterator[Event]:
+    """The events of one session in order; what cannot be read is added to `damage` at the end."""
     log = _existing(home, session_id) / LOG_NAME
-    return (event for _, event in LoggedEvents(log))
+    events = LoggedEvents(log)
+    for _, event in events:
+        yield event
+    _refuse_unreadable(log, events)
+    if damage is not None:
+        damage += events.damage
 
 
 def delete_session(home: Path, session_id: str) -> None:
@@ -287,8 +295,17 @@ def _existing(home: Path, session_id: str) -> Path:
     return directory
 
 
+def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
+    if not events.is_readable:
+        raise SetupError(f"The session's log {log} is not usable, {events.damage[0]}.")
+
+
 def _summary(log: Path) -> SessionSummary:
-    history = read_history(log)
+    try:
+        history = read_history(log)
+    except SetupError as error:
+        # One bad log hides no other session.
+        history = History(damage=[str(error)])
     return SessionSummary(
         session_id=log.parent.name,
         root=history.started.root if history.started else "?",
@@ -298,4 +315,5 @@ def _summary(log: Path) -> SessionSummary:
         failed_calls=history.failed_calls,
         is_closed=history.is_closed,
         name=_name_of(log.parent),
+        damage=tuple(history.damage),
     )

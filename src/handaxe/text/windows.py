@@ -1,6 +1,6 @@
 """Numbered lines, and previews of texts that are too long to show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -59,19 +59,28 @@ def window_of(text: str, offset: int, limit: int) -> tuple[list[str], int, int]:
     return split_lines(text[begin:end], line_break), first, total
 
 
-def two_ended_preview(text: str, path: str) -> str:
-    """What stands in for an oversized result: where it is kept, and how it begins and ends."""
-    head, tail = text[:PREVIEW_CHARS], text[-PREVIEW_CHARS:]
+def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | None = None) -> str:
+    """What stands in for an oversized result: where it is kept, and how it begins and ends.
+
+    `keep` stores the text and gives its path; where it cannot, both ends are still worth having.
+    Together they are no longer than `within`.
+    """
+    end_chars = PREVIEW_CHARS if within is None else max(1, min(PREVIEW_CHARS, within // 2))
+    head, tail = text[:end_chars], text[-end_chars:]
     left_out = len(text) - len(head) - len(tail)
     lines = text.count("\n") + 1
+    try:
+        where = f"Full output saved to: {keep(text)}\n"
+        where += "Read it with offset and limit, or search it with Grep."
+    except OSError as error:
+        where = f"It could not be saved ({error.strerror or error}), so what is left out is lost.\n"
+        where += "Ask for less at a time."
     return (
         "<persisted-output>\n"
-        f"Output too large ({len(text):,} characters, {lines:,} lines). "
-        f"Full output saved to: {path}\n"
-        "Read it with offset and limit, or search it with Grep.\n\n"
-        f"Preview (first {PREVIEW_CHARS:,} characters):\n{head}\n\n"
+        f"Output too large ({len(text):,} characters, {lines:,} lines). {where}\n\n"
+        f"Preview (first {end_chars:,} characters):\n{head}\n\n"
         f"[... {left_out:,} characters left out ...]\n\n"
-        f"Preview (last {PREVIEW_CHARS:,} characters):\n{tail}\n"
+        f"Preview (last {end_chars:,} characters):\n{tail}\n"
         "</persisted-output>"
     )
 

@@ -514,3 +514,27 @@ async def test_no_time_at_all_still_gives_an_answer(search, tmp_path):
 
     assert not found.is_complete
     assert found.unvisited
+
+
+@pytest.mark.proves("FT-16")
+@pytest.mark.parametrize("multiline", [False, True])
+async def test_the_matching_part_stands_among_the_lines_around_it(search, tmp_path, multiline):
+    plant(tmp_path, {"a": "1\n2 foo foo\n3\n4\n5\n6 foo\n", "b": "foo\n"})
+
+    found = await grep(
+        search, tmp_path, "fo+", mode="content", only_matching=True, multiline=multiline,
+        before=1, after=1,
+    )  # fmt: skip
+
+    assert lines(found, tmp_path) == [
+        "a-1-1", "a:2:foo", "a:2:foo", "a-3-3", "--", "a-5-5", "a:6:foo", "--", "b:1:foo",
+    ]  # fmt: skip
+    assert [line.column for line in found.lines if line.is_match and line.line] == [3, 7, 3, 1]
+
+
+async def test_the_matching_part_looks_the_same_after_the_typed_lines(search, tmp_path):
+    plant(tmp_path, {"a": "1:2:foo\n" * 1_500})
+
+    found = await grep(search, tmp_path, "1:2:fo+", mode="content", only_matching=True, limit=None)
+
+    assert found.more_lines[0].text == "".join(f"{n}:1:2:foo\n" for n in range(1_001, 1_501))

@@ -1,13 +1,24 @@
 """One call: the order of its stages, its one result, and what stops it."""
 
 import asyncio
+import errno
 from typing import Annotated
 
 import pytest
 from probes import Polite, Step, Stubborn, Wait
 from tests import waiting
 
-from handaxe import Allow, Deny, Effects, Tool, ToolArgs, ToolCall, ToolContext, ToolResult
+from handaxe import (
+    Allow,
+    Deny,
+    Effects,
+    Tool,
+    ToolArgs,
+    ToolCall,
+    ToolContext,
+    ToolFault,
+    ToolResult,
+)
 from handaxe.contract.events import CallAsked, CallDecided, CallFinished, CallProgress, CallStarted
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.hooks.run import Hooks
@@ -426,3 +437,114 @@ async def test_observers_see_resolved_paths_and_the_model_does_not():
     assert seen == [{"file_path": "/project/a.py"}]
     assert bench.events[0].input == {"file_path": "src/../a.py"}
     assert bench.events[0].derived == {"file_path": "/project/a.py"}
+
+
+class Bursting(Tool[ToolArgs]):
+    """Raises what it is made with."""
+
+    effects = Effects.pure()
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def call(self, args, ctx):
+        raise self._error
+
+
+class _Panic(BaseException):
+    """What some libraries raise from other languages."""
+
+
+@pytest.mark.proves("PL-2")
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), _Panic("beneath"), asyncio.CancelledError(), MemoryError()], ids=repr
+)
+async def test_whatever_a_tool_raises_by_itself_becomes_its_result(error):
+    bench = Workbench([Bursting(error)])
+    result = await bench.pipeline.call(call("Bursting"))
+    assert (result.ok, result.code) == (False, "internal.error")
+    assert type(error).__name__ in result.text
+    assert [type(event) for event in bench.events][-1] is CallFinished
+
+
+async def test_an_interrupted_process_leaves_no_call_behind():
+    bench = Workbench([Bursting(KeyboardInterrupt())])
+    running = bench.pipeline.call(call("Bursting"))
+    with pytest.raises(KeyboardInterrupt):
+        # Driven by hand: an event loop would end with it.
+        running.send(None)
+    assert not bench.pipeline.is_busy
+    assert bench.events[-1].result.code == "call.cancelled"
+
+
+@pytest.mark.proves("TC-6")
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (ToolResult("no", ok=False), "call.failed"),
+        (ToolResult("no", ok=False, code="nope"), "call.failed"),
+        (ToolResult("no", ok=False, code="my.fact"), "my.fact"),
+        (ToolResult("yes", code="my.fact"), None),
+    ],
+)
+async def test_a_failed_result_always_has_a_code_and_a_good_one_never(given, code):
+    class Saying(Tool[ToolArgs]):
+        effects = Effects.pure()
+
+        async def call(self, args, ctx):
+            return given
+
+    result = await Workbench([Saying()]).pipeline.call(call("Saying"))
+    assert result.code == code
+
+
+@pytest.mark.parametrize("code", ["nodot", "", ".x", "a b.c", 5])
+def test_a_fault_whose_code_nobody_could_rely_on_is_refused_where_it_is_written(code):
+    with pytest.raises(TypeError, match=r"family\.fact"):
+        type("Odd", (ToolFault,), {"code": code})
+
+
+class Long(Tool[ToolArgs]):
+    """Gives more than it may."""
+
+    effects = Effects.pure()
+    max_result_chars = 100
+
+    async def call(self, args, ctx):
+        return ToolResult("begin" + "x" * 490 + "finis")
+
+
+@pytest.mark.proves("TC-7")
+async def test_a_preview_is_no_longer_than_the_limit_it_stands_for():
+    text = (await Workbench([Long()]).pipeline.call(call("Long"))).text
+    assert "Preview (first 50 characters):\nbegin" in text
+    assert "[... 400 characters left out ...]" in text
+    assert "x" * 51 not in text
+    assert "finis" in text
+
+
+@pytest.mark.proves("TC-7")
+async def test_a_long_result_that_cannot_be_stored_is_still_given_at_both_ends():
+    bench = Workbench([Long()])
+
+    def no_room(call_id, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    bench.results.keep = no_room
+    result = await bench.pipeline.call(call("Long"))
+    assert result.ok
+    assert "could not be saved (No space left on device)" in result.text
+    assert "begin" in result.text
+    assert "finis" in result.text
+
+
+@pytest.mark.proves("PL-4")
+async def test_a_call_whose_result_is_lost_is_not_made_twice():
+    story: list[str] = []
+    bench = Workbench([Step(story)])
+    await bench.pipeline.call(call(name="a"))
+    made = list(story)
+    bench.events.clear()
+    again = await bench.pipeline.call(call(name="a"))
+    assert (again.ok, again.code, again.id) == (False, "call.result_lost", "1")
+    assert story == made

@@ -222,3 +222,14 @@ async def test_what_a_hook_did_after_a_write_is_known_and_shown(project):
         assert "+x = 1" in result.text
         again = await session.call("Edit", file_path="a.py", old_string="x = 1", new_string="x = 2")
         assert again.ok, again.text
+
+
+@pytest.mark.parametrize("tool", ["Read", "Edit"])
+async def test_a_link_that_leads_nowhere_is_not_its_own_near_name(session, project, tool):
+    (project / "link.txt").symlink_to("gone.txt")
+    more = {"old_string": "a", "new_string": "b"} if tool == "Edit" else {}
+    result = await session.call(tool, {"file_path": "link.txt", **more})
+    assert result.code == "file.not_found"
+    assert result.text.startswith("File does not exist.")
+    assert "is a link that leads nowhere" in result.text
+    assert "Did you mean" not in result.text

@@ -176,3 +176,14 @@ async def test_data_says_how_long_it_took(session):
     result = await session.call("Glob", pattern="*")
 
     assert result.data["durationMs"] >= 0
+
+
+async def test_a_pattern_that_begins_in_a_denied_directory_says_that_files_are_left_out(project):
+    plant(project, ["secret/a.txt"])
+
+    async with Session(project, deny=["Read(secret/**)"]) as session:
+        result = await session.call("Glob", pattern="secret/*")
+
+    assert result.data["filenames"] == []
+    assert result.data["skipped"]["denied"] is True
+    assert "a.txt" not in result.text

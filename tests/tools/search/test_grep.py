@@ -330,3 +330,28 @@ async def test_a_back_reference_is_told_from_look_around(session):
     assert result.code == "search.bad_pattern"
     assert "back-reference" in result.data["advice"]
     assert "look-around" not in result.data["advice"]
+
+
+@pytest.mark.proves("FT-16")
+async def test_matches_are_counted_without_the_lines_around_them_on_pages_of_any_length(
+    session, project
+):
+    plant(project, {"a.txt": "foo\nx\ny\n" * 700})
+
+    result = await session.call(
+        "Grep", {"pattern": "foo", "output_mode": "content", "-A": 1, "head_limit": 0}
+    )
+
+    assert result.data["numMatches"] == 700
+    assert len(result.data["matches"]) < 1_400
+
+
+async def test_what_people_see_of_many_lines_is_all_of_them(session, project):
+    plant(project, {"a.txt": "foo\n" * 1_200})
+    call_input = {"pattern": "foo", "output_mode": "content", "head_limit": 0}
+
+    result = await session.call("Grep", call_input)
+    shown, _ = session.show(result, call_input)
+
+    assert shown.text.count("\n") == 1_199
+    assert shown.text.endswith("a.txt:1200:foo")

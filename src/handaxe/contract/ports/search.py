@@ -84,7 +84,7 @@ class TextQuery(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_context(self) -> bool:
         """Whether lines around the matches are wanted."""
-        return self.mode == "content" and not self.only_matching and bool(self.before or self.after)
+        return self.mode == "content" and bool(self.before or self.after)
 
     @property
     def end(self) -> int | None:

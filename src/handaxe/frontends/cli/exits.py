@@ -14,8 +14,12 @@ TERMINATED = 143
 _REFUSALS = {"permission.asked", "permission.denied", "hook.blocked"}
 
 
-class Terminated(Exception):
-    """The process was asked to end (SIGTERM)."""
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end (SIGTERM).
+
+    It can be raised anywhere, so it is of the kind that ends an event loop and that nobody takes
+    for a mistake of the code it interrupts.
+    """
 
 
 def exit_code(results: Iterable[ToolResult]) -> int:

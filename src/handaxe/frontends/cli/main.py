@@ -1,6 +1,7 @@
 """Which command was asked for, and how it ended."""
 
 import argparse
+import errno
 import gc
 import io
 import os
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.exits import INTERRUPTED, TERMINATED, USAGE, Terminated
+from handaxe.frontends.cli.exits import FAILED, INTERRUPTED, TERMINATED, USAGE, Terminated
 
 COMMANDS = {
     "call": "run one tool through the whole pipeline",
@@ -33,33 +34,47 @@ COMMANDS = {
 
 _OF_TOOLS = frozenset({"call", "tools"})
 """Their own words are names of tools, so a list of them cannot be told from a list of rules."""
+_NO_ROOM = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""How a stream fails; a file would be named by the error."""
 
 
 def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign shows its number instead of ending the command.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(argv)
+        code = _run(argv)
+        sys.stdout.flush()
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except Terminated:
         return TERMINATED
-    except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except Exception as error:
-        print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
-        if os.environ.get("HANDAXE_DEBUG"):
-            raise
-        return 1
+        if not _is_output_lost(error):
+            print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+            if os.environ.get("HANDAXE_DEBUG"):
+                raise
+        return FAILED
+    return code
+
+
+def _is_output_lost(error: Exception) -> bool:
+    """Whether standard output takes no more; the interpreter then ends without trying again."""
+    if not isinstance(error, OSError) or error.filename or error.errno not in _NO_ROOM:
+        return False
+    if not isinstance(error, BrokenPipeError):
+        # Else whoever read it has gone, and nobody is left to tell.
+        why = error.strerror
+        print(f"handaxe: standard output could not be written ({why}).", file=sys.stderr)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -108,6 +123,17 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         except OSError:
             columns = 80
         super().__init__(prog, width=int(os.environ.get("COLUMNS") or columns) - 2)
+
+
+def _open_missing_streams() -> None:
+    """A stream that whoever started us has closed leads nowhere; no file may get its number."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, fd)
+            if nowhere != fd:
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8"))
 
 
 def _terminate(_signal: int, _frame: object) -> None:

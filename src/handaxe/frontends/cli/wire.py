@@ -22,13 +22,35 @@ def encode_result(result: ToolResult) -> str:
 
 def decode_line(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value of a line; ValueError says why there is none."""
-    try:
-        return msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        import json
+    return decode_text(line.decode("utf-8"))
 
-        # The standard library also reads lone surrogates, so that the call itself can be told.
-        try:
-            return json.loads(line.decode("utf-8"))
-        except RecursionError:
-            raise ValueError("it is nested too deeply") from None
+
+def decode_text(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value of a text; lone surrogates are read, so that the call itself can be told.
+
+    A name that stands twice is refused: readers disagree on which of the two counts.
+    """
+    import json
+
+    try:
+        return json.loads(text, object_pairs_hook=_once_each)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError as error:
+        if isinstance(error, json.JSONDecodeError | _Twice):
+            raise
+        # The interpreter's own words are about an option of the interpreter.
+        raise ValueError("a number in it has too many digits") from None
+
+
+class _Twice(ValueError):
+    pass
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise _Twice(f"the name {name[:100]!r} stands twice in one object")
+        members[name] = value
+    return members

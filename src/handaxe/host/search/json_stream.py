@@ -74,10 +74,11 @@ class JsonStream:
         if record.type not in {"match", "context"} or data.lines is None or data.path is None:
             return False
         lines = data.lines.raw()
+        is_match = record.type == "match"
         body = (
             self._only_matches(lines, data)
-            if self._query.only_matching
-            else self._whole_lines(lines, data, ":" if record.type == "match" else "-")
+            if self._query.only_matching and is_match
+            else self._whole_lines(lines, data, ":" if is_match else "-")
         )
         if self._query.has_context and self._next_line and data.line_number > self._next_line:
             body = b"--\n" + body

@@ -21,7 +21,8 @@ Block = tuple[bytes, bytes]
 _BYTES_OF_ONE = 4
 """How often the byte that begins and ends a mark stands in a line with one match."""
 _PREFIX = re.compile(rb"(\d+)([:-])")
-_COLUMN_PREFIX = re.compile(rb"(\d+)(:)(\d+):")
+_COLUMN_PREFIX = re.compile(rb"(\d+)(?:(:)(\d+):|-)")
+_COLUMNS = re.compile(rb"(?m)^(\d+:)\d+:")
 _LONG = re.compile(rb"[^\n]{%d}" % LINE_CHARS)
 
 
@@ -61,6 +62,8 @@ class LineReader:
             yield FileText(path, self._long_text(path, body) if is_long else next(texts))
 
     def _short_texts(self, bodies: Sequence[bytes]) -> list[str]:
+        if self._pattern is _COLUMN_PREFIX:
+            bodies = [_COLUMNS.sub(rb"\1", body) for body in bodies]
         # No line has lost a part, so none of them holds the mark for that.
         plain = self._marks.gap.join(bodies)
         plain = plain.replace(self._marks.start, b"").replace(self._marks.end, b"")
@@ -79,7 +82,7 @@ class LineReader:
         raw = raw[found.end() :].removesuffix(b"\r")
         text, ranges, has_gap = self._unmarked(raw)
         column = ranges[0][0] + 1 if ranges and not has_gap else None
-        if found.re is _COLUMN_PREFIX:
+        if found.re is _COLUMN_PREFIX and is_match:
             column = int(found[3])
         if len(text) <= LINE_CHARS and not has_gap:
             return Line(path, int(found[1]), text, is_match, column, tuple(ranges))

@@ -42,9 +42,10 @@ class NameSearch:
         """The files that fit, and what is known of those that were passed by."""
         start = self._start()
         if start is None:
-            return NamesFound(
-                paths=[], total=0, skipped=Skipped(ignored=0, binary=0, links=self._links)
+            skipped = Skipped(
+                ignored=0, binary=0, links=self._links, denied=self._hides is not None
             )
+            return NamesFound(paths=[], total=0, skipped=skipped)
         began = time.monotonic()
         walk = self._walk(start, self._ignores(start))
         ignored_files = self._collect(walk, start)

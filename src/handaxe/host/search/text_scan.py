@@ -217,10 +217,7 @@ class Scanner:
             shown = self._alone(text, spans, first_line)
             return "".join(shown).encode("utf-8", "surrogateescape")
         starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-        if self._query.only_matching:
-            shown = self._only_matches(text, spans, starts, first_line)
-        else:
-            shown = self._with_context(text, spans, starts, first_line)
+        shown = self._with_context(text, spans, starts, first_line)
         return "".join(shown).encode("utf-8", "surrogateescape")
 
     def _alone(self, text: str, spans: list[tuple[int, int]], first_line: int) -> Iterator[str]:
@@ -249,9 +246,12 @@ class Scanner:
                 yield "--\n"
             for line in range(first, top):
                 yield f"{first_line + line}-{_line(text, starts, line)}\n"
-            marked = self._marked(text, begin, stop)
-            for line, part in enumerate(marked.split("\n"), first_line + top):
-                yield f"{line}:{part}\n"
+            if self._query.only_matching:
+                yield from self._only_matches(text, (begin, stop), starts, first_line)
+            else:
+                marked = self._marked(text, begin, stop)
+                for line, part in enumerate(marked.split("\n"), first_line + top):
+                    yield f"{line}:{part}\n"
             limit = bisect_right(starts, spans[index + 1][0]) - 1 if spans[index + 1 :] else total
             shown = min(bottom + after, limit - 1, total - 1)
             for line in range(bottom + 1, shown + 1):
@@ -259,15 +259,14 @@ class Scanner:
             shown = max(shown, bottom)
 
     def _only_matches(
-        self, text: str, spans: list[tuple[int, int]], starts: list[int], first_line: int
+        self, text: str, span: tuple[int, int], starts: list[int], first_line: int
     ) -> Iterator[str]:
-        for begin, stop in spans:
-            for start, end in self._ranges(text, begin, stop, with_empty=True):
-                top = bisect_right(starts, start) - 1
-                column = start - starts[top] + 1
-                for below, part in enumerate(text[start:end].removesuffix("\n").split("\n")):
-                    at = 1 if below else column
-                    yield f"{first_line + top + below}:{at}:{self._start}{part}{self._end}\n"
+        for start, end in self._ranges(text, *span, with_empty=True):
+            top = bisect_right(starts, start) - 1
+            column = start - starts[top] + 1
+            for below, part in enumerate(text[start:end].removesuffix("\n").split("\n")):
+                at = 1 if below else column
+                yield f"{first_line + top + below}:{at}:{self._start}{part}{self._end}\n"
 
     def _marked(self, text: str, begin: int, stop: int) -> str:
         parts: list[str] = []

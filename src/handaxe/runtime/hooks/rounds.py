@@ -14,6 +14,7 @@ from handaxe.contract.events import HookRan
 from handaxe.contract.ports.hook_models import HookModels
 from handaxe.contract.ports.hook_programs import HookPrograms, NoAnswer
 from handaxe.contract.ports.mcp_servers import McpServers
+from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.hooks.answers import Unusable, from_value
 from handaxe.runtime.hooks.background import Background
 from handaxe.runtime.hooks.config import (
@@ -207,7 +208,10 @@ class Rounds:
             problem, timed_out = error.sentence, error.timed_out
         except Unusable as error:
             problem = str(error)
-        except Exception as error:  # noqa: BLE001 - a bug in a user's hook is an answer, not a crash
+        except BaseException as error:
+            # A bug in a user's hook is an answer, not a crash.
+            if comes_from_outside(error):
+                raise
             _log.warning("the hook %s failed", hook.name, exc_info=error)
             problem = f"{type(error).__name__}: {error}"
         if problem is not None:
@@ -251,7 +255,7 @@ class Rounds:
 
 async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
     """What a Python hook returns; one that will not be stopped is left to itself."""
-    task = asyncio.ensure_future(hook(event))
+    task = asyncio.ensure_future(_without_exit(hook, event))
     try:
         # Most hooks never wait: they are done in the task's first turn, and need no timer.
         await asyncio.sleep(0)
@@ -267,6 +271,14 @@ async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
     if task.cancelled():
         raise NoAnswer("it cancelled itself")
     return task.result()
+
+
+async def _without_exit(hook: Hook, event: dict[str, Any]) -> object:
+    """What the hook returns; a task that leaves the program would take the event loop along."""
+    try:
+        return await hook(event)
+    except SystemExit as leaving:
+        raise NoAnswer(f"it wanted to end the program (SystemExit: {leaving})") from None
 
 
 def _abandon(task: asyncio.Future[Any]) -> None:

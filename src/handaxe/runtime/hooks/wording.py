@@ -52,4 +52,4 @@ def fitting(text: str, keep: Keep | None) -> str:
         return text
     if keep is None:
         return f"{text[:MAX_CHARS]}\n[... {len(text) - MAX_CHARS:,} characters left out ...]"
-    return two_ended_preview(text, keep(text))
+    return two_ended_preview(text, keep)

@@ -15,9 +15,9 @@ import msgspec
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
-from handaxe.contract.faults import BadInput, Cancelled, Deferred, ToolFault
+from handaxe.contract.faults import BadInput, Cancelled, Deferred, ResultLost, ToolFault
 from handaxe.contract.result import ToolResult
-from handaxe.contract.stopping import Stopped
+from handaxe.contract.stopping import Stopped, comes_from_outside
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard, PutOff, Refused
@@ -135,16 +135,17 @@ class Pipeline:
                 return Admitted(call, fingerprint, answer=_reused(call))
             if running is not None:
                 return Admitted(call, fingerprint, same_as=call.id)
-            stored = self._recall(call.id)
-            if stored is not None:
-                return Admitted(call, fingerprint, answer=stored)
+            return Admitted(call, fingerprint, answer=self._recalled(call))
         self._active[call.id] = _Activity(fingerprint)
         self.expect(call.tool)
         try:
             parsed = parse(call, self._among)
         except ToolFault as fault:
             return self._rejected(call, fingerprint, ToolResult.from_fault(fault))
-        except Exception as error:  # noqa: BLE001 - a bug in a tool's facts is a result too
+        except BaseException as error:
+            # A bug in a tool's facts is a result too.
+            if comes_from_outside(error):
+                raise
             return self._rejected(call, fingerprint, failed_by_bug(call.tool, error))
         return Admitted(call, fingerprint, self._traffic.join(parsed.effects), parsed)
 
@@ -153,7 +154,7 @@ class Pipeline:
         if admitted.answer is not None:
             return admitted.answer
         if admitted.same_as is not None:
-            return await self._share(admitted.same_as)
+            return await self._share(admitted.call)
         assert admitted.parsed is not None
         assert admitted.ticket is not None
         activity = self._active[admitted.call.id]
@@ -181,6 +182,11 @@ class Pipeline:
                 activity.task.uncancel()
         except PutOff:
             return self._leave_open(admitted)
+        except (KeyboardInterrupt, GeneratorExit):
+            # The process or the task is going; the log learns how the call ended.
+            stopped = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            self._finish(admitted, stopped, began)
+            raise
         finally:
             _WITHIN.reset(outer)
             self._traffic.leave(admitted.ticket)
@@ -198,7 +204,7 @@ class Pipeline:
         """Close a call that never got to run; nothing happens if it has its result already."""
         result = ToolResult.from_fault(Cancelled(started=False))
         if admitted.ticket is None or admitted.call.id not in self._active:
-            return self._recall(admitted.call.id) or result
+            return self._recalled(admitted.call) if self.has_call(admitted.call.id) else result
         self._announce(admitted.call, admitted.parsed)
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
@@ -298,7 +304,9 @@ class Pipeline:
             return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)
         except PutOff:
             raise
-        except Exception as error:  # noqa: BLE001 - no exception leaves a call
+        except BaseException as error:
+            if comes_from_outside(error):
+                raise
             return failed_by_bug(parsed.tool.name, error)
 
     def _announce(self, call: ToolCall, parsed: Parsed | None) -> None:
@@ -349,12 +357,23 @@ class Pipeline:
             activity.done.set_result(result)
         return result
 
-    async def _share(self, call_id: str) -> ToolResult:
-        activity = self._active.get(call_id)
-        if activity is None:
-            stored = self._recall(call_id)
-            assert stored is not None
+    def _recalled(self, call: ToolCall) -> ToolResult:
+        """The stored result of a call that was made; it is never made twice."""
+        try:
+            stored = self._recall(call.id)
+            lost = ResultLost(call.id, "it is not in the log")
+        except ResultLost as fault:
+            stored, lost = None, fault
+        if stored is not None:
             return stored
+        return msgspec.structs.replace(
+            ToolResult.from_fault(lost), id=call.id, tool=well_formed(call.tool)
+        )
+
+    async def _share(self, call: ToolCall) -> ToolResult:
+        activity = self._active.get(call.id)
+        if activity is None:
+            return self._recalled(call)
         if activity.done is None:
             activity.done = asyncio.get_running_loop().create_future()
         return await asyncio.shield(activity.done)

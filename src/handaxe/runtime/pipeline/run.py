@@ -6,8 +6,9 @@ import logging
 import msgspec
 
 from handaxe.contract.effects import Effects, Extent
-from handaxe.contract.faults import InternalError, TimedOut, ToolFault
+from handaxe.contract.faults import Failed, InternalError, TimedOut, ToolFault, is_code
 from handaxe.contract.result import ToolResult
+from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.prepare import Prepared
 
@@ -28,7 +29,10 @@ async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
         return await _call_in_time(prepared, parsed.tool.timeout_s)
     except ToolFault as fault:
         return ToolResult.from_fault(fault)
-    except Exception as error:  # noqa: BLE001 - a bug in a tool must not reach the caller
+    except BaseException as error:
+        # A bug in a tool must not reach the caller, whatever it raises.
+        if comes_from_outside(error):
+            raise
         return failed_by_bug(parsed.tool.name, error)
 
 
@@ -49,7 +53,7 @@ async def _kept_for(
     return msgspec.structs.replace(effects, extent=None)
 
 
-def failed_by_bug(tool: str, error: Exception) -> ToolResult:
+def failed_by_bug(tool: str, error: BaseException) -> ToolResult:
     """The result for an exception nobody foresaw; the traceback goes to the log."""
     _log.error("%s failed", tool, exc_info=error)
     return ToolResult.from_fault(InternalError(tool, error))
@@ -70,4 +74,7 @@ async def _call_in_time(prepared: Prepared, timeout_s: float) -> ToolResult:
 def _checked(result: object) -> ToolResult:
     if not isinstance(result, ToolResult):
         raise TypeError(f"call() returned {type(result).__name__}, not ToolResult")
-    return result
+    if result.ok:
+        return result if result.code is None else msgspec.structs.replace(result, code=None)
+    # A failure without a code, or with something else in its place, could not be told from others.
+    return result if is_code(result.code) else msgspec.structs.replace(result, code=Failed.code)

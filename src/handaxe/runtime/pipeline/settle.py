@@ -1,5 +1,6 @@
 """Make it fit: size, store, hooks after, the numbers every result carries."""
 
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -59,9 +60,10 @@ def _fitted(
     """A result's text, or a preview of it where it is too long, and how long it is."""
     text = well_formed(text)
     size_chars = len(text)
-    if result.ok and size_chars > prepared.parsed.tool.max_result_chars:
-        path = among.results.keep(prepared.parsed.call.id, text)
-        text = two_ended_preview(text, path)
+    limit = prepared.parsed.tool.max_result_chars
+    if result.ok and size_chars > limit:
+        keep = partial(among.results.keep, prepared.parsed.call.id)
+        text = two_ended_preview(text, keep, within=int(limit))
     return text, size_chars
 
 

@@ -19,6 +19,7 @@ from handaxe.text.diff import Hunk, patch_of, stat
 from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
 from handaxe.tools.files.failed_match import shortened
 from handaxe.tools.files.faults import NoChange, NoMatch
+from handaxe.tools.files.named import named_file
 from handaxe.tools.files.planning import plan_of
 from handaxe.tools.files.versions import (
     behind_mark,
@@ -53,7 +54,7 @@ class Edit(Tool[EditArgs]):
     async def validate(self, args: EditArgs, ctx: ToolContext) -> None:
         if args.old_string == args.new_string:
             raise NoChange
-        path = ctx[Workdir].resolve(args.file_path)
+        path = await named_file(args.file_path, ctx)
         await check_target(path, ctx, creates=not args.old_string)
 
     async def preview(self, args: EditArgs, ctx: ToolContext) -> Display | None:

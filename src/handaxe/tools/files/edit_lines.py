@@ -21,6 +21,7 @@ from handaxe.text.line_tags import LineRef, parse_ref, tag_of
 from handaxe.text.replace.numbered_edits import NumberedChange
 from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
 from handaxe.tools.files.faults import LinesUnchanged
+from handaxe.tools.files.named import named_file
 from handaxe.tools.files.tagged_lines import CopiedTag, TaggedPlan, WantedChange, plan_tagged
 from handaxe.tools.files.versions import diff_display, shown_text, take_in_later_changes
 
@@ -56,7 +57,7 @@ class EditLines(Tool[EditLinesArgs]):
 
     async def validate(self, args: EditLinesArgs, ctx: ToolContext) -> None:
         wanted_by(args)
-        await check_target(ctx[Workdir].resolve(args.file_path), ctx, creates=False)
+        await check_target(await named_file(args.file_path, ctx), ctx, creates=False)
 
     async def preview(self, args: EditLinesArgs, ctx: ToolContext) -> Display | None:
         path = ctx[Workdir].resolve(args.file_path)

@@ -6,6 +6,8 @@ from handaxe.contract.file_faults import NotFound
 from handaxe.contract.ports.files import Files
 from handaxe.text.near_names import nearest
 
+_LOOKED_AT = 10
+
 
 async def with_near_names(missing: NotFound, path: str, ctx: ToolContext) -> ToolFault:
     """The same fault, naming near matches in the same directory; none where none may be seen."""
@@ -14,8 +16,19 @@ async def with_near_names(missing: NotFound, path: str, ctx: ToolContext) -> Too
         names = await ctx[Files].names(directory or "/")
     except ToolFault:
         return missing
+    if name in names:
+        return NotFound(path, is_link=True)
     stem = name.rpartition(".")[0] or name
     same_stem = [other for other in names if other.rpartition(".")[0] == stem]
     near = nearest(name, names)
     found = dict.fromkeys([*([near] if near else []), *sorted(same_stem)])
-    return NotFound(path, [f"{directory}/{other}" for other in list(found)[:3]])
+    places = [f"{directory}/{other}" for other in list(found)[:_LOOKED_AT]]
+    return NotFound(path, [place for place in places if await _is_seen(place, ctx)][:3])
+
+
+async def _is_seen(path: str, ctx: ToolContext) -> bool:
+    """Whether there is a file that this call may know of."""
+    try:
+        return await ctx[Files].look(path) is not None
+    except ToolFault:
+        return False

@@ -21,6 +21,7 @@ from handaxe.text.diff import Hunk, patch_of, stat
 from handaxe.text.replace.chain import joined
 from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
 from handaxe.tools.files.faults import EmptyOldString, NoChange, NoEdits, NoMatch
+from handaxe.tools.files.named import named_file
 from handaxe.tools.files.planning import plan_of
 from handaxe.tools.files.versions import (
     behind_mark,
@@ -65,7 +66,7 @@ class MultiEdit(Tool[MultiEditArgs]):
 
     async def validate(self, args: MultiEditArgs, ctx: ToolContext) -> None:
         _refuse_senseless(args)
-        path = ctx[Workdir].resolve(args.file_path)
+        path = await named_file(args.file_path, ctx)
         await check_target(path, ctx, creates=args.creates)
 
     async def preview(self, args: MultiEditArgs, ctx: ToolContext) -> Display | None:

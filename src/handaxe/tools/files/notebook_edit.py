@@ -19,6 +19,7 @@ from handaxe.text.near_names import nearest
 from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook
 from handaxe.tools.files.faults import CellUnchanged, NoCell, NotebookInvalid
 from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.named import named_file
 from handaxe.tools.files.versions import (
     diff_display,
     existing_file,
@@ -65,7 +66,7 @@ class NotebookEdit(Tool[NotebookEditArgs]):
             raise BadInput(self.name, ["The parameter `cell_type` is required to insert a cell"])
         if args.edit_mode != "insert" and args.cell_id is None:
             raise NoCell(f"`cell_id` is required to {args.edit_mode} a cell.", [])
-        await _seen(ctx[Workdir].resolve(args.notebook_path), ctx)
+        await _seen(await named_file(args.notebook_path, ctx), ctx)
 
     async def call(self, args: NotebookEditArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.notebook_path)

@@ -20,6 +20,7 @@ from handaxe.text.replace import MatchedWith
 from handaxe.tools.files.changing import KEPT_BYTES, MAX_BYTES, load_as_read
 from handaxe.tools.files.faults import InTheWay, NamedTwice, PatchBroken
 from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.named import named_file
 from handaxe.tools.files.planning import HunkPlanner
 from handaxe.tools.files.versions import (
     existing_file,
@@ -51,7 +52,7 @@ async def check(patches: Iterable[FilePatch], ctx: ToolContext) -> None:
     real: set[str] = set()
     for patch in patches:
         for spelled in (patch.path, *((patch.move_to,) if patch.move_to else ())):
-            path = ctx[Workdir].resolve(spelled)
+            path = await named_file(spelled, ctx)
             info = await existing_file(path, ctx)
             where = info.path if info is not None else path
             if where in real:

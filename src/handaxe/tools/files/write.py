@@ -15,6 +15,7 @@ from handaxe.session.workdir import Workdir
 from handaxe.text import encoding
 from handaxe.text.diff import Hunk, stat
 from handaxe.tools.files.faults import NotReadWhole
+from handaxe.tools.files.named import named_file
 from handaxe.tools.files.versions import (
     diff_display,
     existing_file,
@@ -45,7 +46,7 @@ class Write(Tool[WriteArgs]):
         return (PathSubject(args.file_path, "write", "file_path"),)
 
     async def validate(self, args: WriteArgs, ctx: ToolContext) -> None:
-        path = ctx[Workdir].resolve(args.file_path)
+        path = await named_file(args.file_path, ctx)
         info = await existing_file(path, ctx)
         if info is None:
             return

@@ -1,5 +1,6 @@
 """What Grep answers: text for the model, data for the host, from what was found."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from handaxe.text.counting import counted
 from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
 from handaxe.tools.search.spelling import all_clean, all_shown, clean, shown
 
+_MATCHING = re.compile(r"(?m)^\d+:")
 _MODE_NAMES = {"content": "content", "files": "files_with_matches", "count": "count"}
 
 
@@ -88,6 +90,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         if self.mode == "content":
             shown_matches = sum(line.is_match and line.line > 0 for line in found.lines)
             more = found.shown_lines - len(found.lines)
+            if self.has_context:
+                more = sum(len(_MATCHING.findall(more.text)) for more in found.more_lines)
             numbers = {"numLines": found.shown_lines, "numMatches": shown_matches + more}
             numbers["matches"] = [_match_data(line) for line in found.lines if line.line]
         elif self.mode == "count":

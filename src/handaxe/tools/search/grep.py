@@ -107,6 +107,10 @@ class Grep(Tool[GrepArgs]):
         data = result.data
         notes = Text("\n".join(data["notes"]), "muted")
         if data["mode"] == "content":
+            content: str = data["content"]
+            if sum(row not in ("", "--") for row in content.split("\n")) > len(data["matches"]):
+                # The last of many lines are there as text only.
+                return Text(content), notes
             return (*_by_file(data["matches"]), notes)
         if data["mode"] == "count":
             rows = tuple((file["file"], str(file["count"])) for file in data["counts"])

@@ -43,7 +43,9 @@ async def _call(
 ) -> tuple[ToolResult, str]:
     async with open_session(arguments, on_ask=_asker()) as session:
         session.expect_one_call()
-        result = _without_pairs(await session.call(arguments.tool, call_input), arguments.input)
+        result = await session.call(arguments.tool, call_input)
+        session.flush()
+        result = _without_pairs(session.logged(result), arguments.input)
         shown = "" if arguments.json else Painter.for_stdout().result(session, result, call_input)
     return result, shown
 
@@ -69,11 +71,11 @@ def read_call_input(words: list[str]) -> dict[str, Any]:
     call_input: dict[str, Any] = {}
     for word in words:
         if _is_json(word):
-            import json
+            from handaxe.frontends.cli.wire import decode_text
 
             try:
-                value = json.loads(word)
-            except (ValueError, RecursionError) as error:
+                value = decode_text(word)
+            except ValueError as error:
                 raise SetupError(f"The input is not JSON: {error}") from None
             call_input.update(value)
             continue

@@ -39,7 +39,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         async for line in lines_of(source.fileno()):
             results = await _answer(line, session)
             session.flush()
-            for result in results:
+            for result in map(session.logged, results):
                 sys.stdout.write(encode_result(result) + "\n")
                 sys.stdout.flush()
                 if not result.ok:

@@ -45,11 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
         fork_session(home, arguments.session_id, fork_id)
         print(fork_id)
         return DONE
-    for event in events_of(home, arguments.session_id):
+    damage: list[str] = []
+    for event in events_of(home, arguments.session_id, damage):
         if arguments.action == "export" or arguments.json:
             print(on_one_line(msgspec.json.encode(event)).decode())
         else:
             print(_line(event))
+    for sentence in damage:
+        print(f"handaxe: warning: the log is damaged: {sentence}", file=sys.stderr)
     return DONE
 
 
@@ -63,6 +66,7 @@ def _list(arguments: argparse.Namespace) -> None:
     for summary in found:
         failed = f", {summary.failed_calls} failed" if summary.failed_calls else ""
         state = "" if summary.is_closed else "  (not closed)"
+        state += f"  (damaged: {counted(len(summary.damage), 'place')})" if summary.damage else ""
         name = f"  {summary.name}" if summary.name else ""
         print(
             f"{_clock(summary.last_used_at)}  {summary.session_id}  "

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
+from handaxe.frontends.cli.exits import Terminated
 from handaxe.frontends.cli.terminal_lines import read_line
 
 MAX_PATHS = 50
@@ -104,6 +105,8 @@ class RichEditor:
             return await self._session.prompt_async(prompt, default=typed, handle_sigint=False)
         except EOFError:
             return None
+        except Terminated:
+            raise
         except KeyboardInterrupt:
             raise Interrupted from None
 

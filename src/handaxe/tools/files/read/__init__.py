@@ -61,6 +61,10 @@ class Read(Tool[ReadArgs]):
 
     async def call(self, args: ReadArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
+        if args.file_path.endswith(("/", ".")):
+            from handaxe.tools.files.named import named_file
+
+            await named_file(args.file_path, ctx)
         try:
             if path.lower().endswith(".ipynb"):
                 return await self._notebook(path, args, ctx)
