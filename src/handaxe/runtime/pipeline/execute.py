@@ -340,19 +340,16 @@ class Pipeline:
         )
         self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
         self._finished.keep(call.id, admitted.fingerprint)
-        activity = self._active.pop(call.id, None)
-        if activity is not None and activity.done is not None and not activity.done.done():
-            activity.done.set_result(result)
-        return result
+        return self._ended(call.id, result)
 
     def _leave_open(self, admitted: Admitted) -> ToolResult:
         """A call that a hook put off has no result yet, and may come again under its id."""
         call = admitted.call
         self._among.emit(CallDeferred(at=time.time(), call_id=call.id))
-        activity = self._active.pop(call.id, None)
-        result = msgspec.structs.replace(
-            ToolResult.from_fault(Deferred()), id=call.id, tool=well_formed(call.tool)
-        )
+        return self._ended(call.id, _failed(call, Deferred()))
+
+    def _ended(self, call_id: str, result: ToolResult) -> ToolResult:
+        activity = self._active.pop(call_id, None)
         if activity is not None and activity.done is not None and not activity.done.done():
             activity.done.set_result(result)
         return result
@@ -364,11 +361,7 @@ class Pipeline:
             lost = ResultLost(call.id, "it is not in the log")
         except ResultLost as fault:
             stored, lost = None, fault
-        if stored is not None:
-            return stored
-        return msgspec.structs.replace(
-            ToolResult.from_fault(lost), id=call.id, tool=well_formed(call.tool)
-        )
+        return _failed(call, lost) if stored is None else stored
 
     async def _share(self, call: ToolCall) -> ToolResult:
         activity = self._active.get(call.id)
@@ -397,7 +390,12 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def _reused(call: ToolCall) -> ToolResult:
-    fault = BadInput(call.tool, [f"The call id {call.id!r} was used for another call already"])
+    reason = f"The call id {call.id!r} was used for another call already"
+    return _failed(call, BadInput(call.tool, [reason]))
+
+
+def _failed(call: ToolCall, fault: ToolFault) -> ToolResult:
+    """The answer to a call that is not made."""
     return msgspec.structs.replace(
         ToolResult.from_fault(fault), id=call.id, tool=well_formed(call.tool)
     )
