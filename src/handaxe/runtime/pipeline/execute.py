@@ -98,9 +98,8 @@ class Pipeline:
 
     def refuse(self, call: ToolCall, fault: ToolFault) -> Admitted:
         """Answer a call with what is wrong with it, before anything looks at it."""
-        return self._rejected(
-            call, fingerprint_of(call.tool, call.input), ToolResult.from_fault(fault)
-        )
+        fingerprint = fingerprint_of(call.tool, call.input)
+        return self._rejected(call, fingerprint, ToolResult.from_fault(fault))
 
     def call(self, call: ToolCall, *, is_new: bool = False) -> Coroutine[Any, Any, ToolResult]:
         """Run one call in the caller's own task; a new one has an id that was made for it."""
