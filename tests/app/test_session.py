@@ -25,6 +25,15 @@ def log_of(session_id: str) -> Path:
     return data_home() / "sessions" / session_id / LOG_NAME
 
 
+async def test_a_call_under_an_id_the_session_made_can_be_repeated_like_any(session, project):
+    (project / "a.txt").write_text("hello\n")
+    first = await session.call("Read", file_path="a.txt")
+    (project / "a.txt").write_text("changed\n")
+    again = await session.run(ToolCall(first.id, "Read", {"file_path": "a.txt"}))
+    other = await session.run(ToolCall(first.id, "Read", {"file_path": "b.txt"}))
+    assert (again.text, other.code) == (first.text, "call.bad_input")
+
+
 @pytest.mark.proves("AR-1")
 async def test_input_may_be_keywords_or_one_dict(session, project):
     (project / "a.txt").write_text("hello\n")

@@ -24,6 +24,18 @@ def test_what_was_kept_last_counts(kept):
     }
 
 
+@pytest.mark.parametrize("others", [0, 1, 62, 63, 64, 65, 500])
+def test_what_was_kept_last_counts_however_many_came_between(others):
+    facts = CallFacts(8)
+    for round_number in range(3):
+        facts.keep("a", number(round_number))
+        for n in range(others):
+            facts.keep(f"{round_number}.{n}", number(n))
+        assert facts.get("a") == number(round_number)
+    for n in range(others):
+        assert facts.get(f"0.{n}") == number(n)
+
+
 def test_facts_that_look_like_the_mark_of_another_call_are_not_taken_for_it():
     facts = CallFacts(16)
     ids = [f"call {n}" for n in range(3000)]
