@@ -23,6 +23,8 @@ __all__ = ["Cut", "Damage", "LineLog", "LogFailed", "LogFull", "Record", "Scan",
 
 _APPEND = os.O_RDWR | os.O_APPEND
 _CREATE = _APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# As a number: bytes in bytes is tried as a number first, and fails.
+_NEWLINE = 10
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -76,7 +78,7 @@ class LineLog:
         if not payloads:
             return []
         for payload in payloads:
-            if not payload or b"\n" in payload:
+            if not payload or _NEWLINE in payload:
                 raise ValueError("a payload must be one line, and not empty")
         with self._mutex:
             fd = self._open()
