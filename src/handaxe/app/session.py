@@ -149,7 +149,7 @@ class Session:
             is_busy=lambda: self._pipeline.is_busy,
         )
         offers = first_offers(around, self._changes, ledger, edits, on_question)
-        caller = offers[ToolCaller] = PipelineCaller()
+        offers[ToolCaller] = (caller := PipelineCaller())
         self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
         offers.add(self._companions.offers)
         self._live = LiveSettings(
