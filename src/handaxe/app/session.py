@@ -133,7 +133,7 @@ class Session:
             options=lambda: self.settings.undo,
         )  # fmt: skip
         self._repaired = self._changes.repair(resumed=session_id is not None)
-        around = Surroundings(
+        around = self.surroundings = Surroundings(
             session_id=self.id,
             data_home=data,
             session_directory=directory,
@@ -149,7 +149,8 @@ class Session:
             is_busy=lambda: self._pipeline.is_busy,
         )
         offers = first_offers(around, self._changes, ledger, edits, on_question)
-        offers[ToolCaller] = (caller := PipelineCaller())
+        caller = PipelineCaller()
+        offers[ToolCaller] = caller
         self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
         offers.add(self._companions.offers)
         self._live = LiveSettings(
@@ -191,8 +192,7 @@ class Session:
                 self._collaborators, self.permissions, on_ask, classifier, self.configuration
             )
         caller.join(self._collaborators)
-        self.collaborators, self.surroundings = self._collaborators, around
-        self.companions = self._companions.members
+        self.collaborators, self.companions = self._collaborators, self._companions.members
         self.hooks.join(
             self._collaborators, start or ("resume" if history.started else "startup"),
             data, self.mcp, self.follow,
