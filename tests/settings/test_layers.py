@@ -165,6 +165,7 @@ def test_before_trust_a_projects_files_may_forbid(source):
         {"undo": {"max_bytes": 0}},
         {"retention_days": 1},
         {"cleanupPeriodDays": 1},
+        {"fileCheckpointingEnabled": False},
         {"trusted_folders": ["/"]},
         {"disableAllHooks": True},
         {"allowedHttpHookUrls": ["http://evil"]},

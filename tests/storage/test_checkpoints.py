@@ -463,3 +463,43 @@ def test_a_half_written_file_is_repaired_when_a_session_opens(tmp_path, project)
         file.write_text("one\n" * 500)
     assert len(outcomes) == 2
     assert not list((home / "in-place").glob("*.pre-image"))
+
+
+OFF = {"fileCheckpointingEnabled": False}
+
+
+async def test_changes_are_not_recorded_where_the_settings_say_so(project, tmp_path):
+    home = tmp_path / "data"
+    async with Session(
+        project, home=home, permission_mode="bypassPermissions", settings=OFF
+    ) as session:
+        assert (await session.call("Write", file_path="new.txt", content="new")).ok
+        assert (await session.call("Bash", command="echo more >> new.txt; python3 -c pass")).ok
+        result = await session.undo()
+    assert result.code == "undo.nothing"
+    assert "`fileCheckpointingEnabled: false`" in result.text
+    assert (project / "new.txt").read_text() == "newmore\n"
+    assert not list(home.rglob("journal*"))
+    assert not (home / "snapshots").exists()
+
+
+async def test_what_was_recorded_before_can_be_undone_once_and_redone(project, tmp_path):
+    home = tmp_path / "data"
+    async with Session(project, home=home, permission_mode="acceptEdits") as session:
+        await session.call("Write", file_path="a.txt", content="recorded")
+        await session.call("Write", file_path="b.txt", content="recorded")
+    async with Session(
+        project, home=home, session_id=session.id, allow=["Write", "Undo"], settings=OFF
+    ) as again:
+        await again.call("Write", file_path="b.txt", content="not recorded")
+        conflict = await again.undo()
+        (project / "b.txt").write_text("recorded")
+        first, second, none = [await again.undo() for _ in range(3)]
+        assert not (project / "a.txt").exists()
+        redone = await again.undo(redo=True)
+    assert conflict.code == "undo.conflict"
+    assert first.ok, first.text
+    assert second.ok, second.text
+    assert none.code == "undo.nothing"
+    assert redone.ok, redone.text
+    assert (project / "a.txt").read_text() == "recorded"

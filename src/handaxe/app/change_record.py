@@ -14,7 +14,7 @@ from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Undone, Wanted
 from handaxe.host.files import LocalFiles
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.settings.model import UndoOptions
+from handaxe.settings.model import Settings, UndoOptions
 from handaxe.storage.home import session_directory
 from handaxe.tools import BUILTIN
 
@@ -34,6 +34,7 @@ REPLACING = (
 """The tools that change files by a rename or take them away, and in no other way."""
 WAITING = REPLACING - {"ApplyPatch", "Undo"}
 """Those of them that make one change, by `ChangeRecord.files`, and answer with what stops it."""
+_OFF = "Changes are not recorded: the settings say `fileCheckpointingEnabled: false`."
 
 
 class ChangeRecord(Checkpoints, ChangeHistory):
@@ -47,11 +48,11 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         ledger: ReadLedger,
         *,
         roots: Callable[[], Sequence[str]] | None = None,
-        options: Callable[[], UndoOptions] = UndoOptions,
+        settings: Callable[[], Settings] = Settings,
     ) -> None:
         self._home = home
         self._roots = roots or (lambda: (root,))
-        self._options = options
+        self._settings = settings
         self._session_id = session_id
         self._root = root
         self._ledger = ledger
@@ -63,20 +64,29 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
     async def prepare(self) -> None:
         """Calls that could change anything may come: keep the roots in the background."""
-        if self._options().shell_ahead:
+        if self._is_on and self._options.shell_ahead:
             await self._checkpoints.prepare()
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
-        await self._checkpoints.before(call_id, tool, effects)
+        # What was recorded before can be put back, and that is on record, too.
+        if self._is_on or tool == "Undo":
+            await self._checkpoints.before(call_id, tool, effects)
 
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
-        return await self._checkpoints.after(call_id)
+        return await self._checkpoints.after(call_id) if self._has_begun else ()
 
     def touched(self, wanted: Wanted) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
-        return self._history.touched(wanted)
+        from handaxe.contract.undo_faults import NothingToUndo
+
+        try:
+            return self._history.touched(wanted)
+        except NothingToUndo:
+            if self._is_on:
+                raise
+            raise NothingToUndo(redo=wanted.redo, hint=_OFF) from None
 
     async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
         """Put it back, as a change made by `call_id`, which has its own record already."""
@@ -150,7 +160,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             replacing=REPLACING.difference(self.stand_ins),
             waiting=WAITING.difference(self.stand_ins),
             roots=self._roots,
-            tree=self._tree if self._options().shell_max_files else None,
+            tree=self._tree if self._options.shell_max_files else None,
         )
 
     def _tree(self) -> "TreeRecord":
@@ -158,7 +168,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         from handaxe.storage.tree_snapshots.snapshot import Limits
         from handaxe.storage.undo.tree_record import TreeRecord
 
-        options = self._options()
+        options = self._options
         limits = Limits(options.shell_max_files, options.shell_max_bytes)
         return TreeRecord(
             self._home,
@@ -174,6 +184,15 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         from handaxe.storage.undo.in_place import SharedContentGuard
 
         return SharedContentGuard(self._home, self._store)(intent)
+
+    @property
+    def _options(self) -> UndoOptions:
+        return self._settings().undo
+
+    @property
+    def _is_on(self) -> bool:
+        """Whether changes are recorded."""
+        return self._settings().file_checkpointing_enabled
 
     @property
     def _has_begun(self) -> bool:

@@ -130,7 +130,7 @@ class Session:
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
         self._changes = ChangeRecord(
             data, self.id, self.workdir.root, ledger, roots=lambda: self.workdir.roots,
-            options=lambda: self.settings.undo,
+            settings=lambda: self.settings,
         )  # fmt: skip
         self._repaired = self._changes.repair(resumed=session_id is not None)
         around = self.surroundings = Surroundings(

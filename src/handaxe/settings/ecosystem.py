@@ -17,7 +17,7 @@ _TOP = """
     disableWorkflows editorMode emojiCompletionEnabled
     enableArtifact enableWorkflows enabledPlugins enforceAvailableModels externalEditorContext
     extraKnownMarketplaces fallbackModel fastMode fastModePerSessionOptIn feedbackSurveyRate
-    fileCheckpointingEnabled fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod
+    fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh includeCoAuthoredBy
     inputNeededNotifEnabled isolatePeerMachines keybindingFlavor
     minimumVersion modelOverrides otelHeadersHelper parentSettingsBehavior

@@ -65,9 +65,7 @@ class UndoOptions(_Options, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1), "How long a session's changes can be undone after its last one."
     ] = 30
     shell_max_files: Annotated[
-        int,
-        msgspec.Meta(ge=0),
-        "How many files of the roots are watched over while a command runs; 0 for none.",
+        int, msgspec.Meta(ge=0), "How many files of the roots a command is undone in; 0: none."
     ] = 200_000
     shell_max_bytes: Annotated[
         int,
@@ -327,6 +325,9 @@ class Settings(_Options, frozen=True, kw_only=True):
     auto_compact_enabled: Annotated[
         bool, "Sum up a conversation by itself when the model's context is nearly full."
     ] = msgspec.field(default=True, name="autoCompactEnabled")
+    file_checkpointing_enabled: Annotated[
+        bool, "Record what calls change before they change it, so that it can be undone."
+    ] = msgspec.field(default=True, name="fileCheckpointingEnabled")
     ask_user_question_timeout: Annotated[
         Annotated[str, msgspec.Meta(pattern="^(never|[1-9][0-9]{0,4}[sm])$")],
         "How long a question of the model waits for an answer, such as `60s` or `5m`; after "

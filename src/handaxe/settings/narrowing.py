@@ -67,6 +67,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("autoMemoryDirectory",),
         ("retention_days",),
         ("cleanupPeriodDays",),
+        ("fileCheckpointingEnabled",),
         ("undo", "max_bytes"),
         ("undo", "retention_days"),
         ("shell", "activation"),
