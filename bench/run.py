@@ -153,6 +153,16 @@ def durable_write(path: str, data: bytes) -> None:
     os.close(fd)
 
 
+def promised_write(path: str, data: bytes, journal: int, log: int) -> None:
+    """Every step that a Write has promised, and nothing else: no check, no rule, no answer."""
+    os.write(journal, b"before: it was not there\n")
+    os.fdatasync(journal)
+    os.write(log, data)
+    durable_write(path, data)
+    os.write(journal, b"after: it is there\n")
+    os.write(log, b"done\n")
+
+
 async def write_10k(root: Path) -> None:
     """The floor promises that the file is there; only with the record can it be undone as well."""
     data = "x" * 10_240
@@ -172,10 +182,25 @@ async def write_10k(root: Path) -> None:
     ):
         encoded = data.encode()
         floor = sync(lambda: durable_write(str(root / f"f{next(counter)}.txt"), encoded))
-        contenders = {"plain": writing(plain), "floor": floor, "undoable": writing(undoable)}
+        journal, log = (
+            os.open(root / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            for name in ("journal", "log")
+        )
+        promises = sync(
+            lambda: promised_write(str(root / f"p{next(counter)}.txt"), encoded, journal, log)
+        )
+        contenders = {
+            "plain": writing(plain),
+            "floor": floor,
+            "undoable": writing(undoable),
+            "promises": promises,
+        }
         found = await interleaved(contenders, 150)
+        os.close(journal)
+        os.close(log)
         report("durable Write of 10 KB", found["undoable"], found["floor"], "<= 1.8x")
         report("the same without its undo record", found["plain"], found["floor"], "")
+        report("its record, log and syncs alone, bare", found["promises"], found["floor"], "")
 
 
 async def edit(root: Path, size: int, rounds: int, goal: str) -> None:
