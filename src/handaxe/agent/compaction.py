@@ -126,8 +126,7 @@ class Compactor:
             shorter, method = await self._summed_up(
                 model, system, specs, meter, shorter, wish, told_trigger
             )
-        self._conversation.replace(shorter)
-        self._known, self._weights, self._total = None, [], 0
+        self._become(shorter)
         event = Compacted(
             trigger=trigger,
             method=method,
@@ -141,8 +140,7 @@ class Compactor:
     def go_back(self, messages: tuple[Message, ...]) -> Compacted:
         """From here on the conversation is what it was before."""
         tokens_before = self.tokens()
-        self._conversation.replace(messages)
-        self._known, self._weights, self._total = None, [], 0
+        self._become(messages)
         event = Compacted(
             trigger="rewound",
             method="cut",
@@ -152,6 +150,11 @@ class Compactor:
         )
         self._workplace.among.emit(event)
         return event
+
+    def _become(self, messages: tuple[Message, ...]) -> None:
+        """Go on with these messages; what was measured of the old ones counts no longer."""
+        self._conversation.replace(messages)
+        self._known, self._weights, self._total = None, [], 0
 
     async def _summed_up(
         self,
