@@ -25,12 +25,14 @@ class Record:
 
     def __init__(self, log: Path, opening: Callable[[], SessionStarted]) -> None:
         self.log = EventLog(log)
-        self.is_started = False
+        self.is_started = self._is_closed = False
         self._opening = opening
         self._listeners: list[Listener] = []
 
     def emit(self, event: Event) -> None:
-        """Write an event and tell it to the listeners."""
+        """Write an event and tell it to the listeners; what comes after the end is nobody's."""
+        if self._is_closed:
+            return
         if not self.is_started:
             self.is_started = True
             self.emit(self._opening())
@@ -58,6 +60,7 @@ class Record:
 
     async def close(self) -> None:
         """Make the log durable and let go of it."""
+        self._is_closed = True
         with suppress(DiskFault, OSError):
             await self.log.close()
 

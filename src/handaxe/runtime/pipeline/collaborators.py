@@ -15,6 +15,7 @@ from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.deferral import Deferral
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.decide import Policy
+from handaxe.runtime.pipeline.in_time import Outliving
 from handaxe.session.workdir import Workdir
 
 
@@ -56,6 +57,8 @@ class Collaborators(msgspec.Struct):
     remarks: list[str] = msgspec.field(default_factory=list[str])
     """What hooks said of results for the classifier, the newest last."""
     checkpoints: Checkpoints | None = None
+    outliving: Outliving = msgspec.field(default_factory=Outliving)
+    """Work that goes on although its call is over; shared with agents and tools that call."""
     opening: Callable[[], Awaitable[None]] | None = None
     """What every call waits for before it goes on: hooks that are told of the session's start."""
     may_put_off: Callable[[str], Awaitable[bool]] | None = None
