@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 P = TypeVar("P")
 
 _NOTHING: Mapping[type[Any], Any] = {}
+_OUT_OF_REACH: frozenset[type[Any]] = frozenset()
 
 
 class UndeclaredReachError(Exception):
@@ -72,7 +73,7 @@ class ToolContext:
     def close(self) -> None:
         """Hand out nothing more: the call is over, and what it left behind goes on."""
         self.is_closed = True
-        self._allowed = frozenset()
+        self._allowed = _OUT_OF_REACH
         self._report = _unheard
 
     def _refusal(self, port: type[Any], fact: str) -> Exception:

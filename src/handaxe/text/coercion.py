@@ -14,6 +14,17 @@ import msgspec
 
 from handaxe.contract.input_shape import InputShape
 from handaxe.text.counting import counted
+from handaxe.text.input_words import (
+    how_read,
+    in_order,
+    joined,
+    missing_tag,
+    name_of,
+    not_allowed,
+    place_of,
+    short,
+    shown,
+)
 from handaxe.text.wellformed import MAX_DEPTH, TOO_DEEP, flaws_of, has_plain_values, well_formed
 
 Args = TypeVar("Args")
@@ -25,16 +36,6 @@ _LONGEST_SCALAR = 64
 _INTEGER = r"[+-]?[0-9]+(?:\.0+)?"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _MSGSPEC_PLACE = r"(?s) - at `(?:key` in `)?\$\.?(.*?)`$"
-_NAMES: dict[type[Any], str] = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-    tuple: "array",
-    dict: "object",
-}
 _CLOSED: dict[Any, bool] = {}
 
 
@@ -77,9 +78,9 @@ def _read_leniently(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
     reader = _Reader(schema.get("$defs", {}), _renamed(args_type))
     reader.numbered = getattr(args_type, "numbered", ())
     sent: Json = _decoded(raw) if isinstance(raw, str) else raw
-    if _name_of(sent) != "object":
+    if name_of(sent) != "object":
         wanted = "is expected as `object` with named parameters"
-        raise InputProblems([f"The input {wanted} but provided as `{_name_of(raw)}`"])
+        raise InputProblems([f"The input {wanted} but provided as `{name_of(raw)}`"])
     if sent is not raw:
         reader.notes.append("input: read a JSON object sent as text")
     fitted = reader.whole(sent, schema)
@@ -107,7 +108,7 @@ def _built(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401 - wha
     except ValueError as error:
         # A pydantic model's error, known by its shape: pydantic is never imported here.
         listed = cast("list[dict[str, Any]]", getattr(error, "errors", list)())
-        problems = [_not_valid(_place(item["loc"]), item["msg"]) for item in listed]
+        problems = [_not_valid(place_of(item["loc"]), item["msg"]) for item in listed]
         raise InputProblems(problems or [_not_valid("", str(error))]) from None
 
 
@@ -141,6 +142,10 @@ class _Reader:
             return self._misfit(value, schema, branches, path)
         if isinstance(value, dict):
             sent = cast("dict[str, Any]", value)
+            if len(fitting) > 1 and (tag := _tag_of(fitting)) is not None:
+                sent, fitting = self._by_tag(sent, fitting, tag, path)
+                if not fitting:
+                    return value
             branch = min(fitting, key=lambda candidate: _distance(sent, candidate))
             return self._deeper(self._object, sent, branch, path)
         if len(fitting) > 1:
@@ -150,6 +155,27 @@ class _Reader:
             return self._deeper(self._array, value, fitting[0], path)
         self._check_limits(value, fitting[0], path)
         return value
+
+    def _by_tag(
+        self, sent: dict[str, Any], branches: list[Schema], tag: str, path: str
+    ) -> tuple[dict[str, Any], list[Schema]]:
+        """The object and the alternatives that its tag means; none, and a problem, without one."""
+        known = [option for branch in branches for option in _options(branch["properties"][tag])]
+        place = joined(path, tag)
+        if tag not in sent:
+            if all(tag in branch.get("required", ()) for branch in branches):
+                self.problems.append(missing_tag(place, known))
+                return sent, []
+            return sent, branches
+        if sent[tag] not in known:
+            read = _read_as(sent[tag], {name_of(option) for option in known})
+            if read is not None and read in known:
+                self.notes.append(f"{place}: {how_read(sent[tag], read)}")
+                sent = {**sent, tag: read}
+        meant = [branch for branch in branches if _takes(branch["properties"][tag], sent[tag])]
+        if not meant:
+            self.problems.append(not_allowed(place, sent[tag], known))
+        return sent, meant
 
     def _branches(self, schema: Schema) -> list[Schema]:
         """The alternatives of a schema, each of one JSON type or of any."""
@@ -165,7 +191,7 @@ class _Reader:
     def _deeper(self, read: Any, value: Json, schema: Schema, path: str) -> Json:  # noqa: ANN401
         # Text inside text inside text could otherwise nest past what was checked before.
         if self._depth > MAX_DEPTH:
-            self.problems.append(f"The parameter `{_short(path)}` {TOO_DEEP}")
+            self.problems.append(f"The parameter `{short(path)}` {TOO_DEEP}")
             return value
         self._depth += 1
         try:
@@ -177,18 +203,18 @@ class _Reader:
         kinds = {kind for branch in branches for kind in _kinds(branch)}
         read = self._as_name(value, path) if kinds == {"string"} else _read_as(value, kinds)
         if read is not None:
-            self.notes.append(f"{path}: {_how_read(value, read)}")
+            self.notes.append(f"{path}: {how_read(value, read)}")
             flaws = self._flaws(read, path)
             self.problems += flaws
             return value if flaws else self._value(read, schema, path)
         allowed = [option for branch in branches for option in _options(branch)]
-        if allowed and _name_of(value) in kinds:
-            self.problems.append(_not_allowed(path, value, allowed))
+        if allowed and name_of(value) in kinds:
+            self.problems.append(not_allowed(path, value, allowed))
         else:
-            expected = " or ".join(_in_order(kinds))
+            expected = " or ".join(in_order(kinds))
             self.problems.append(
-                f"The parameter `{_short(path)}` type is expected as `{expected}` "
-                f"but provided as `{_name_of(value)}`"
+                f"The parameter `{short(path)}` type is expected as `{expected}` "
+                f"but provided as `{name_of(value)}`"
             )
         return value
 
@@ -202,11 +228,11 @@ class _Reader:
         rest = schema.get("additionalProperties", True)
         for name in required:
             if name not in value:
-                place = _short(_joined(path, name))
+                place = short(joined(path, name))
                 self.problems.append(f"The required parameter `{place}` is missing")
         read: dict[str, Any] = {}
         for name, item in value.items():
-            place = _joined(path, str(name))
+            place = joined(path, str(name))
             if name in fields:
                 # Null for what has a default is how many clients say "not given".
                 if item is None and name not in required and not self._takes_null(fields[name]):
@@ -234,7 +260,7 @@ class _Reader:
         for at, flaw in flaws_of(value).items():
             # Hundreds of steps down help nobody: name the parameter that holds them.
             below = re.split(r"[.\[]", at)[0] if flaw == TOO_DEEP else at
-            place = _short(_joined(path, below))
+            place = short(joined(path, below))
             listed.append(f"The parameter `{place}` {flaw}" if place else f"The input {flaw}")
         return listed
 
@@ -254,15 +280,15 @@ class _Reader:
             names = ", ".join(f"`{field}`" for field in fields)
             hint = f"; the parameters are {names}" if names else "; there are no parameters"
             self._has_listed_fields = True
-        return f"An unexpected parameter `{_short(place)}` was provided{hint}"
+        return f"An unexpected parameter `{short(place)}` was provided{hint}"
 
     def _check_limits(self, value: Json, schema: Schema, path: str) -> None:
         for keyword, (is_kept, words) in _LIMITS.items():
             if keyword in schema and not is_kept(value, schema[keyword]):
                 limit = schema[keyword]
                 self.problems.append(
-                    f"The parameter `{_short(path)}` must {words.format(limit)}"
-                    f" but was provided as {_shown(value)}"
+                    f"The parameter `{short(path)}` must {words.format(limit)}"
+                    f" but was provided as {shown(value)}"
                 )
 
 
@@ -284,7 +310,7 @@ _LIMITS: dict[str, tuple[_Check, str]] = {
 def _kinds(schema: Schema) -> list[str]:
     if "type" in schema:
         return [schema["type"]]
-    return [_name_of(option) for option in _options(schema)]
+    return [name_of(option) for option in _options(schema)]
 
 
 def _options(schema: Schema) -> list[Json]:
@@ -294,7 +320,7 @@ def _options(schema: Schema) -> list[Json]:
 def _takes(schema: Schema, value: Json) -> bool:
     """Whether a value has the type this branch declares, and is among its values if it has any."""
     kind = schema.get("type")
-    name = _name_of(value)
+    name = name_of(value)
     if kind is not None and kind != name and not (kind == "number" and name == "integer"):
         return False
     options = _options(schema)
@@ -303,6 +329,15 @@ def _takes(schema: Schema, value: Json) -> bool:
         option == value and isinstance(option, bool) == isinstance(value, bool)
         for option in options
     )
+
+
+def _tag_of(branches: list[Schema]) -> str | None:
+    """The field by whose fixed values these kinds of objects are told apart."""
+    first, *others = (branch.get("properties", {}) for branch in branches)
+    for name, field in first.items():
+        if _options(field) and all(_options(fields.get(name, {})) for fields in others):
+            return name
+    return None
 
 
 def _distance(value: dict[str, Any], schema: Schema) -> tuple[int, int]:
@@ -325,7 +360,7 @@ def _read_as(value: Json, kinds: set[str]) -> Json:
     read = _scalar(value.strip(), kinds) if len(value) <= _LONGEST_SCALAR else None
     if read is None and kinds & {"array", "object"}:
         read = _decoded(value)
-        return read if _name_of(read) in kinds else None
+        return read if name_of(read) in kinds else None
     return read
 
 
@@ -346,55 +381,3 @@ def _decoded(text: str) -> Json:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-
-
-def _how_read(value: Json, read: Json) -> str:
-    name = _name_of(read)
-    if name in ("array", "object"):
-        return f"read a JSON {name} sent as text"
-    return f"read {_shown(value)} as {_shown(read)}"
-
-
-def _not_allowed(path: str, value: Json, allowed: list[Json]) -> str:
-    from handaxe.text.near_names import nearest
-
-    texts = [option for option in allowed if isinstance(option, str)]
-    near = nearest(value, texts) if isinstance(value, str) else None
-    hint = f"; did you mean {_shown(near)}?" if near else ""
-    listed = "must be one of " + ", ".join(_shown(option) for option in allowed)
-    return f"The parameter `{_short(path)}` {listed} but was provided as {_shown(value)}{hint}"
-
-
-def _in_order(kinds: set[str]) -> list[str]:
-    return sorted(kinds - {"null"} or kinds, key=list(dict.fromkeys(_NAMES.values())).index)
-
-
-def _name_of(value: Json) -> str:
-    kind = cast("type[Any]", type(value))
-    return _NAMES.get(kind) or next(
-        (name for known, name in _NAMES.items() if issubclass(kind, known)), kind.__name__
-    )
-
-
-def _joined(path: str, below: str) -> str:
-    return f"{path}.{below}" if path and below and not below.startswith("[") else path + below
-
-
-def _place(loc: tuple[str | int, ...]) -> str:
-    path = ""
-    for step in loc:
-        path = f"{path}[{step}]" if isinstance(step, int) else _joined(path, step)
-    return path
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 100 else f"{name[:60]}...{name[-20:]}"
-
-
-def _shown(value: Json) -> str:
-    """A value as JSON spells it, cut to a readable length."""
-    if isinstance(value, str):
-        return f'"{value[:60]}..."' if len(value) > 60 else f'"{value}"'
-    if _name_of(value) in ("array", "object"):
-        return counted(len(value), "item")
-    return msgspec.json.encode(value, enc_hook=repr).decode()
