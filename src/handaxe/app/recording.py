@@ -16,6 +16,7 @@ from handaxe.contract.events import Event, SessionStarted
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.event_log import EventLog
+from handaxe.storage.sessions import History, read_history
 
 Listener = Callable[[Event], None]
 
@@ -24,7 +25,8 @@ class Record:
     """The events of one session on their way out."""
 
     def __init__(self, log: Path, opening: Callable[[], SessionStarted]) -> None:
-        self.log = EventLog(log)
+        self._path = log
+        self.log = EventLog(log, opening)
         self.is_started = self._is_closed = False
         self._opening = opening
         self._listeners: list[Listener] = []
@@ -47,6 +49,10 @@ class Record:
             loop = asyncio.get_running_loop()
             for listener in self._listeners:
                 loop.call_soon(listener, event)
+
+    def history(self) -> History:
+        """What the log says of the past."""
+        return read_history(self._path)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""
