@@ -20,7 +20,6 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import Stopped, comes_from_outside
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.fingerprint import FINGERPRINT_BYTES, fingerprint_of
 from handaxe.runtime.pipeline.heard import Heard, PutOff, Refused
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import prepare
@@ -28,7 +27,7 @@ from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
-from handaxe.runtime.pipeline.under_way import Activity, Admitted
+from handaxe.runtime.pipeline.under_way import FINGERPRINT_BYTES, Activity, Admitted, fingerprint_of
 from handaxe.session.call_facts import CallFacts
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
@@ -254,7 +253,10 @@ class Pipeline:
         for activity in [self._active[call_id] for call_id in others if call_id in self._active]:
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             self._conclude(activity, cut_off)
-        await self._among.outliving.close()
+        if self._among.outliving:
+            from handaxe.runtime.pipeline.in_time import end
+
+            await end(self._among.outliving)
 
     async def _stages(self, parsed: Parsed, ticket: Ticket, activity: Activity) -> ToolResult:
         decision: Decision | None = None

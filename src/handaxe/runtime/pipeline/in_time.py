@@ -19,44 +19,36 @@ TIDY_S = 0.5
 
 _log = logging.getLogger("handaxe.pipeline")
 
-_Work = asyncio.Task[Any]
+Outliving = dict[asyncio.Task[Any], str]
+"""The work of one session that goes on although its call is over, with the names of its tools."""
 
 
-class Outliving:
-    """The work of one session that goes on although its call is over."""
+def leave_to_itself(work: asyncio.Task[Any], tool: str, ctx: ToolContext, among: Outliving) -> None:
+    """The call is over and its work goes on; it reaches nothing of the session any more."""
+    ctx.close()
+    if work.get_loop().is_closed():
+        return
+    among[work] = tool
+    work.add_done_callback(lambda over: _ended(over, among))
+    _log.warning("%s goes on although its call is over: it will not be stopped", tool)
 
-    def __init__(self) -> None:
-        self._works: dict[_Work, str] = {}
 
-    def __len__(self) -> int:
-        return len(self._works)
+async def end(outliving: Outliving) -> None:
+    """The session ends: ask once more, and tell what stays."""
+    for work in outliving:
+        work.cancel()
+    await asyncio.wait(tuple(outliving), timeout=TIDY_S)
+    for name in outliving.values():
+        _log.warning("%s is still at work when its session closes", name)
 
-    def take(self, work: _Work, tool: Tool[Any], ctx: ToolContext) -> None:
-        """Leave work to itself; it reaches nothing of the session any more."""
-        ctx.close()
-        if work.get_loop().is_closed():
-            return
-        self._works[work] = tool.name
-        work.add_done_callback(self._ended)
-        _log.warning("%s goes on although its call is over: it will not be stopped", tool.name)
 
-    async def close(self) -> None:
-        """The session ends: ask once more, and tell what stays."""
-        if not self._works:
-            return
-        for work in self._works:
-            work.cancel()
-        await asyncio.wait(tuple(self._works), timeout=TIDY_S)
-        for name in self._works.values():
-            _log.warning("%s is still at work when its session closes", name)
-
-    def _ended(self, work: _Work) -> None:
-        name = self._works.pop(work, "")
-        if work.cancelled():
-            return
-        failure = work.exception() or work.result()
-        if isinstance(failure, BaseException) and not isinstance(failure, asyncio.CancelledError):
-            _log.warning("%s failed after its call was over", name, exc_info=failure)
+def _ended(work: asyncio.Task[Any], among: Outliving) -> None:
+    name = among.pop(work, "")
+    if work.cancelled():
+        return
+    failure = work.exception() or work.result()
+    if isinstance(failure, BaseException) and not isinstance(failure, asyncio.CancelledError):
+        _log.warning("%s failed after its call was over", name, exc_info=failure)
 
 
 async def call_in_time(
@@ -81,7 +73,7 @@ async def call_in_time(
         raise
     finally:
         if not work.done():
-            outliving.take(work, tool, ctx)
+            leave_to_itself(work, tool.name, ctx, outliving)
     if is_late:
         raise TimedOut(tool.name, timeout_s, is_stopped=work.done())
     outcome: object = work.result()
@@ -90,7 +82,7 @@ async def call_in_time(
     return outcome
 
 
-async def _stop(work: _Work) -> None:
+async def _stop(work: asyncio.Task[Any]) -> None:
     work.cancel()
     await asyncio.wait((work,), timeout=TIDY_S)
 

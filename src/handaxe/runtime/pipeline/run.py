@@ -9,7 +9,6 @@ from handaxe.contract.faults import Failed, InternalError, ToolFault, is_code
 from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.in_time import call_in_time
 from handaxe.runtime.pipeline.prepare import Prepared
 
 _log = logging.getLogger("handaxe.pipeline")
@@ -26,6 +25,8 @@ async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
             await among.checkpoints.before(parsed.call.id, parsed.tool.name, effects)
         if parsed.tool.timeout_s is None:
             return _checked(await parsed.tool.call(parsed.args, prepared.ctx))
+        from handaxe.runtime.pipeline.in_time import call_in_time
+
         limit_s = parsed.tool.timeout_s
         given = await call_in_time(parsed.tool, parsed.args, prepared.ctx, limit_s, among.outliving)
         return _checked(given)
