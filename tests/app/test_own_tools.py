@@ -290,3 +290,13 @@ async def test_text_and_data_agree_on_what_json_cannot_hold(given, text, data):
 def test_any_data_of_a_tool_has_a_json_form():
     result = ToolResult("x", data={"path": Path("/a"), 1: {2}})
     assert json.loads(json.dumps(result.to_json()))["data"]["path"] == "/a"
+
+
+def test_mutable_defaults_are_told_to_the_model():
+    @tool
+    async def pick(numbers: list[int] = [1, 2], where: dict[str, str] = {"a": "b"}) -> str:  # noqa: B006
+        """Pick some of them."""
+        return f"{numbers} {where}"
+
+    fields = input_schema(pick.args_type)["properties"]
+    assert (fields["numbers"]["default"], fields["where"]["default"]) == ([1, 2], {"a": "b"})

@@ -579,6 +579,61 @@ async def test_a_log_that_is_removed_begins_anew_and_that_is_said(project):
     assert len(history.calls) == 1
 
 
+@pytest.mark.proves("SS-3")
+@pytest.mark.parametrize("kept", ["nothing", "half a line", "two lines"])
+@pytest.mark.parametrize("rests", [False, True])
+async def test_a_log_that_is_cut_short_goes_on_and_that_is_said(project, kept, rests):
+    (project / "a.txt").write_text("hello\n")
+    async with Session(project, session_id="s") as session:
+        session.set_mode("acceptEdits")
+        call = ToolCall("early", "Read", {"file_path": "a.txt"})
+        await session.run(call)
+        session.flush()
+        if rests:
+            session._record.log._lines.close()
+        lines = log_of("s").read_bytes().splitlines(keepends=True)
+        left = {"nothing": b"", "half a line": lines[0][:20], "two lines": b"".join(lines[:2])}[
+            kept
+        ]
+        os.truncate(log_of("s"), len(left))
+        assert (await session.call("Write", file_path="b.txt", content="x")).ok
+        told = await session.call("Read", file_path="b.txt")
+        assert "cut short while the session ran" in told.notes[0]
+        assert (await session.run(call)).code == "call.result_lost"
+    history = read_history(log_of("s"))
+    assert history.started is not None
+    assert (history.started.root, history.mode) == (str(project), "acceptEdits")
+    assert history.open_calls == []
+    assert len(history.calls) == 2
+    assert history.is_closed
+
+
+async def test_a_log_that_is_removed_while_nothing_happens_begins_anew(project):
+    (project / "a.txt").write_text("hello\n")
+    async with Session(project, session_id="s") as session:
+        await session.call("Read", file_path="a.txt")
+        session.flush()
+        session._record.log._lines.close()
+        log_of("s").unlink()
+        first = session.logged(await session.call("Read", file_path="a.txt"))
+    assert "removed while the session ran" in first.notes[0]
+    assert read_history(log_of("s")).started is not None
+
+
+async def test_a_resumed_session_whose_log_is_removed_says_again_whose_it_is(project):
+    (project / "a.txt").write_text("hello\n")
+    for is_second in (False, True):
+        async with Session(project, session_id="s") as session:
+            await session.call("Read", file_path="a.txt")
+            session.flush()
+            if is_second:
+                log_of("s").unlink()
+                await session.call("Read", file_path="a.txt")
+    started = read_history(log_of("s")).started
+    assert started is not None
+    assert started.root == str(project)
+
+
 @pytest.mark.parametrize("in_the_way", ["directory", "fifo"])
 async def test_a_log_that_is_none_is_said_and_hides_no_other_session(project, in_the_way):
     (project / "a.txt").write_text("hello\n")

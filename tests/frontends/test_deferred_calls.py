@@ -184,6 +184,7 @@ def test_a_run_that_died_while_it_made_the_call_is_not_repeated(project, script,
     crashed = EventLog(log)
     crashed.append(started)
     crashed.flush()
+    del crashed
     model = script(ASKED, {"expect": "/had already started/", "text": "I look."})
     last = ask("--resume", first["session_id"], "--model", model)
     assert last["result"] == "I look."

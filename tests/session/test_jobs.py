@@ -1,6 +1,8 @@
 """Background work of a session: one start, one end, told once, also across restarts."""
 
 import asyncio
+import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -153,26 +155,41 @@ def test_every_end_has_a_sentence():
     assert summary_of(state) == 'Background command "make" failed'
 
 
-@pytest.mark.proves("SH-5")
-async def test_work_that_a_dead_process_left_is_closed_when_the_session_opens_again(project):
-    session = Session(project, allow=["Bash"], session_id="again")
+DIES = """
+import asyncio, os, signal, sys
+from handaxe import Session
+
+async def main():
+    session = Session(sys.argv[1], allow=["Bash"], session_id="again")
     first = await session.call(
         "Bash", command="sleep 60", description="long", run_in_background=True
     )
     second = await session.call("Bash", command="true", description="short", run_in_background=True)
-    assert await session.jobs.news(HANG_S)
+    assert await session.jobs.news(60)
     session.flush()
-    # As after SIGKILL: nobody closes the session, nobody was told.
+    print(first.data["backgroundTaskId"], second.data["backgroundTaskId"], flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.proves("SH-5")
+async def test_work_that_a_dead_process_left_is_closed_when_the_session_opens_again(project):
+    died = subprocess.run(
+        [sys.executable, "-c", DIES, str(project)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    first, second = died.stdout.split()
+    # Nobody closed the session, nobody was told.
     async with Session(project, session_id="again") as resumed:
         notices = resumed.jobs.take_notices()
         assert len(notices) == 2
         assert any('"short" completed (exit code 0)' in text for text in notices)
         assert any(f'"long" {HOST_ENDED}' in text for text in notices)
-        result = await resumed.call("TaskOutput", task_id=first.data["backgroundTaskId"])
+        result = await resumed.call("TaskOutput", task_id=first)
         assert result.data["task"]["status"] == "killed"
-        stopped = await resumed.call("TaskStop", task_id=second.data["backgroundTaskId"])
+        stopped = await resumed.call("TaskStop", task_id=second)
         assert stopped.code == "task.not_running"
     async with Session(project, session_id="again") as third:
         assert third.jobs.take_notices() == ()
         assert len(third.jobs.listed()) == 2
-    await session.close()

@@ -165,6 +165,81 @@ def test_a_tagged_object_sent_as_text_finds_its_type():
     assert args.shape == Circle(radius=2.0)
 
 
+class One(ToolArgs, frozen=True, tag_field="version", tag=1):
+    old: str
+
+
+class Two(ToolArgs, frozen=True, tag_field="version", tag=2):
+    new: str
+
+
+class Versions(ToolArgs, frozen=True):
+    items: list[One | Two]
+
+
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat", "kitten"]
+    lives: int = 9
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"]
+    legs: int = 4
+
+
+class Pet(pydantic.BaseModel):
+    pet: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize(
+    ("args_type", "raw", "problem"),
+    [
+        (
+            Everything,
+            {"file_path": "a", "shape": {"shape": "sqare", "side": 1}},
+            (
+                'The parameter `shape.shape` must be one of "circle", "square" but was provided as "sqare"; '
+                'did you mean "square"?'
+            ),
+        ),
+        (
+            Everything,
+            {"file_path": "a", "shape": {"radius": 1, "side": 2}},
+            'The required parameter `shape.shape` is missing; it is one of "circle", "square"',
+        ),
+        (
+            Everything,
+            {"file_path": "a", "shape": {"shape": ["circle"]}},
+            'The parameter `shape.shape` must be one of "circle", "square" but was provided as 1 item',
+        ),
+        (
+            Versions,
+            {"items": [{"version": 1, "old": "x"}, {"version": 3, "new": "y"}]},
+            "The parameter `items[1].version` must be one of 1, 2 but was provided as 3",
+        ),
+        (
+            Versions,
+            {"items": [{"version": True, "old": "x"}]},
+            "The parameter `items[0].version` must be one of 1, 2 but was provided as true",
+        ),
+        (
+            Pet,
+            {"pet": {"kind": "hamster"}},
+            'The parameter `pet.kind` must be one of "cat", "kitten", "dog" but was provided as "hamster"',
+        ),
+    ],
+)
+def test_a_wrong_or_missing_tag_tells_all_that_there_are(args_type, raw, problem):
+    assert problems_of(args_type, raw) == [problem]
+
+
+def test_a_tag_that_is_a_number_may_come_as_text():
+    args, notes = read_input(Versions, {"items": [{"version": "2", "new": "y"}]})
+
+    assert args.items == [Two(new="y")]
+    assert notes == ['items[0].version: read "2" as 2']
+
+
 @pytest.mark.parametrize("field", ["count", "mode", "edits", "-i", "limit", "shape", "level"])
 def test_null_for_a_field_with_a_default_counts_as_absent(field):
     args, notes = read(**{field: None})

@@ -260,3 +260,43 @@ def test_a_type_is_closed_only_if_all_its_parts_are():
         False,
         False,
     ]
+
+
+@dataclasses.dataclass
+class Point:
+    x: int = 0
+
+
+class Fresh(ToolArgs, frozen=True):
+    numbers: list[int] = msgspec.field(default_factory=lambda: [1, 2])
+    names: set[str] = msgspec.field(default_factory=lambda: {"b", "c", "a"})
+    options: dict[str, int] = msgspec.field(default_factory=lambda: {"a": 1})
+    change: Change = msgspec.field(default_factory=lambda: Change(old_string="a"))
+    point: Point = msgspec.field(default_factory=Point)
+    nothing: list[int] = msgspec.field(default_factory=list)
+
+
+def test_what_a_factory_makes_is_the_default():
+    properties = input_schema(Fresh)["properties"]
+
+    assert {name: field["default"] for name, field in properties.items()} == {
+        "numbers": [1, 2],
+        "names": ["a", "b", "c"],
+        "options": {"a": 1},
+        "change": {"old_string": "a", "replace_all": False},
+        "point": {"x": 0},
+        "nothing": [],
+    }
+
+
+def test_what_differs_each_time_or_fails_is_no_default():
+    class Different(ToolArgs, frozen=True):
+        identity: str = msgspec.field(default_factory=lambda: "looks fixed")
+        day: datetime.date = msgspec.field(default_factory=datetime.date.today)
+        counts: list[int] = msgspec.field(default_factory=lambda made=[]: [*made, made.append(1)])
+        broken: list[int] = msgspec.field(default_factory=lambda: [1 // 0])
+
+    properties = input_schema(Different)["properties"]
+
+    assert [name for name, field in properties.items() if "default" in field] == []
+    assert "required" not in input_schema(Different)

@@ -11,6 +11,7 @@ from handaxe.agent import wording
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
+from handaxe.contract.faults import ResultLost
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
@@ -126,7 +127,7 @@ class Conversation:
             found = {
                 call_id: result
                 for call_id in self._unanswered
-                if result_of is not None and (result := result_of(call_id)) is not None
+                if result_of is not None and (result := _kept(call_id, result_of)) is not None
             }
             self._answer(found)
 
@@ -189,6 +190,14 @@ class Conversation:
         message = UserMessage(blocks, synthetic=True)
         self._append_user(message)
         return message
+
+
+def _kept(call_id: str, result_of: ResultOf) -> ToolResult | None:
+    """What is known of a call's result, and if only that it is lost."""
+    try:
+        return result_of(call_id)
+    except ResultLost as lost:
+        return ToolResult.from_fault(lost)
 
 
 def result_block(call_id: str, result: ToolResult | None) -> ToolResultBlock:

@@ -28,7 +28,7 @@ from handaxe.app.loading import Announcer, deferral_of
 from handaxe.app.narrowed_policy import NarrowedPolicy, Narrowing
 from handaxe.app.offers import Offers
 from handaxe.app.recording import Record
-from handaxe.app.resuming import resume_calls, resume_state
+from handaxe.app.resuming import resume_agent, resume_state
 from handaxe.app.session import Session
 from handaxe.app.skill_listing import SkillNews
 from handaxe.app.tool_specs import ToolSpecs
@@ -223,7 +223,7 @@ class _Place:
             recall=self._record.log.result_of,
         )
         resume_state(history, ledger, edits, self.workdir)
-        resume_calls(history, state.agent_id, self._record, self._pipeline)
+        resume_agent(history, state.agent_id, self._record, self._pipeline)
         self.conversation = Conversation.replayed(history.said, self._record.log.result_of)
         announcer = Announcer(deferral)
         nearby = self.nearby = NearbyMemory(

@@ -15,11 +15,11 @@ from handaxe.session.jobs import Jobs
 from handaxe.session.wakeups import Wakeups
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.storage.running_tasks import RunningTasks
 
 if TYPE_CHECKING:
     from handaxe.app.session_shell import SessionConfiner, SessionShell
     from handaxe.contract.ports.agents import AgentState
+    from handaxe.storage.running_tasks import RunningTasks
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -34,12 +34,11 @@ class BackgroundWork(Companion):
         self._around = around
         self._wakeups = wakeups
         options = around.configuration.settings.shell
-        self._running = RunningTasks(around.data_home)
         self.jobs = Jobs(
             self._announce,
             max_running=options.max_background,
             max_of_user=options.max_background_of_user,
-            elsewhere=self._running.elsewhere,
+            elsewhere=self._elsewhere,
             at_end=self._see_to_changes,
             kept_agents=self._kept_agents,
             kept_work=_kept_work,
@@ -60,6 +59,9 @@ class BackgroundWork(Companion):
             self._running.note(len(self.jobs.running()))
         self._around.emit(event)
 
+    def _elsewhere(self) -> int:
+        return self._running.elsewhere()
+
     def _kept_agents(self) -> "list[AgentState]":
         from handaxe.storage.agent_files import AgentFiles
 
@@ -74,11 +76,18 @@ class BackgroundWork(Companion):
     async def close(self) -> None:
         """End everything that runs."""
         await self.jobs.close()
-        self._running.close()
+        if "_running" in self.__dict__:
+            self._running.close()
         if "_shell" in self.__dict__:
             await self._shell.close()
         if "_confiner" in self.__dict__:
             self._confiner.close()
+
+    @cached_property
+    def _running(self) -> "RunningTasks":
+        from handaxe.storage.running_tasks import RunningTasks
+
+        return RunningTasks(self._around.data_home)
 
     @cached_property
     def _shell(self) -> "SessionShell":

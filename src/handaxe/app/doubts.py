@@ -7,7 +7,6 @@ from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.permission.book import RuleBook
 from handaxe.runtime.permission.rules import Rule
 from handaxe.settings.ecosystem import RESTRICTING, TOOL_NAMES
-from handaxe.text.near_names import nearest
 
 
 def setting_doubts(
@@ -50,6 +49,8 @@ def _rule_doubts(book: RuleBook, offered: Callable[[], Iterable[str]]) -> list[s
 
 
 def _doubt(rule: Rule, known: frozenset[str]) -> str:
+    from handaxe.text.near_names import nearest
+
     near = nearest(rule.tool, sorted(known))
     hint = f" Did you mean {near!r}?" if near else ""
     where = "" if rule.source_file is None else f"{rule.source_file}:{rule.source_line}: "

@@ -16,6 +16,7 @@ from handaxe.contract.events import Event, SessionStarted
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.event_log import EventLog
+from handaxe.storage.sessions import History, read_history
 
 Listener = Callable[[Event], None]
 
@@ -24,13 +25,16 @@ class Record:
     """The events of one session on their way out."""
 
     def __init__(self, log: Path, opening: Callable[[], SessionStarted]) -> None:
-        self.log = EventLog(log)
-        self.is_started = False
+        self._path = log
+        self.log = EventLog(log, opening)
+        self.is_started = self._is_closed = False
         self._opening = opening
         self._listeners: list[Listener] = []
 
     def emit(self, event: Event) -> None:
-        """Write an event and tell it to the listeners."""
+        """Write an event and tell it to the listeners; what comes after the end is nobody's."""
+        if self._is_closed:
+            return
         if not self.is_started:
             self.is_started = True
             self.emit(self._opening())
@@ -46,6 +50,10 @@ class Record:
             for listener in self._listeners:
                 loop.call_soon(listener, event)
 
+    def history(self) -> History:
+        """What the log says of the past."""
+        return read_history(self._path)
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""
         self._listeners.append(listener)
@@ -58,6 +66,7 @@ class Record:
 
     async def close(self) -> None:
         """Make the log durable and let go of it."""
+        self._is_closed = True
         with suppress(DiskFault, OSError):
             await self.log.close()
 

@@ -32,8 +32,10 @@ def resume(
 ) -> None:
     """Take over everything that the log tells."""
     resume_state(history, offers[ReadLedger], offers[AppliedEdits], offers[Workdir])
-    resume_calls(history, session_id, record, pipeline)
-    resume_jobs(history, offers[Jobs])
+    history, are_gone = _left_open(history, record)
+    resume_calls(history, session_id, record, pipeline, are_gone=are_gone)
+    resume_jobs(history, offers[Jobs], are_gone=are_gone)
+    record.flush()
     hooks.resume(history)
     mode = offers[PermissionState].mode
     if history.mode not in {None, mode}:
@@ -54,14 +56,36 @@ def resume_state(
         workdir.current = directory
 
 
-def resume_jobs(history: History, jobs: Jobs) -> None:
+def resume_jobs(history: History, jobs: Jobs, *, are_gone: bool) -> None:
     """Know what ran in the background; what was lost with the earlier run ends now."""
     for job in history.jobs:
         jobs.replay(job)
-    jobs.close_lost()
+    if are_gone:
+        jobs.close_lost()
+    else:
+        jobs.leave_to_others()
 
 
-def resume_calls(history: History, session_id: str, record: Record, pipeline: Pipeline) -> None:
+def resume_agent(history: History, agent_id: str, record: Record, pipeline: Pipeline) -> None:
+    """Know the calls that an agent made."""
+    history, are_gone = _left_open(history, record)
+    resume_calls(history, agent_id, record, pipeline, are_gone=are_gone)
+    record.flush()
+
+
+def _left_open(history: History, record: Record) -> tuple[History, bool]:
+    """The past as it stands, and whether those who left something open in it are gone."""
+    if not history.open_calls and not history.open_jobs:
+        return history, True
+    if not record.log.take_over():
+        return history, False
+    # Somebody may have closed it after we read it, and before nobody could any more.
+    return record.history(), True
+
+
+def resume_calls(
+    history: History, session_id: str, record: Record, pipeline: Pipeline, *, are_gone: bool
+) -> None:
     """Know the calls that were made; what was cut off gets the end it lacks."""
     if history.started is None and not history.calls:
         return
@@ -73,6 +97,9 @@ def resume_calls(history: History, session_id: str, record: Record, pipeline: Pi
     record.emit(
         SessionResumed(session_id=session_id, version=__version__, repairs=tuple(history.damage))
     )
+    if not are_gone:
+        record.log.elsewhere = frozenset(call.call_id for call in history.open_calls)
+        return
     for call in history.open_calls:
         cut_off = ToolResult.from_fault(Cancelled(started=True))
         result = msgspec.structs.replace(cut_off, id=call.call_id, tool=call.tool)

@@ -1,6 +1,5 @@
 """A session: one project, one permission context, one log, all tools; what front ends hold."""
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -240,9 +239,7 @@ class Session:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._pipeline.cancel():
-            # The cancelled calls write their results as soon as they get their turn.
-            await asyncio.sleep(0)
+        await self._pipeline.close()
         await self._companions.close()
         await self.hooks.end(self._collaborators, reason)
         if self._record.is_started:

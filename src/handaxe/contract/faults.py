@@ -121,9 +121,10 @@ class TimedOut(ToolFault):
 
     code = "call.timed_out"
 
-    def __init__(self, tool: str, timeout_s: float) -> None:
+    def __init__(self, tool: str, timeout_s: float, *, is_stopped: bool = True) -> None:
+        end = "was stopped" if is_stopped else "could not be stopped: it may still be at work"
         super().__init__(
-            f"{tool} did not finish within {timeout_s:g} s and was stopped. "
+            f"{tool} did not finish within {timeout_s:g} s and {end}. "
             "Ask for less at a time, or check what it had done before you repeat it."
         )
 

@@ -58,7 +58,7 @@ class LineLog:
         self._path = os.fsdecode(path)
         self._mutex = threading.Lock()
         self._fd = -1
-        self._end = 0
+        self._end = self._written = 0
         self._next_seq = 1
         self._is_new = False
         self._failure: LogFailed | None = None
@@ -95,7 +95,7 @@ class LineLog:
                     lines.append(format_line(seq, payload))
                     end += len(lines[-1])
                 self._write(fd, lines[0] if len(lines) == 1 else b"".join(lines), start)
-                self._end = end
+                self._end = self._written = end
                 self._next_seq += len(lines)
             finally:
                 locks.release(fd)
@@ -151,10 +151,29 @@ class LineLog:
             raise LogFailed(f"no record at offset {offset}: {record}", None)
         return record.payload
 
-    def is_removed(self) -> bool:
-        """Whether somebody took the open log's name away, so that nobody will ever find it."""
+    def harm(self) -> str | None:
+        """What somebody did to the records written here: `removed` or `cut short`; None: nothing.
+
+        Removed is also a log whose name was taken away, so that nobody will ever find it.
+        """
         with self._mutex:
-            return self._fd >= 0 and not os.fstat(self._fd).st_nlink
+            if self._fd >= 0:
+                info = os.fstat(self._fd)
+            elif not self._written:
+                return None
+            else:
+                try:
+                    info = os.stat(self._path)
+                except OSError:
+                    return "removed"
+            if not info.st_nlink:
+                return "removed"
+            return "cut short" if info.st_size < self._written else None
+
+    def begin_anew(self) -> None:
+        """Take the log as it is now: what was lost is not asked for again."""
+        self.close()
+        self._written = 0
 
     def close(self) -> None:
         """Give the descriptor back; a later append opens the log again."""

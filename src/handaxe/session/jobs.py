@@ -207,6 +207,10 @@ class Jobs:
             self._end(killed, f"{_named(killed)} {HOST_ENDED}")
         self._lost.clear()
 
+    def leave_to_others(self) -> None:
+        """Work without an end goes on in another process, which will tell it."""
+        self._lost.clear()
+
     async def wait_for_commands(self, limit_s: float) -> None:
         """Let commands come to their end, if that is near."""
         states = self.running()

@@ -19,7 +19,6 @@ from handaxe.settings.keys import (
     nearest_key,
     split_key,
 )
-from handaxe.text.near_names import nearest
 
 Source = Literal["user", "project", "local", "flags", "policy"]
 Json = Any
@@ -234,6 +233,8 @@ class _Reader:
 def _reason(value: Json, kind: Json, error: Exception) -> str:
     words = choices(kind)
     if words:
+        from handaxe.text.near_names import nearest
+
         near = nearest(value, words) if isinstance(value, str) else None
         hint = f"; did you mean `{near}`?" if near else ""
         listed = " or ".join(f"`{word}`" for word in words)

@@ -9,7 +9,6 @@ import msgspec
 
 from handaxe.settings.ecosystem import UNUSED
 from handaxe.settings.model import Settings
-from handaxe.text.near_names import nearest
 
 KeyPath = tuple[str, ...]
 Kind = Literal["value", "list", "table"]
@@ -75,6 +74,8 @@ def split_key(name: str) -> KeyPath:
 
 def nearest_key(path: KeyPath) -> str | None:
     """The key somebody probably meant, in full."""
+    from handaxe.text.near_names import nearest
+
     group = path[:-1]
     beside = {key[len(group)] for key in keys() if key[: len(group)] == group}
     near = nearest(path[-1], sorted(beside | UNUSED.get(group, frozenset())))

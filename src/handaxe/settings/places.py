@@ -15,7 +15,6 @@ import msgspec
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.settings_store import Scope
 from handaxe.settings.fragment import Source
-from handaxe.text.near_names import nearest
 
 SCOPES: tuple[Scope, ...] = ("user", "project", "local")
 WORKTREES = ".claude/worktrees"
@@ -95,6 +94,8 @@ def read_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
     names = given.replace(",", " ").split() if isinstance(given, str) else given
     for name in names:
         if name not in SCOPES:
+            from handaxe.text.near_names import nearest
+
             near = nearest(name, SCOPES)
             hint = f" Did you mean {near!r}?" if near else ""
             raise SetupError(

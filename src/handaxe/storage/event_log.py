@@ -6,7 +6,8 @@ The file is made with the first event, closed while nothing happens, and read ag
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import msgspec
 
 from handaxe.contract.events import (
     AssistantEnded,
+    CallDeferred,
     CallFinished,
     CallProgress,
     CallStarted,
@@ -22,7 +24,6 @@ from handaxe.contract.events import (
     JobSaid,
     JobStarted,
     JobsTold,
-    SessionStarted,
     UserSaid,
 )
 from handaxe.contract.faults import ResultLost
@@ -31,6 +32,7 @@ from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
 from handaxe.session.call_facts import CallFacts
 from handaxe.storage.home import make_private
+from handaxe.storage.presence import Presence
 from handaxe.text.wellformed import scrub
 
 IDLE_S = 5.0
@@ -58,18 +60,23 @@ def _decoder() -> "msgspec.json.Decoder[Event]":
 class EventLog:
     """Appends events, and finds the results of finished calls again."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, opening: Callable[[], Event] | None = None) -> None:
+        """`opening` says whose log it is, where it has to begin anew."""
         self._directory = path.parent
+        self._opening = opening
+        self._presence = Presence(path.parent)
         self.problem: str | None = None
         """Why events are missing from the log, if any are."""
+        self.elsewhere: frozenset[str] = frozenset()
+        """Calls that another process had under way when this one came."""
         self._waiting: list[Event] = []
-        self._looking: set[str] = set()
+        self._open: dict[str, bool] = {}
+        """What goes on, by the ids of calls and background work, and whether it only looks."""
         self._is_flush_due = False
         self._lines = LineLog(path)
         self._result_at = CallFacts(_OFFSET_BYTES)
         self._used = False
-        self._has_directory = False
-        self._first: Event | None = None
+        self._has_directory = self._is_known = False
         self._watcher: asyncio.TimerHandle | None = None
         self._sync: asyncio.Future[None] | None = None
         self._sync_timer: asyncio.TimerHandle | None = None
@@ -83,14 +90,12 @@ class EventLog:
         """
         if isinstance(event, CallStarted):
             self._waiting.append(event)
-            if event.is_read_only:
-                self._looking.add(event.call_id)
-            else:
+            self._open[event.call_id] = event.is_read_only
+            if not event.is_read_only:
                 self.flush()
         elif isinstance(event, CallFinished):
             self._waiting.append(event if event.result.display is None else _undisplayed(event))
-            if event.call_id in self._looking:
-                self._looking.remove(event.call_id)
+            if self._open.pop(event.call_id, False):
                 self._flush_soon()
             else:
                 self.flush()
@@ -99,11 +104,27 @@ class EventLog:
         else:
             self._waiting.append(event)
             if isinstance(event, _WRITTEN_AT_ONCE):
+                self._follow_work(event)
                 self.flush()
+            elif isinstance(event, CallDeferred):
+                self._open.pop(event.call_id, None)
             elif isinstance(event, _WRITTEN_SOON):
                 self._flush_soon()
         if self._sync_timer is None and self._sync is None:
             self._sync_soon()
+
+    def _follow_work(self, event: Event) -> None:
+        if isinstance(event, JobStarted):
+            self._open[event.job.job_id] = False
+        elif isinstance(event, JobEnded):
+            self._open.pop(event.job.job_id, None)
+
+    def take_over(self) -> bool:
+        """Whether nobody else is at work here, so that what stands open was left by the dead.
+
+        Then nobody can begin before the next events are written, which may close it.
+        """
+        return self._presence.enter_alone()
 
     def _flush_soon(self) -> None:
         if len(self._waiting) >= MAX_WAITING:
@@ -165,6 +186,8 @@ class EventLog:
             self.flush()
         offset = self._result_at.get(call_id)
         if offset is None:
+            if call_id in self.elsewhere:
+                raise ResultLost(call_id, "another process has it under way, or had until it ended")
             return None
         try:
             event = _decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
@@ -183,34 +206,41 @@ class EventLog:
         if self._sync is not None:
             with contextlib.suppress(OSError):
                 await self._sync
-        self.flush()
-        if self._has_directory:
-            self._lines.sync()
-            self._lines.close()
+        try:
+            self.flush()
+            if self._has_directory:
+                self._lines.sync()
+                self._lines.close()
+        finally:
+            self._presence.leave()
 
     def _write(self, events: Sequence[Event]) -> list[int]:
-        if self._lines.is_removed():
-            return self._begin_anew(events)
-        if self._first is None:
-            self._first = events[0]
+        if (harm := self._lines.harm()) is not None:
+            return self._begin_anew(events, harm)
         if not self._has_directory:
             make_private(self._directory)
             self._has_directory = True
+        if not self._is_known:
+            self._presence.enter()
+            self._is_known = True
         offsets = self._lines.extend([_encoded(event) for event in events])
         self._used = True
         if self._watcher is None:
             self._watch()
         return offsets
 
-    def _begin_anew(self, events: Sequence[Event]) -> list[int]:
-        """Go on in a new file, which says whose it is, where the old one was taken away."""
-        self.problem = "it was removed while the session ran, and began anew"
-        self._lines.close()
-        self._has_directory = False
-        self._result_at = CallFacts(_OFFSET_BYTES)
-        if not isinstance(self._first, SessionStarted):
+    def _begin_anew(self, events: Sequence[Event], harm: str) -> list[int]:
+        """Go on with what is there, which says again whose it is, where records were taken away."""
+        self.problem = f"it was {harm} while the session ran, and began anew"
+        self._lines.begin_anew()
+        self._presence.leave()
+        self._has_directory = self._is_known = False
+        if harm == "removed":
+            self._result_at = CallFacts(_OFFSET_BYTES)
+        if self._opening is None:
             return self._write(events)
-        return self._write([self._first, *events])[1:]
+        opening = msgspec.structs.replace(self._opening(), at=time.time())
+        return self._write([opening, *events])[1:]
 
     def _watch(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""
@@ -223,10 +253,12 @@ class EventLog:
 
     def _close_if_idle(self) -> None:
         self._watcher = None
-        if self._used:
+        if self._used or self._open:
             self._watch()
         else:
             self._lines.close()
+            self._presence.leave()
+            self._is_known = False
 
     def _sync_soon(self) -> None:
         """Make results durable shortly, without anybody waiting; many become one sync."""

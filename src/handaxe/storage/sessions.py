@@ -109,6 +109,17 @@ class History(msgspec.Struct):
         """Calls that were under way when the session broke off."""
         return [call for call_id, call in self.calls.items() if call_id not in self.results]
 
+    @property
+    def open_jobs(self) -> list[str]:
+        """Background work, by its ids, that was going on when the session broke off."""
+        going: dict[str, None] = {}
+        for event in self.jobs:
+            if isinstance(event, JobStarted):
+                going[event.job.job_id] = None
+            elif isinstance(event, JobEnded):
+                going.pop(event.job.job_id, None)
+        return list(going)
+
     def take(self, offset: int, event: Event) -> None:
         """Go one event further."""
         self.last_at = event.at

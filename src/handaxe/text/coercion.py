@@ -6,35 +6,17 @@ where it names a numbered thing. Whatever remains wrong is listed in full, so th
 enough. Whether values make sense (a path that exists, a NUL byte in it) is for the tool to say.
 """
 
-import re
-from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from handaxe.contract.input_shape import InputShape
-from handaxe.text.counting import counted
-from handaxe.text.wellformed import MAX_DEPTH, TOO_DEEP, flaws_of, has_plain_values, well_formed
+from handaxe.text.wellformed import has_plain_values, well_formed
 
 Args = TypeVar("Args")
 Json: TypeAlias = Any
-Schema: TypeAlias = dict[str, Any]
 
-_MAX_PROBLEMS = 25
-_LONGEST_SCALAR = 64
-_INTEGER = r"[+-]?[0-9]+(?:\.0+)?"
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_MSGSPEC_PLACE = r"(?s) - at `(?:key` in `)?\$\.?(.*?)`$"
-_NAMES: dict[type[Any], str] = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-    tuple: "array",
-    dict: "object",
-}
+MAX_PROBLEMS = 25
 _CLOSED: dict[Any, bool] = {}
 
 
@@ -42,9 +24,11 @@ class InputProblems(Exception):
     """The input cannot be read; every problem is one sentence in `problems`."""
 
     def __init__(self, problems: list[str]) -> None:
-        shown = [well_formed(problem) for problem in problems[:_MAX_PROBLEMS]]
-        if len(problems) > _MAX_PROBLEMS:
-            shown.append(f"... and {counted(len(problems) - _MAX_PROBLEMS, 'more problem')}")
+        shown = [well_formed(problem) for problem in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            from handaxe.text.counting import counted
+
+            shown.append(f"... and {counted(len(problems) - MAX_PROBLEMS, 'more problem')}")
         super().__init__("\n".join(shown))
         self.problems = shown
 
@@ -61,340 +45,13 @@ def read_input(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
             return msgspec.convert(raw, args_type), []
         except (msgspec.ValidationError, UnicodeError):
             pass
-    return _read_leniently(args_type, raw)
+    # Most inputs fit; what reads the others is loaded when the first one does not.
+    from handaxe.text.lenient_input import read_leniently
+
+    return read_leniently(args_type, raw)
 
 
 def _is_closed(args_type: type[Any]) -> bool:
     from handaxe.text.schema import is_closed
 
     return _CLOSED.setdefault(args_type, is_closed(args_type))
-
-
-def _read_leniently(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
-    from handaxe.text.schema import input_schema
-
-    schema = input_schema(args_type)
-    reader = _Reader(schema.get("$defs", {}), _renamed(args_type))
-    reader.numbered = getattr(args_type, "numbered", ())
-    sent: Json = _decoded(raw) if isinstance(raw, str) else raw
-    if _name_of(sent) != "object":
-        wanted = "is expected as `object` with named parameters"
-        raise InputProblems([f"The input {wanted} but provided as `{_name_of(raw)}`"])
-    if sent is not raw:
-        reader.notes.append("input: read a JSON object sent as text")
-    fitted = reader.whole(sent, schema)
-    if reader.problems:
-        raise InputProblems(reader.problems)
-    return _built(args_type, fitted), reader.notes
-
-
-def _renamed(args_type: Any) -> dict[str, str]:  # noqa: ANN401 - any type
-    """Attribute names that differ from the parameter names a model is told."""
-    names = getattr(args_type, "__struct_fields__", ())
-    wire = getattr(args_type, "__struct_encode_fields__", ())
-    return {name: sent for name, sent in zip(names, wire, strict=True) if name != sent}
-
-
-def _built(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401 - what args_type says
-    try:
-        if hasattr(args_type, "model_validate"):
-            return args_type.model_validate(fitted)
-        return msgspec.convert(fitted, args_type, str_keys=True)
-    except msgspec.ValidationError as error:
-        place = re.search(_MSGSPEC_PLACE, str(error))
-        reason = str(error)[: place.start()] if place else str(error)
-        raise InputProblems([_not_valid(place[1] if place else "", reason)]) from None
-    except ValueError as error:
-        # A pydantic model's error, known by its shape: pydantic is never imported here.
-        listed = cast("list[dict[str, Any]]", getattr(error, "errors", list)())
-        problems = [_not_valid(_place(item["loc"]), item["msg"]) for item in listed]
-        raise InputProblems(problems or [_not_valid("", str(error))]) from None
-
-
-def _not_valid(place: str, reason: str) -> str:
-    return f"The parameter `{place}` is not valid: {reason}" if place else reason
-
-
-class _Reader:
-    """One lenient reading of one input along its schema."""
-
-    def __init__(self, defs: Schema, renamed: dict[str, str]) -> None:
-        self.notes: list[str] = []
-        self.problems: list[str] = []
-        self.numbered: tuple[str, ...] = ()
-        self._defs = defs
-        self._renamed = renamed
-        self._depth = 0
-        self._has_listed_fields = False
-
-    def whole(self, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
-        """The input with everything read as meant; what could not be is in `problems`."""
-        self.problems = self._flaws(raw, "")
-        if any(TOO_DEEP in problem for problem in self.problems):
-            return {}
-        return self._object(raw, schema, "")
-
-    def _value(self, value: Json, schema: Schema, path: str) -> Json:
-        branches = self._branches(schema)
-        fitting = [branch for branch in branches if _takes(branch, value)]
-        if not fitting:
-            return self._misfit(value, schema, branches, path)
-        if isinstance(value, dict):
-            sent = cast("dict[str, Any]", value)
-            branch = min(fitting, key=lambda candidate: _distance(sent, candidate))
-            return self._deeper(self._object, sent, branch, path)
-        if len(fitting) > 1:
-            # Two kinds of list, or two of text: the type itself will tell them apart.
-            return value
-        if isinstance(value, list | tuple):
-            return self._deeper(self._array, value, fitting[0], path)
-        self._check_limits(value, fitting[0], path)
-        return value
-
-    def _branches(self, schema: Schema) -> list[Schema]:
-        """The alternatives of a schema, each of one JSON type or of any."""
-        while "$ref" in schema:
-            schema = self._defs[schema["$ref"].rpartition("/")[2]]
-        alternatives = schema.get("anyOf") or schema.get("oneOf")
-        if alternatives:
-            return [leaf for option in alternatives for leaf in self._branches(option)]
-        if isinstance(schema.get("type"), list):
-            return [{**schema, "type": kind} for kind in schema["type"]]
-        return [schema]
-
-    def _deeper(self, read: Any, value: Json, schema: Schema, path: str) -> Json:  # noqa: ANN401
-        # Text inside text inside text could otherwise nest past what was checked before.
-        if self._depth > MAX_DEPTH:
-            self.problems.append(f"The parameter `{_short(path)}` {TOO_DEEP}")
-            return value
-        self._depth += 1
-        try:
-            return read(value, schema, path)
-        finally:
-            self._depth -= 1
-
-    def _misfit(self, value: Json, schema: Schema, branches: list[Schema], path: str) -> Json:
-        kinds = {kind for branch in branches for kind in _kinds(branch)}
-        read = self._as_name(value, path) if kinds == {"string"} else _read_as(value, kinds)
-        if read is not None:
-            self.notes.append(f"{path}: {_how_read(value, read)}")
-            flaws = self._flaws(read, path)
-            self.problems += flaws
-            return value if flaws else self._value(read, schema, path)
-        allowed = [option for branch in branches for option in _options(branch)]
-        if allowed and _name_of(value) in kinds:
-            self.problems.append(_not_allowed(path, value, allowed))
-        else:
-            expected = " or ".join(_in_order(kinds))
-            self.problems.append(
-                f"The parameter `{_short(path)}` type is expected as `{expected}` "
-                f"but provided as `{_name_of(value)}`"
-            )
-        return value
-
-    def _as_name(self, value: Json, path: str) -> str | None:
-        is_name = type(value) is int and re.split(r"[.\[]", path)[0] in self.numbered
-        return str(value) if is_name else None
-
-    def _object(self, value: dict[str, Any], schema: Schema, path: str) -> dict[str, Any]:
-        fields: Schema = schema.get("properties", {})
-        required = schema.get("required", [])
-        rest = schema.get("additionalProperties", True)
-        for name in required:
-            if name not in value:
-                place = _short(_joined(path, name))
-                self.problems.append(f"The required parameter `{place}` is missing")
-        read: dict[str, Any] = {}
-        for name, item in value.items():
-            place = _joined(path, str(name))
-            if name in fields:
-                # Null for what has a default is how many clients say "not given".
-                if item is None and name not in required and not self._takes_null(fields[name]):
-                    continue
-                read[name] = self._value(item, fields[name], place)
-            elif rest is False:
-                self.problems.append(self._unexpected(str(name), place, fields, value))
-            else:
-                read[name] = self._value(item, {} if rest is True else rest, place)
-        self._check_limits(value, schema, path)
-        return read
-
-    def _array(self, value: list[Any], schema: Schema, path: str) -> list[Any]:
-        self._check_limits(value, schema, path)
-        heads = schema.get("prefixItems", [])
-        rest: Schema = schema.get("items") or {}
-        return [
-            self._value(item, heads[index] if index < len(heads) else rest, f"{path}[{index}]")
-            for index, item in enumerate(value)
-        ]
-
-    def _flaws(self, value: Json, path: str) -> list[str]:
-        """Everything in `value` that no log could hold, one sentence each."""
-        listed: list[str] = []
-        for at, flaw in flaws_of(value).items():
-            # Hundreds of steps down help nobody: name the parameter that holds them.
-            below = re.split(r"[.\[]", at)[0] if flaw == TOO_DEEP else at
-            place = _short(_joined(path, below))
-            listed.append(f"The parameter `{place}` {flaw}" if place else f"The input {flaw}")
-        return listed
-
-    def _takes_null(self, schema: Schema) -> bool:
-        return any(_takes(branch, None) for branch in self._branches(schema))
-
-    def _unexpected(self, name: str, place: str, fields: Schema, given: dict[str, Any]) -> str:
-        from handaxe.text.near_names import nearest
-
-        if len(self.problems) > _MAX_PROBLEMS:
-            # It will only be counted, and a search for every one of thousands takes long.
-            return place
-        near = self._renamed.get(name) if place == name else None
-        near = near or nearest(name, [field for field in fields if field not in given])
-        hint = f"; did you mean `{near}`?" if near else ""
-        if not hint and not self._has_listed_fields:
-            names = ", ".join(f"`{field}`" for field in fields)
-            hint = f"; the parameters are {names}" if names else "; there are no parameters"
-            self._has_listed_fields = True
-        return f"An unexpected parameter `{_short(place)}` was provided{hint}"
-
-    def _check_limits(self, value: Json, schema: Schema, path: str) -> None:
-        for keyword, (is_kept, words) in _LIMITS.items():
-            if keyword in schema and not is_kept(value, schema[keyword]):
-                limit = schema[keyword]
-                self.problems.append(
-                    f"The parameter `{_short(path)}` must {words.format(limit)}"
-                    f" but was provided as {_shown(value)}"
-                )
-
-
-_Check: TypeAlias = Callable[[Any, Any], object]
-_LIMITS: dict[str, tuple[_Check, str]] = {
-    "minimum": (lambda value, limit: value >= limit, "be at least {}"),
-    "maximum": (lambda value, limit: value <= limit, "be at most {}"),
-    "exclusiveMinimum": (lambda value, limit: value > limit, "be greater than {}"),
-    "exclusiveMaximum": (lambda value, limit: value < limit, "be less than {}"),
-    "multipleOf": (lambda value, limit: not value % limit, "be a multiple of {}"),
-    "minLength": (lambda value, limit: len(value) >= limit, "have at least {} characters"),
-    "maxLength": (lambda value, limit: len(value) <= limit, "have at most {} characters"),
-    "minItems": (lambda value, limit: len(value) >= limit, "have at least {} items"),
-    "maxItems": (lambda value, limit: len(value) <= limit, "have at most {} items"),
-    "pattern": (lambda value, limit: re.search(str(limit), value), "match the pattern {}"),
-}
-
-
-def _kinds(schema: Schema) -> list[str]:
-    if "type" in schema:
-        return [schema["type"]]
-    return [_name_of(option) for option in _options(schema)]
-
-
-def _options(schema: Schema) -> list[Json]:
-    return [schema["const"]] if "const" in schema else schema.get("enum", [])
-
-
-def _takes(schema: Schema, value: Json) -> bool:
-    """Whether a value has the type this branch declares, and is among its values if it has any."""
-    kind = schema.get("type")
-    name = _name_of(value)
-    if kind is not None and kind != name and not (kind == "number" and name == "integer"):
-        return False
-    options = _options(schema)
-    # True equals 1 in Python, not in JSON.
-    return not options or any(
-        option == value and isinstance(option, bool) == isinstance(value, bool)
-        for option in options
-    )
-
-
-def _distance(value: dict[str, Any], schema: Schema) -> tuple[int, int]:
-    """How far an object is from one alternative: by its tags first, then by its names."""
-    fields: Schema = schema.get("properties", {})
-    tags = sum(
-        name in value and bool(_options(field)) and not _takes(field, value[name])
-        for name, field in fields.items()
-    )
-    names = sum(name not in fields for name in value)
-    return tags, names + sum(name not in value for name in schema.get("required", []))
-
-
-def _read_as(value: Json, kinds: set[str]) -> Json:
-    """The value as one of `kinds`, if it can only mean that; otherwise None."""
-    if isinstance(value, float) and "integer" in kinds and value.is_integer():
-        return int(value)
-    if not isinstance(value, str):
-        return None
-    read = _scalar(value.strip(), kinds) if len(value) <= _LONGEST_SCALAR else None
-    if read is None and kinds & {"array", "object"}:
-        read = _decoded(value)
-        return read if _name_of(read) in kinds else None
-    return read
-
-
-def _scalar(word: str, kinds: set[str]) -> Json:
-    if "boolean" in kinds and word.lower() in ("true", "false"):
-        return word.lower() == "true"
-    if "integer" in kinds and re.fullmatch(_INTEGER, word):
-        return int(word.partition(".")[0])
-    if "number" in kinds and re.fullmatch(_NUMBER, word):
-        return float(word)
-    return None
-
-
-def _decoded(text: str) -> Json:
-    if text.lstrip()[:1] not in ("[", "{"):
-        return None
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-
-
-def _how_read(value: Json, read: Json) -> str:
-    name = _name_of(read)
-    if name in ("array", "object"):
-        return f"read a JSON {name} sent as text"
-    return f"read {_shown(value)} as {_shown(read)}"
-
-
-def _not_allowed(path: str, value: Json, allowed: list[Json]) -> str:
-    from handaxe.text.near_names import nearest
-
-    texts = [option for option in allowed if isinstance(option, str)]
-    near = nearest(value, texts) if isinstance(value, str) else None
-    hint = f"; did you mean {_shown(near)}?" if near else ""
-    listed = "must be one of " + ", ".join(_shown(option) for option in allowed)
-    return f"The parameter `{_short(path)}` {listed} but was provided as {_shown(value)}{hint}"
-
-
-def _in_order(kinds: set[str]) -> list[str]:
-    return sorted(kinds - {"null"} or kinds, key=list(dict.fromkeys(_NAMES.values())).index)
-
-
-def _name_of(value: Json) -> str:
-    kind = cast("type[Any]", type(value))
-    return _NAMES.get(kind) or next(
-        (name for known, name in _NAMES.items() if issubclass(kind, known)), kind.__name__
-    )
-
-
-def _joined(path: str, below: str) -> str:
-    return f"{path}.{below}" if path and below and not below.startswith("[") else path + below
-
-
-def _place(loc: tuple[str | int, ...]) -> str:
-    path = ""
-    for step in loc:
-        path = f"{path}[{step}]" if isinstance(step, int) else _joined(path, step)
-    return path
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 100 else f"{name[:60]}...{name[-20:]}"
-
-
-def _shown(value: Json) -> str:
-    """A value as JSON spells it, cut to a readable length."""
-    if isinstance(value, str):
-        return f'"{value[:60]}..."' if len(value) > 60 else f'"{value}"'
-    if _name_of(value) in ("array", "object"):
-        return counted(len(value), "item")
-    return msgspec.json.encode(value, enc_hook=repr).decode()

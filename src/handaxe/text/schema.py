@@ -212,13 +212,33 @@ def _limit(schema: JsonSchema, meta: msgspec.Meta) -> None:
 
 
 def _default_of(field: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - any JSON value
-    if field.default_factory in (list, tuple, set, frozenset):
-        return []
-    if field.default_factory is dict:
-        return {}
-    if field.default is msgspec.NODEFAULT or field.default is msgspec.UNSET:
+    default = field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        default = _made_alike(field.default_factory)
+    if default is msgspec.NODEFAULT or default is msgspec.UNSET:
         return None
-    return msgspec.json.decode(msgspec.json.encode(field.default))
+    return msgspec.json.decode(_encoder.encode(default))
+
+
+def _made_alike(factory: Any) -> Any:  # noqa: ANN401 - any value
+    """What a factory makes, if that can be told: a single value may be another each time.
+
+    A factory for something that can change is there to make it fresh, not to make it different.
+    """
+    try:
+        made, again = factory(), factory()
+        is_told = _is_made_of_parts(made) and _encoder.encode(made) == _encoder.encode(again)
+    except Exception:  # noqa: BLE001 - anybody's function; it fails where it is used
+        return msgspec.UNSET
+    return made if is_told else msgspec.UNSET
+
+
+def _is_made_of_parts(value: object) -> bool:
+    has_fields = hasattr(value, "__struct_fields__") or hasattr(value, "__dataclass_fields__")
+    return has_fields or isinstance(value, list | tuple | set | frozenset | dict)
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def _without_null(schema: JsonSchema) -> JsonSchema:

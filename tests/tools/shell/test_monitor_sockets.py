@@ -21,6 +21,7 @@ from websockets.sync.server import ServerConnection
 
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobSaid
+from handaxe.contract.ports.shell import Socket
 from handaxe.host.shell import listening, socket_child
 from handaxe.tools.shell import sockets
 
@@ -252,6 +253,76 @@ async def test_a_server_that_never_agrees_is_given_up(free, monkeypatch):
     with answering(gone) as port:
         words = await last_words(free, port)
     assert words == "[watch ended: the server did not answer within 0.3 s]"
+
+
+SILENT_NAMES = """
+import fcntl, os, socket, struct, subprocess, sys
+whole = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(whole, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+whole.bind(("127.0.0.1", 53))
+with open("names", "w") as names:
+    names.write("nameserver 127.0.0.1\\noptions timeout:30 attempts:2\\n")
+subprocess.run(["mount", "--bind", "names", os.path.realpath("/etc/resolv.conf")], check=True)
+sys.exit(subprocess.run(sys.argv[1:]).returncode)
+"""
+
+
+def test_a_name_server_that_never_answers_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(listening, "OPEN_S", 0.3)
+    argv, env = listening.listener_of(Socket(url="ws://example.com/", host="example.com", port=80))
+    apart = ["unshare", "--user", "--map-root-user", "--mount", "--net", sys.executable, "-c"]
+    done = subprocess.run(
+        [*apart, SILENT_NAMES, *argv],
+        env={**env, "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    words = "[watch ended: nobody told the address of example.com within 0.3 s]\n"
+    assert (done.stdout, done.returncode) == (words, 1), done.stderr
+
+
+async def test_a_server_that_answers_no_ping_is_gone(free, monkeypatch):
+    monkeypatch.setattr(listening, "PING_S", 0.05)
+    monkeypatch.setattr(listening, "SILENT_S", 0.2)
+
+    def handler(connection: socket.socket) -> None:
+        shake_hands(connection)
+        connection.sendall(b"\x81\x02hi")
+        gone(connection)
+
+    with answering(handler) as port:
+        said, _ = await watched(free, port)
+    assert said == ["hi", "[watch ended: the server answered no ping for 0.2 s]"]
+
+
+async def test_a_server_that_answers_pings_is_listened_to_however_long_it_is_silent(
+    free, monkeypatch
+):
+    monkeypatch.setattr(listening, "PING_S", 0.01)
+    monkeypatch.setattr(listening, "SILENT_S", 5)
+    pings = 0
+
+    def handler(connection: socket.socket) -> None:
+        nonlocal pings
+        shake_hands(connection)
+        while pings < 5:
+            head = connection.recv(2)
+            masked = connection.recv(4 + (head[1] & 0x7F))
+            mask, content = masked[:4], masked[4:]
+            payload = bytes(byte ^ mask[i % 4] for i, byte in enumerate(content))
+            assert head[0] == 0x89
+            connection.sendall(bytes([0x8A, len(payload)]) + payload)
+            pings += 1
+        connection.sendall(b"\x88\x02\x03\xe8")
+        gone(connection)
+
+    with answering(handler) as port:
+        said, state = await watched(free, port)
+    assert (pings, state.status) == (5, "completed")
+    assert said == ["[watch ended: the server closed the connection: code 1000]"]
 
 
 async def test_a_server_that_agrees_letter_by_letter_is_given_up(free, monkeypatch):

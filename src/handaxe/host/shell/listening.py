@@ -8,6 +8,9 @@ from handaxe.host.own_program import program_of
 
 OPEN_S = 15.0
 """A server that has not agreed to be listened to by then is given up."""
+PING_S = 30.0
+SILENT_S = 60.0
+"""A server that answers no ping for so long is gone."""
 _VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Whom the user trusts beside the system; nothing else of the environment has a say."""
 
@@ -20,6 +23,8 @@ def listener_of(socket: Socket) -> tuple[list[str], dict[str, str]]:
         "port": socket.port,
         "protocols": socket.protocols,
         "open_s": OPEN_S,
+        "ping_s": PING_S,
+        "silent_s": SILENT_S,
     }
     program = program_of("handaxe.host.shell.socket_child", ("msgspec", "websockets"))
     environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}

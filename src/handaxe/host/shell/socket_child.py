@@ -10,6 +10,7 @@ import logging
 import socket
 import ssl
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -27,9 +28,6 @@ from websockets.sync.client import ClientConnection, connect
 from handaxe.host.sandbox.domains import is_nobodys, is_public, may_be_private
 
 MAX_FRAME_BYTES = 1 << 20
-PING_S = 30.0
-SILENT_S = 60.0
-"""A server that answers no ping for so long is gone."""
 CLOSE_S = 2.0
 MAX_REASON_CHARS = 300
 _GOOD_CODES = (1000, 1001)
@@ -68,16 +66,13 @@ def _listen(request: dict[str, Any]) -> NoReturn:
             while True:
                 _say(_frame(connection.recv_streaming()))
         except ConnectionClosed as closed:
-            raise _end_of(closed) from None
+            raise _end_of(closed, request["silent_s"]) from None
 
 
 def _connected(request: dict[str, Any], deadline: float) -> socket.socket:
     """A connection to the first address that answers; every address is looked at before."""
     host, port = request["host"], request["port"]
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise _Ended(f"{host} has no address: {error.strerror or error}") from None
+    found = _addresses(request, deadline)
     for *_, place in found:
         _refuse_wrong_place(host, str(place[0]))
     problem = "it has no address"
@@ -94,6 +89,26 @@ def _connected(request: dict[str, Any], deadline: float) -> socket.socket:
             made.settimeout(None)
             return made
     raise _Ended(f"{host} port {port} cannot be reached: {problem}")
+
+
+def _addresses(request: dict[str, Any], deadline: float) -> list[Any]:
+    """Where the host's name leads; the system waits longer for a silent name server than we do."""
+    host, found = request["host"], list[Any]()
+
+    def look() -> None:
+        try:
+            found.extend(socket.getaddrinfo(host, request["port"], type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            found.append(error)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(max(0.001, deadline - time.monotonic()))
+    if not found:
+        raise _Ended(f"nobody told the address of {host} within {request['open_s']:g} s")
+    if isinstance(error := found[0], Exception):
+        raise _Ended(f"{host} has no address: {getattr(error, 'strerror', None) or error}")
+    return found
 
 
 def _refuse_wrong_place(host: str, address: str) -> None:
@@ -120,8 +135,8 @@ def _opened(request: dict[str, Any], made: socket.socket, deadline: float) -> Cl
             proxy=None,
             user_agent_header="handaxe",
             open_timeout=max(0.001, deadline - time.monotonic()),
-            ping_interval=PING_S,
-            ping_timeout=SILENT_S,
+            ping_interval=request["ping_s"],
+            ping_timeout=request["silent_s"],
             close_timeout=CLOSE_S,
             max_size=MAX_FRAME_BYTES,
         )
@@ -170,7 +185,7 @@ def _frame(pieces: Iterator[str | bytes]) -> str:
     return line if line.strip() else "[empty frame]"
 
 
-def _end_of(closed: ConnectionClosed) -> _Ended:
+def _end_of(closed: ConnectionClosed, silent_s: float) -> _Ended:
     said, sent = closed.rcvd, closed.sent
     if said is not None and (sent is None or closed.rcvd_then_sent):
         return _Ended(
@@ -183,7 +198,7 @@ def _end_of(closed: ConnectionClosed) -> _Ended:
     if sent.code == _NO_TEXT:
         return _Ended("a text frame is not valid UTF-8")
     if sent.code == _PING_LOST:
-        return _Ended(f"the server answered no ping for {SILENT_S:g} s")
+        return _Ended(f"the server answered no ping for {silent_s:g} s")
     return _Ended(f"the server broke the protocol: {_close(sent)}")
 
 

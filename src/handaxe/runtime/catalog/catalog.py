@@ -10,7 +10,6 @@ from typing import Any
 from handaxe.contract.faults import UnknownTool
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, unshown
-from handaxe.text.near_names import nearest
 from handaxe.text.wellformed import well_formed
 
 AnyTool = Tool[Any]
@@ -156,6 +155,8 @@ class Catalog:
             if name in tool.aliases:
                 return tool, f"{name} is now called {tool.name}."
         names = [tool.name for tool in offered]
+        from handaxe.text.near_names import nearest
+
         raise UnknownTool(well_formed(name)[:100], nearest(name[:100], names), names)
 
     def _load(self, name: str) -> AnyTool:

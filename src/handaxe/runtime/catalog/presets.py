@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable
 
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.catalog.edit_formats import with_formats
-from handaxe.text.near_names import nearest
 
 PRESETS: dict[str, tuple[str, ...] | None] = {
     "read-only": ("Glob", "Grep", "Read"),
@@ -27,6 +26,8 @@ def select(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozen
         listed.update(known if preset is None else preset)
     chosen = with_formats(listed)
     for name in sorted(chosen - set(known)):
+        from handaxe.text.near_names import nearest
+
         near = nearest(name, [*known, *PRESETS])
         hint = f" Did you mean {near!r}?" if near else ""
         raise SetupError(

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from handaxe.contract.call import ToolCall
-from handaxe.runtime.pipeline.execute import Admitted, Pipeline, fingerprint_of
+from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.under_way import Admitted, fingerprint_of
 
 
 class Arrivals:

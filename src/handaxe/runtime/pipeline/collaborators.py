@@ -1,5 +1,6 @@
 """Everybody the pipeline works with, joined by `handaxe.app`."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -56,6 +57,10 @@ class Collaborators(msgspec.Struct):
     remarks: list[str] = msgspec.field(default_factory=list[str])
     """What hooks said of results for the classifier, the newest last."""
     checkpoints: Checkpoints | None = None
+    outliving: dict[asyncio.Task[Any], str] = msgspec.field(
+        default_factory=dict[asyncio.Task[Any], str]
+    )
+    """Work that goes on although its call is over; shared with agents and tools that call."""
     opening: Callable[[], Awaitable[None]] | None = None
     """What every call waits for before it goes on: hooks that are told of the session's start."""
     may_put_off: Callable[[str], Awaitable[bool]] | None = None

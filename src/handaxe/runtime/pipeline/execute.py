@@ -27,40 +27,16 @@ from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
+from handaxe.runtime.pipeline.under_way import FINGERPRINT_BYTES, Activity, Admitted, fingerprint_of
 from handaxe.session.call_facts import CallFacts
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 
 _WITHIN: ContextVar[str] = ContextVar("call_id", default="")
-FINGERPRINT_BYTES = 8
+CLOSE_S = 2.0
+"""So long has a call that is stopped for its end when the session closes."""
 Recall = Callable[[str], ToolResult | None]
 """The stored result of a finished call, by id."""
-
-
-class _Activity:
-    """A call on its way."""
-
-    __slots__ = ("done", "fingerprint", "has_started", "interrupt", "is_cancelled", "task")
-
-    def __init__(self, fingerprint: bytes) -> None:
-        self.fingerprint = fingerprint
-        self.task: asyncio.Task[Any] | None = None
-        self.done: asyncio.Future[ToolResult] | None = None
-        self.is_cancelled = False
-        self.has_started = False
-        self.interrupt = "block"
-
-
-class Admitted(msgspec.Struct, frozen=True):
-    """A call with its place in the order, or with the answer that needs no place."""
-
-    call: ToolCall
-    fingerprint: bytes
-    ticket: Ticket | None = None
-    parsed: Parsed | None = None
-    answer: ToolResult | None = None
-    same_as: str | None = None
-    """The id of a running call that this one repeats."""
 
 
 class Pipeline:
@@ -73,7 +49,7 @@ class Pipeline:
         self._among = among
         self._traffic = order or Traffic(lanes)
         self._recall = recall
-        self._active: dict[str, _Activity] = {}
+        self._active: dict[str, Activity] = {}
         self._finished = CallFacts(FINGERPRINT_BYTES)
         self._telling: set[asyncio.Future[Outcome]] = set()
         self._expected: set[str] = set()
@@ -135,7 +111,7 @@ class Pipeline:
             if running is not None:
                 return Admitted(call, fingerprint, same_as=call.id)
             return Admitted(call, fingerprint, answer=self._recalled(call))
-        self._active[call.id] = _Activity(fingerprint)
+        self._active[call.id] = Activity(fingerprint)
         self.expect(call.tool)
         try:
             parsed = parse(call, self._among)
@@ -161,7 +137,8 @@ class Pipeline:
             return self.abandon(admitted)
         activity.task = asyncio.current_task()
         activity.interrupt = admitted.parsed.tool.interrupt
-        began = time.perf_counter()
+        activity.admitted = admitted
+        activity.began = time.perf_counter()
         self._announce(admitted.call, admitted.parsed)
         outer = _WITHIN.set(admitted.call.id)
         try:
@@ -169,27 +146,27 @@ class Pipeline:
             if activity.is_cancelled:
                 # The tool stopped itself; take delivery of the cancellation here, not later.
                 await asyncio.sleep(0)
+                activity.uncancel()
         except asyncio.CancelledError as stop:
             result = ToolResult.from_fault(Cancelled(started=activity.has_started))
             if isinstance(stop, Stopped):
                 result = stop.result
             if not activity.is_cancelled:
-                self._finish(admitted, result, began)
+                self._conclude(activity, result)
                 # To the host it is its own cancellation, nothing more special.
                 raise asyncio.CancelledError from stop
-            if activity.task is not None:
-                activity.task.uncancel()
+            activity.uncancel()
         except PutOff:
-            return self._leave_open(admitted)
+            return activity.result or self._leave_open(admitted)
         except (KeyboardInterrupt, GeneratorExit):
             # The process or the task is going; the log learns how the call ended.
             stopped = ToolResult.from_fault(Cancelled(started=activity.has_started))
-            self._finish(admitted, stopped, began)
+            self._conclude(activity, stopped)
             raise
         finally:
             _WITHIN.reset(outer)
             self._traffic.leave(admitted.ticket)
-        return self._finish(admitted, result, began)
+        return self._conclude(activity, result)
 
     def echo(self, call: ToolCall, original: ToolResult) -> ToolResult:
         """Answer a call that asks for the very same as another one of its message."""
@@ -253,7 +230,7 @@ class Pipeline:
         """New input arrived: stop the calls whose tools give way to it."""
         return self._stop(lambda activity: activity.interrupt == "cancel", None)
 
-    def _stop(self, which: Callable[[_Activity], bool], call_id: str | None) -> int:
+    def _stop(self, which: Callable[[Activity], bool], call_id: str | None) -> int:
         wanted = [
             activity
             for active_id, activity in self._active.items()
@@ -267,7 +244,21 @@ class Pipeline:
                 activity.task.cancel()
         return len(wanted)
 
-    async def _stages(self, parsed: Parsed, ticket: Ticket, activity: _Activity) -> ToolResult:
+    async def close(self) -> None:
+        """Stop every call; one that goes on all the same has its result now, and no other later."""
+        self.cancel()
+        others = [call_id for call_id in self._active if call_id != _WITHIN.get()]
+        if others:
+            await asyncio.wait([self._end_of(call_id) for call_id in others], timeout=CLOSE_S)
+        for activity in [self._active[call_id] for call_id in others if call_id in self._active]:
+            cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            self._conclude(activity, cut_off)
+        if self._among.outliving:
+            from handaxe.runtime.pipeline.in_time import end
+
+            await end(self._among.outliving)
+
+    async def _stages(self, parsed: Parsed, ticket: Ticket, activity: Activity) -> ToolResult:
         decision: Decision | None = None
         heard = Heard()
         try:
@@ -288,6 +279,7 @@ class Pipeline:
                 took_s = time.perf_counter() - began
                 result = await settle(result, prepared, self._among, took_s=took_s)
             finally:
+                prepared.ctx.fall_silent()
                 told = await remember_outcome(prepared, self._among)
             return msgspec.structs.replace(result, notes=(*result.notes, *told)) if told else result
         except Refused as refused:
@@ -327,6 +319,12 @@ class Pipeline:
             admitted, answer=self._finish(admitted, result, time.perf_counter())
         )
 
+    def _conclude(self, activity: Activity, result: ToolResult) -> ToolResult:
+        """The one result of a call under way, which its session may have closed before."""
+        if activity.result is None and activity.admitted is not None:
+            return self._finish(activity.admitted, result, activity.began)
+        return activity.result or result
+
     def _finish(self, admitted: Admitted, result: ToolResult, began: float) -> ToolResult:
         call, parsed, text = admitted.call, admitted.parsed, result.text
         result = msgspec.structs.replace(
@@ -349,8 +347,10 @@ class Pipeline:
 
     def _ended(self, call_id: str, result: ToolResult) -> ToolResult:
         activity = self._active.pop(call_id, None)
-        if activity is not None and activity.done is not None and not activity.done.done():
-            activity.done.set_result(result)
+        if activity is not None:
+            activity.result = result
+            if activity.done is not None and not activity.done.done():
+                activity.done.set_result(result)
         return result
 
     def _recalled(self, call: ToolCall) -> ToolResult:
@@ -363,29 +363,15 @@ class Pipeline:
         return _failed(call, lost) if stored is None else stored
 
     async def _share(self, call: ToolCall) -> ToolResult:
-        activity = self._active.get(call.id)
-        if activity is None:
+        if call.id not in self._active:
             return self._recalled(call)
+        return await asyncio.shield(self._end_of(call.id))
+
+    def _end_of(self, call_id: str) -> asyncio.Future[ToolResult]:
+        activity = self._active[call_id]
         if activity.done is None:
             activity.done = asyncio.get_running_loop().create_future()
-        return await asyncio.shield(activity.done)
-
-
-def fingerprint_of(tool: str, call_input: object) -> bytes:
-    """What makes two calls the same: the tool's name and its input, to the letter.
-
-    Sixty-four bits under a key of this process, as call ids are known by (`CallFacts`): nobody can
-    foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
-    """
-    try:
-        encoded = _encoder.encode(call_input)
-    except (TypeError, ValueError, RecursionError):
-        encoded = repr(call_input).encode(errors="backslashreplace")
-    name = tool.encode(errors="backslashreplace")
-    return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)
-
-
-_encoder = msgspec.json.Encoder(order="deterministic")
+        return activity.done
 
 
 def _reused(call: ToolCall) -> ToolResult:

@@ -15,7 +15,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.contract.events import CallProgress, Event
-from handaxe.contract.faults import Asked, Denied, HookBlocked
+from handaxe.contract.faults import Asked, Cancelled, Denied, HookBlocked
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, PathSubject
 from handaxe.runtime.hooks.outcome import Outcome
@@ -45,11 +45,14 @@ class _Grants:
     def __init__(self, parsed: Parsed, among: Collaborators) -> None:
         self.opened: set[tuple[str, Access]] = set()
         self.settled = False
+        self.ctx: ToolContext | None = None
         self._parsed = parsed
         self._among = among
 
     def judge(self, real: str, access: Access) -> None:
         """Raise unless this real path may be opened this way."""
+        if self.ctx is not None and self.ctx.is_closed:
+            raise Cancelled(started=True)
         if (real, access) in self.opened or (access == "read" and (real, "write") in self.opened):
             return
         path = JudgedPath(path=real, real=real, access=access, field=None)
@@ -161,7 +164,8 @@ def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext
     own = {Files: among.files.judged_by(grants.judge)} if Files in tool.reach else {}
     report = partial(_report, among.emit, call_id, tool.name)
     cwd = among.workdir.current
-    return grants, ToolContext(call_id, among.offers, tool.reach, report, cwd, own)
+    grants.ctx = ToolContext(call_id, among.offers, tool.reach, report, cwd, own)
+    return grants, grants.ctx
 
 
 def _report(emit: Callable[[Event], None], call_id: str, tool: str, text: str) -> None:

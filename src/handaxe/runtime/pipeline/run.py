@@ -1,12 +1,11 @@
 """Do it: remember what may change, run the tool, whatever happens give one result."""
 
-import asyncio
 import logging
 
 import msgspec
 
 from handaxe.contract.effects import Effects, Extent
-from handaxe.contract.faults import Failed, InternalError, TimedOut, ToolFault, is_code
+from handaxe.contract.faults import Failed, InternalError, ToolFault, is_code
 from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -26,7 +25,11 @@ async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
             await among.checkpoints.before(parsed.call.id, parsed.tool.name, effects)
         if parsed.tool.timeout_s is None:
             return _checked(await parsed.tool.call(parsed.args, prepared.ctx))
-        return await _call_in_time(prepared, parsed.tool.timeout_s)
+        from handaxe.runtime.pipeline.in_time import call_in_time
+
+        limit_s = parsed.tool.timeout_s
+        given = await call_in_time(parsed.tool, parsed.args, prepared.ctx, limit_s, among.outliving)
+        return _checked(given)
     except ToolFault as fault:
         return ToolResult.from_fault(fault)
     except BaseException as error:
@@ -57,18 +60,6 @@ def failed_by_bug(tool: str, error: BaseException) -> ToolResult:
     """The result for an exception nobody foresaw; the traceback goes to the log."""
     _log.error("%s failed", tool, exc_info=error)
     return ToolResult.from_fault(InternalError(tool, error))
-
-
-async def _call_in_time(prepared: Prepared, timeout_s: float) -> ToolResult:
-    tool, args, ctx = prepared.parsed.tool, prepared.parsed.args, prepared.ctx
-    limit = asyncio.timeout(timeout_s)
-    try:
-        async with limit:
-            return _checked(await tool.call(args, ctx))
-    except TimeoutError:
-        if limit.expired():
-            raise TimedOut(tool.name, timeout_s) from None
-        raise
 
 
 def _checked(result: object) -> ToolResult:

@@ -11,7 +11,8 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.faults import Deferred, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.arrivals import Arrivals
-from handaxe.runtime.pipeline.execute import Admitted, Pipeline
+from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.under_way import Admitted
 
 OnResult = Callable[[ToolResult], None]
 
