@@ -49,6 +49,10 @@ class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_depth: int = 3
     max_running: int = 20
     auto_background_s: float | None = None
+    background: bool = True
+    """Whether agents may work without being waited for."""
+    max_output_chars: int = 32_000
+    """How much of what an agent says at its end its starter is told."""
 
 
 class Family(msgspec.Struct, kw_only=True):

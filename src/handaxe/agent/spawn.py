@@ -29,6 +29,7 @@ from handaxe.contract.agent_faults import (
     UnknownAgentType,
 )
 from handaxe.contract.events import AgentEnded, AgentStarted
+from handaxe.contract.job_faults import NoBackground
 from handaxe.contract.ports.agents import (
     AgentKind,
     AgentOutcome,
@@ -112,6 +113,7 @@ class SpawnedAgents(Agents):
             isolation=request.isolation or kind.isolation,
         )
         in_background = kind.background if request.in_background is None else request.in_background
+        in_background = in_background and family.limits.background
         run = await self._launch(state, kind, request.prompt, report, in_background=in_background)
         if in_background:
             return run.outcome(in_background=True)
@@ -137,6 +139,8 @@ class SpawnedAgents(Agents):
             return run.agent
         if state.stopped_by_user:
             raise AgentStoppedByUser(to)
+        if not self._family.limits.background:
+            raise NoBackground
         self._refuse_if_full()
         kind = self._kind(state.agent_type)
         state = msgspec.structs.replace(state, tool_use_id=call_id, ended_at=None)
@@ -266,6 +270,7 @@ class SpawnedAgents(Agents):
             prepare=seat.ready,
             finish=lambda: self._move_out(run, seat),
         )
+        run.max_chars = family.limits.max_output_chars
         family.runs[state.agent_id] = run
         family.emit(
             AgentStarted(
@@ -303,7 +308,8 @@ class SpawnedAgents(Agents):
             )
         )
         if run.in_background and self._family.book is None:
-            self._family.notices.append(agent_notice(run.agent))
+            limit = self._family.limits.max_output_chars
+            self._family.notices.append(agent_notice(run.agent, limit))
             self._read(run)
 
     async def _move_out(self, run: AgentRun, seat: Seat) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from handaxe.contract.ports.agents import AgentState, worktree_sentence
 from handaxe.contract.result import ToolResult
 
-MAX_AGENT_CHARS = 32_000
 MAX_REFUSALS = 5
 INTERRUPTED = "[Request interrupted by user]"
 INTERRUPTED_TOOLS = "[Request interrupted by user for tool use]"
@@ -20,9 +19,9 @@ def as_reminder(text: str) -> str:
     return f"<system-reminder>\n{text.strip()}\n</system-reminder>"
 
 
-def agent_notice(state: AgentState) -> str:
+def agent_notice(state: AgentState, max_chars: int) -> str:
     """That an agent in the background has ended, and what it said."""
-    text = shortened_report(state)
+    text = shortened_report(state, max_chars)
     return (
         "No person said this.\n<task-notification>\n"
         f"<task-id>{state.agent_id}</task-id>\n"
@@ -43,10 +42,10 @@ def refusals(denied: Sequence[ToolResult]) -> str:
     return f"\n\nRefused for want of permission:{shown}{rest}"
 
 
-def shortened_report(state: AgentState) -> str:
+def shortened_report(state: AgentState, max_chars: int) -> str:
     """What an agent said at its end, no longer than a parent wants to hear."""
     where = worktree_sentence(state)
     where = f"\n\n{where.strip()}" if where else ""
-    if len(state.result) <= MAX_AGENT_CHARS:
+    if len(state.result) <= max_chars:
         return f"{state.result}{where}"
-    return f"{state.result[:MAX_AGENT_CHARS]}\n... (the rest is in {state.output_file}){where}"
+    return f"{state.result[:max_chars]}\n... (the rest is in {state.output_file}){where}"

@@ -20,6 +20,7 @@ from handaxe.contract.ports.mcp_servers import McpServer, McpServers
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.settings.mcp_servers import ServerDefinition, read_definitions
+from handaxe.settings.shell_prefix import words_of_prefix
 from handaxe.storage.home import make_private
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ class McpCompanion(Companion):
             logins=KeptMcpLogins(around.data_home),
             cwd=root,
             env=env,
+            prefix=words_of_prefix(around.configuration.settings.shell),
             roots=lambda: around.workdir.roots,
             log_path=self._log_path,
             spill=self._spill,

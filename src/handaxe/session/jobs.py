@@ -42,7 +42,7 @@ class Jobs:
         kept_agents: "Callable[[], Iterable[AgentState]]" = tuple,
         kept_work: Callable[[JobState], Job] | None = None,
     ) -> None:
-        """`elsewhere` says how much goes on in other sessions of the user.
+        """`elsewhere` says how much goes on in other sessions; a `max_running` of 0 allows nothing.
 
         `kept_agents` are those of earlier runs, for a session that starts none itself; `kept_work`
         gives what is kept of a command of an earlier run.
@@ -69,8 +69,10 @@ class Jobs:
 
     def refuse_if_full(self) -> None:
         """Raise a fault if so much runs that nothing may be added."""
-        from handaxe.contract.job_faults import TooManyTasks
+        from handaxe.contract.job_faults import NoBackground, TooManyTasks
 
+        if not self._max_running:
+            raise NoBackground
         running = self.running()
         if len(running) >= self._max_running:
             raise TooManyTasks(len(running), running)
