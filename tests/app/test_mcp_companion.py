@@ -228,3 +228,16 @@ async def test_without_the_sdk_a_server_says_what_to_install(project):
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
     )
     assert b"pip install 'handaxe[mcp]'" in (await process.communicate())[0]
+
+
+async def test_the_command_line_of_a_server_is_handed_to_the_prefix(project, tmp_path):
+    seen = tmp_path / "seen"
+    wrapper = tmp_path / "wrapper.sh"
+    wrapper.write_text(f'#!/bin/bash\necho "$1" >> {seen}\nexec bash -c "$1"\n')
+    wrapper.chmod(0o755)
+    settings = {"shell": {"prefix": str(wrapper)}}
+    async with Session(
+        project, settings=settings, mcp_servers={"a": SERVER}, allow=["mcp__a"]
+    ) as session:
+        assert (await session.call("mcp__a__echo", text="x")).text == "x"
+    assert seen.read_text() == f"{sys.executable} {THIN}\n"

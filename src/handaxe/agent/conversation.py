@@ -210,7 +210,8 @@ def _has_calls(message: AssistantMessage) -> bool:
 def _asks_to_go_on(message: UserMessage) -> bool:
     """Whether the model is to go on with an answer that was cut off."""
     texts = [block.text for block in message.content if isinstance(block, TextBlock)]
-    return any(wording.CUT_OFF in text or wording.BROKEN_OFF in text for text in texts)
+    asking = (*wording.UNFINISHED.values(), wording.BROKEN_OFF)
+    return any(sentence in text for text in texts for sentence in asking)
 
 
 def text_of(message: AssistantMessage) -> str:

@@ -9,7 +9,11 @@ MAX_REFUSALS = 5
 INTERRUPTED = "[Request interrupted by user]"
 INTERRUPTED_TOOLS = "[Request interrupted by user for tool use]"
 SUSPENDED = "The program ended before the work did; it can be resumed."
-CUT_OFF = "Your answer was cut off at its length limit. Go on exactly where it stopped."
+UNFINISHED = {
+    "max_tokens": "Your answer was cut off at its length limit. Go on exactly where it stopped.",
+    "pause_turn": "Your answer was paused before its end. Go on exactly where it stopped.",
+}
+"""By the reason why an answer without calls ended too early: what is said to the model."""
 COME_TO_AN_END = "Finish what matters most now, and say what is left undone."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
 

@@ -9,6 +9,8 @@ from handaxe.app.slash_commands import commands_of
 from handaxe.frontends.stream_json.shapes import Json
 
 _CHARS_PER_TOKEN = 4
+_LISTED_AS = {"Agent": "Task"}
+"""Tools that clients look for under their earlier names in this list."""
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -26,7 +28,7 @@ def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
     names = [skill.name for skill in commands_of(session)]
     return {
         "cwd": session.workdir.current,
-        "tools": list(started.tools),
+        "tools": [_LISTED_AS.get(name, name) for name in started.tools],
         "mcp_servers": [
             {"name": row["name"], "status": row["status"]} for row in _rows(agent, servers)
         ],
