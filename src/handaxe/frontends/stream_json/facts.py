@@ -20,6 +20,8 @@ class Servers(msgspec.Struct, frozen=True):
     """By name why each is not there."""
     inside: tuple[str, ...] = ()
     """Those in the client's own process, which are reached over the stream."""
+    wrong: tuple[Json, ...] = ()
+    """Entries that were left out, each with `name`, `type` and `message`."""
 
 
 def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
@@ -43,6 +45,7 @@ def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
         "claude_code_version": __version__,
         "handaxe_version": __version__,
         "capabilities": ["interrupt_receipt_v1", "interrupt_cancel_queued_v1"],
+        **({"mcp_server_errors": list(servers.wrong)} if servers.wrong else {}),
     }
 
 
