@@ -26,7 +26,8 @@ class Seat(msgspec.Struct, kw_only=True):
     workplace: Workplace
     conversation: Conversation
     system: Callable[[Sequence[ToolSpec]], tuple[str, ...]]
-    close: Callable[[], Coroutine[Any, Any, None]]
+    close: Callable[..., Coroutine[Any, Any, None]]
+    """Ends what is the agent's own; with `keeps=True` its commands in the background go on."""
     ready: Callable[[], Coroutine[Any, Any, None]]
     """Reaches what the agent waits for before it begins."""
 

@@ -40,6 +40,7 @@ from handaxe.contract.ports.agents import (
 from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire
+from handaxe.session.jobs import Jobs
 from handaxe.text.near_names import nearest
 
 
@@ -291,14 +292,15 @@ class SpawnedAgents(Agents):
     def _send_back(self, run: AgentRun) -> None:
         run.in_background = True
         if self._family.book is not None:
-            self._family.book.add(run)
+            # Whoever started it is told of its end.
+            self.among.offers.get(Jobs, self._family.book).add(run)
 
     def _ended(self, run: AgentRun, seat: Seat, task: "asyncio.Task[None]") -> None:
         with contextlib.suppress(asyncio.CancelledError):
             # A bug in an agent is told to its parent like any other failure.
             if (error := task.exception()) is not None:
                 run.failed(error)
-        self._let_go(seat)
+        self._let_go(seat, keeps=run.in_background)
         status = run.state.status
         self._family.emit(
             AgentEnded(
@@ -319,8 +321,8 @@ class SpawnedAgents(Agents):
             await seat.close()
             run.agent = await self._family.housing.close(run.agent)
 
-    def _let_go(self, seat: Seat) -> None:
-        closing = asyncio.ensure_future(seat.close())
+    def _let_go(self, seat: Seat, *, keeps: bool = False) -> None:
+        closing = asyncio.ensure_future(seat.close(keeps=keeps))
         self._family.closing.add(closing)
         closing.add_done_callback(self._family.closing.discard)
 
