@@ -81,6 +81,18 @@ class Conversation:
         return "".join(reversed(said))
 
     @property
+    def is_unfinished(self) -> bool:
+        """Whether the model had not come to an end, and nobody told it to stop."""
+        last = self._messages[-1] if self._messages else None
+        if isinstance(last, AssistantMessage):
+            return last.stop_reason == "aborted"
+        if last is None:
+            return False
+        end = last.content[-1] if last.content else None
+        marks = wording.INTERRUPTED, wording.INTERRUPTED_TOOLS
+        return not (isinstance(end, TextBlock) and end.text in marks)
+
+    @property
     def put_off(self) -> ToolCall | None:
         """The call that has to be made before anything else is said."""
         last = self._messages[-1] if self._messages and self._put_off else None
