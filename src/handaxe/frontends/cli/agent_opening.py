@@ -82,6 +82,8 @@ class AgentOpener:
         """Who is asked where the other end brings nobody."""
         self.defers_calls = True
         """Whether a run ends where a hook puts a call off."""
+        self.waits_for_servers = False
+        """Whether the first answer waits for all MCP servers."""
 
     def open(self, brought: Brought) -> Agent:
         """The agent with its session."""
@@ -108,6 +110,8 @@ class AgentOpener:
         )
         if self._kept is not None:
             agent.loop.go_back(self._kept)
+        if self.waits_for_servers:
+            agent.patience = "long" if arguments.mcp_config else "all"
         return agent
 
     def open_session(self, brought: Brought) -> Session:

@@ -60,6 +60,7 @@ def run_headless(arguments: argparse.Namespace) -> int:
     except NoConversation as missing:
         print(f"handaxe: {missing}", file=sys.stderr)
         return FAILED
+    opener.waits_for_servers = True
     try:
         if arguments.rewind_files is not None:
             return asyncio.run(_rewind(opener, arguments.rewind_files))
