@@ -139,8 +139,9 @@ async def test_what_was_said_before_a_new_prompt_is_no_part_of_the_answer(sessio
     assert said == ["Old.", "One, two.", "Three."]
 
 
-async def test_an_answer_cut_at_its_limit_goes_on(session: Session):
-    model = Player([TextDelta("One, "), ended("max_tokens")], says("two."))
+@pytest.mark.parametrize(("reason", "told"), [("max_tokens", "cut off"), ("pause_turn", "paused")])
+async def test_an_answer_that_ended_too_early_goes_on(session: Session, reason: str, told: str):
+    model = Player([TextDelta("One, "), ended(reason)], says("two."))
     final = await Agent(model, session).ask("Count.")
     assert final.result == "One, two."
-    assert "cut off" in str(model.requests[1].messages[-1])
+    assert told in str(model.requests[1].messages[-1])

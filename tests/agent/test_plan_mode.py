@@ -3,11 +3,12 @@
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from players import Player, calls, says
 
-from handaxe import Agent, Allow, Effects, Session, ToolContext, tool
+from handaxe import Agent, Allow, Deny, Effects, Session, ToolContext, tool
 from handaxe.contract.messages import ToolResultBlock
 
 WRITES = [
@@ -167,3 +168,81 @@ async def test_the_plan_agreed_to_ends_it(planned: Session, project: Path):
         assert left.ok, left.text
         assert (await session.call("Bash", command="touch new")).ok
         assert (project / "new").exists()
+
+
+PLAN = "# Fix the auth race\n\n1. Look.\n"
+
+
+def plan_session(project: Path, directory: str | None, **more: Any) -> Session:
+    settings = {"plansDirectory": directory} if directory is not None else {}
+    return Session(project, settings=settings, permission_mode="plan", on_ask=yes, **more)
+
+
+async def test_a_plan_is_kept_where_the_settings_say_before_anybody_is_asked(project: Path):
+    seen: list[dict[str, Any]] = []
+
+    async def look(event: dict[str, Any]) -> None:
+        given = event["tool_input"]
+        seen.append({**given, "on_disk": Path(given["planFilePath"]).read_text()})
+
+    hooks = {"PreToolUse": [look]}
+    async with plan_session(project, "./docs/plans", hooks=hooks) as session:
+        left = await session.call("ExitPlanMode", plan=PLAN)
+        file = Path(left.data["filePath"])
+        assert file.parent == project / "docs" / "plans"
+        assert file.name == f"fix-the-auth-race-{session.id[:8]}.md"
+    assert file.read_text() == PLAN
+    assert str(file) in left.text
+    assert seen == [{"plan": PLAN, "planFilePath": str(file), "on_disk": PLAN}]
+
+
+async def test_a_plan_that_is_presented_again_replaces_itself(project: Path):
+    answers = [Deny("not yet"), Allow("good")]
+
+    async def answer(request: object) -> Allow | Deny:
+        return answers.pop(0)
+
+    settings = {"plansDirectory": "plans"}
+    async with Session(
+        project, settings=settings, permission_mode="plan", on_ask=answer
+    ) as session:
+        assert not (await session.call("ExitPlanMode", plan=PLAN)).ok
+        assert (await session.call("ExitPlanMode", plan=PLAN + "2. Test.\n")).ok
+    (file,) = (project / "plans").iterdir()
+    assert file.read_text() == PLAN + "2. Test.\n"
+
+
+async def test_a_plan_that_a_hook_changes_is_the_one_that_is_kept(project: Path):
+    async def change(event: dict[str, Any]) -> dict[str, Any]:
+        given = {**event["tool_input"], "plan": PLAN + "2. Also this.\n"}
+        said = {"hookEventName": "PreToolUse", "updatedInput": given}
+        return {"hookSpecificOutput": said | {"permissionDecision": "allow"}}
+
+    async with plan_session(project, "plans", hooks={"PreToolUse": [change]}) as session:
+        left = await session.call("ExitPlanMode", plan=PLAN)
+    assert left.data["planWasEdited"] is True
+    assert left.data["plan"] == PLAN + "2. Also this.\n"
+    assert "2. Also this." in left.text
+    assert Path(left.data["filePath"]).read_text() == left.data["plan"]
+
+
+@pytest.mark.parametrize("directory", [None, "../elsewhere", "/tmp", "leads-out", "."])
+async def test_without_a_directory_in_the_project_a_plan_stays_with_the_session(
+    project: Path, tmp_path: Path, directory: str | None
+):
+    (project / "leads-out").symlink_to(tmp_path)
+    before = state_of(project)
+    async with plan_session(project, directory) as session:
+        left = await session.call("ExitPlanMode", plan=PLAN)
+        assert Path(left.data["filePath"]).read_text() == PLAN
+        read = await session.call("Read", file_path=left.data["filePath"])
+        assert "Fix the auth race" in read.text
+    assert state_of(project) == before
+
+
+async def test_a_plan_can_be_agreed_to_where_it_cannot_be_kept(project: Path):
+    (project / "plans").write_text("a file where the directory should be")
+    async with plan_session(project, "plans") as session:
+        left = await session.call("ExitPlanMode", plan=PLAN)
+        assert left.ok
+        assert left.data["filePath"] is None

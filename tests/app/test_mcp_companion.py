@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.players import Player, says
 from tests.waiting import until
 
+from handaxe.agent.events import RunStarted
+from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
 from handaxe.app.mcp_approval import blocking_reason
 from handaxe.app.session import Session
@@ -228,3 +231,42 @@ async def test_without_the_sdk_a_server_says_what_to_install(project):
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
     )
     assert b"pip install 'handaxe[mcp]'" in (await process.communicate())[0]
+
+
+async def test_the_command_line_of_a_server_is_handed_to_the_prefix(project, tmp_path):
+    seen = tmp_path / "seen"
+    wrapper = tmp_path / "wrapper.sh"
+    wrapper.write_text(f'#!/bin/bash\necho "$1" >> {seen}\nexec bash -c "$1"\n')
+    wrapper.chmod(0o755)
+    settings = {"shell": {"prefix": str(wrapper)}}
+    async with Session(
+        project, settings=settings, mcp_servers={"a": SERVER}, allow=["mcp__a"]
+    ) as session:
+        assert (await session.call("mcp__a__echo", text="x")).text == "x"
+    assert seen.read_text() == f"{sys.executable} {THIN}\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "variables", "status"),
+    [
+        ({}, {}, "pending"),
+        ({"alwaysLoad": True}, {}, "connected"),
+        ({}, {"MCP_CONNECTION_NONBLOCKING": "0"}, "connected"),
+        ({"alwaysLoad": True}, {"MCP_CONNECT_TIMEOUT_MS": "1"}, "pending"),
+    ],
+)
+async def test_a_first_answer_waits_for_what_has_to_be_there(
+    project, monkeypatch, entry, variables, status
+):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    model = Player(says("Hi."))
+    servers = {"a": {**SERVER, **entry}}
+    async with Session(project, mcp_servers=servers) as session, Agent(model, session) as agent:
+        seen: list[str] = []
+        async for event in agent.run("Hello."):
+            if isinstance(event, RunStarted):
+                seen.append(states(session)["a"])
+        assert seen == [status]
+        # Tools that wait to be loaded are named in the system prompt.
+        assert ("mcp__a__" in str(model.requests[0])) == (status == "connected")

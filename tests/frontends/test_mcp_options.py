@@ -60,3 +60,44 @@ def test_trust_shows_the_servers_of_a_folder_and_lets_them_start(project):
         ).returncode
         != 0
     )
+
+
+def test_a_stream_names_the_entries_that_were_left_out(project, script):
+    wrong = {
+        "no-type": {"url": "https://x"},
+        "odd": {"type": "carrier-pigeon", "url": "https://x"},
+        "empty": {"command": ""},
+    }
+    config = json.dumps({"mcpServers": {"a": SERVER, **wrong}})
+    done = handaxe(
+        "-p", "go", "--model", script({"text": "ok"}), "--mcp-config", config,
+        "--output-format", "stream-json", "--verbose", cwd=project,
+    )  # fmt: skip
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    (init,) = [message for message in messages if message.get("subtype") == "init"]
+    assert [server["name"] for server in init["mcp_servers"]] == ["a"]
+    told = {error["name"]: error["type"] for error in init["mcp_server_errors"]}
+    assert told == {
+        "no-type": "url_missing_type", "odd": "unknown_type", "empty": "invalid_config",
+    }  # fmt: skip
+    assert 'add "type": "http"' in init["mcp_server_errors"][0]["message"]
+    assert messages[-1]["result"] == "ok"
+    assert "Task" in init["tools"]
+    assert "Agent" not in init["tools"]
+
+
+def test_a_headless_run_begins_with_the_tools_of_its_servers(project, script):
+    missing = {"command": "no-such-program"}
+    config = json.dumps({"mcpServers": {"a": SERVER, "b": missing}})
+    call = {"call": [{"tool": "mcp__a__echo", "input": {"text": "heard"}}]}
+    done = handaxe(
+        "-p", "go", "--model", script(call, {"text": "{{last.text}}"}), "--mcp-config", config,
+        "--allowedTools", "mcp__a", "--output-format", "stream-json", "--verbose",
+        "--settings", '{"tool_search": {"when": "never"}}', cwd=project,
+    )  # fmt: skip
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    (init,) = [message for message in messages if message.get("subtype") == "init"]
+    status = {server["name"]: server["status"] for server in init["mcp_servers"]}
+    assert status == {"a": "connected", "b": "failed"}
+    assert "mcp__a__echo" in init["tools"]
+    assert messages[-1]["result"] == "heard"

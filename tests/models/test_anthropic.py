@@ -197,7 +197,7 @@ def test_an_answer_can_be_held_to_a_schema():
     [
         ("end_turn", "end_turn"), ("max_tokens", "max_tokens"), ("stop_sequence", "stop_sequence"),
         ("refusal", "refusal"), ("model_context_window_exceeded", "max_tokens"),
-        ("pause_turn", "end_turn"), ("something_new", "end_turn"),
+        ("pause_turn", "pause_turn"), ("something_new", "end_turn"),
     ],
 )  # fmt: skip
 async def test_stop_reasons(given: str, reason: str):

@@ -45,6 +45,8 @@ class AgentRun(Job):
         self.loop = loop
         self.agent = state
         self.in_background = False
+        self.max_chars = 32_000
+        """How much of what it says at its end is told as the result of background work."""
         self._keep = keep
         self._say = say
         self._tell = tell
@@ -71,7 +73,9 @@ class AgentRun(Job):
     @property
     def state(self) -> JobState:
         """How it stands, as background work."""
-        return as_job(self.agent, "" if self.is_running else shortened_report(self.agent))
+        if self.is_running:
+            return as_job(self.agent, "")
+        return as_job(self.agent, shortened_report(self.agent, self.max_chars))
 
     async def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for its end; False if the time was up first."""

@@ -82,6 +82,18 @@ class Conversation:
         return "".join(reversed(said))
 
     @property
+    def is_unfinished(self) -> bool:
+        """Whether the model had not come to an end, and nobody told it to stop."""
+        last = self._messages[-1] if self._messages else None
+        if isinstance(last, AssistantMessage):
+            return last.stop_reason == "aborted"
+        if last is None:
+            return False
+        end = last.content[-1] if last.content else None
+        marks = wording.INTERRUPTED, wording.INTERRUPTED_TOOLS
+        return not (isinstance(end, TextBlock) and end.text in marks)
+
+    @property
     def put_off(self) -> ToolCall | None:
         """The call that has to be made before anything else is said."""
         last = self._messages[-1] if self._messages and self._put_off else None
@@ -219,7 +231,8 @@ def _has_calls(message: AssistantMessage) -> bool:
 def _asks_to_go_on(message: UserMessage) -> bool:
     """Whether the model is to go on with an answer that was cut off."""
     texts = [block.text for block in message.content if isinstance(block, TextBlock)]
-    return any(wording.CUT_OFF in text or wording.BROKEN_OFF in text for text in texts)
+    asking = (*wording.UNFINISHED.values(), wording.BROKEN_OFF)
+    return any(sentence in text for text in texts for sentence in asking)
 
 
 def text_of(message: AssistantMessage) -> str:

@@ -26,7 +26,8 @@ class Seat(msgspec.Struct, kw_only=True):
     workplace: Workplace
     conversation: Conversation
     system: Callable[[Sequence[ToolSpec]], tuple[str, ...]]
-    close: Callable[[], Coroutine[Any, Any, None]]
+    close: Callable[..., Coroutine[Any, Any, None]]
+    """Ends what is the agent's own; with `keeps=True` its commands in the background go on."""
     ready: Callable[[], Coroutine[Any, Any, None]]
     """Reaches what the agent waits for before it begins."""
 
@@ -49,6 +50,10 @@ class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_depth: int = 3
     max_running: int = 20
     auto_background_s: float | None = None
+    background: bool = True
+    """Whether agents may work without being waited for."""
+    max_output_chars: int = 32_000
+    """How much of what an agent says at its end its starter is told."""
 
 
 class Family(msgspec.Struct, kw_only=True):

@@ -362,8 +362,8 @@ class AgentLoop:
 
     async def _after_words(self, turn: Turn, rest: Patience) -> Ending | None:
         """An answer without calls ends the run, unless somebody has a reason to go on."""
-        if turn.stop_reason == "max_tokens" and rest.may_go_on():
-            self._speaker.remind([wording.CUT_OFF])
+        if (unfinished := wording.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
+            self._speaker.remind([unfinished])
             return None
         if self._speaker.pass_on() or await self._speaker.wait_for_work(
             self.options.wait_for_agents_s

@@ -29,6 +29,7 @@ from handaxe.contract.agent_faults import (
     UnknownAgentType,
 )
 from handaxe.contract.events import AgentEnded, AgentStarted
+from handaxe.contract.job_faults import NoBackground
 from handaxe.contract.ports.agents import (
     AgentKind,
     AgentOutcome,
@@ -39,6 +40,7 @@ from handaxe.contract.ports.agents import (
 from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire
+from handaxe.session.jobs import Jobs
 from handaxe.text.near_names import nearest
 
 
@@ -112,6 +114,7 @@ class SpawnedAgents(Agents):
             isolation=request.isolation or kind.isolation,
         )
         in_background = kind.background if request.in_background is None else request.in_background
+        in_background = in_background and family.limits.background
         run = await self._launch(state, kind, request.prompt, report, in_background=in_background)
         if in_background:
             return run.outcome(in_background=True)
@@ -137,6 +140,8 @@ class SpawnedAgents(Agents):
             return run.agent
         if state.stopped_by_user:
             raise AgentStoppedByUser(to)
+        if not self._family.limits.background:
+            raise NoBackground
         self._refuse_if_full()
         kind = self._kind(state.agent_type)
         state = msgspec.structs.replace(state, tool_use_id=call_id, ended_at=None)
@@ -266,6 +271,7 @@ class SpawnedAgents(Agents):
             prepare=seat.ready,
             finish=lambda: self._move_out(run, seat),
         )
+        run.max_chars = family.limits.max_output_chars
         family.runs[state.agent_id] = run
         family.emit(
             AgentStarted(
@@ -286,14 +292,15 @@ class SpawnedAgents(Agents):
     def _send_back(self, run: AgentRun) -> None:
         run.in_background = True
         if self._family.book is not None:
-            self._family.book.add(run)
+            # Whoever started it is told of its end.
+            self.among.offers.get(Jobs, self._family.book).add(run)
 
     def _ended(self, run: AgentRun, seat: Seat, task: "asyncio.Task[None]") -> None:
         with contextlib.suppress(asyncio.CancelledError):
             # A bug in an agent is told to its parent like any other failure.
             if (error := task.exception()) is not None:
                 run.failed(error)
-        self._let_go(seat)
+        self._let_go(seat, keeps=run.in_background)
         status = run.state.status
         self._family.emit(
             AgentEnded(
@@ -303,7 +310,8 @@ class SpawnedAgents(Agents):
             )
         )
         if run.in_background and self._family.book is None:
-            self._family.notices.append(agent_notice(run.agent))
+            limit = self._family.limits.max_output_chars
+            self._family.notices.append(agent_notice(run.agent, limit))
             self._read(run)
 
     async def _move_out(self, run: AgentRun, seat: Seat) -> None:
@@ -313,8 +321,8 @@ class SpawnedAgents(Agents):
             await seat.close()
             run.agent = await self._family.housing.close(run.agent)
 
-    def _let_go(self, seat: Seat) -> None:
-        closing = asyncio.ensure_future(seat.close())
+    def _let_go(self, seat: Seat, *, keeps: bool = False) -> None:
+        closing = asyncio.ensure_future(seat.close(keeps=keeps))
         self._family.closing.add(closing)
         closing.add_done_callback(self._family.closing.discard)
 

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from handaxe.contract.ports.agents import AgentState, worktree_sentence
 from handaxe.contract.result import ToolResult
 
-MAX_AGENT_CHARS = 32_000
 MAX_REFUSALS = 5
 INTERRUPTED = "[Request interrupted by user]"
 INTERRUPTED_TOOLS = "[Request interrupted by user for tool use]"
 SUSPENDED = "The program ended before the work did; it can be resumed."
-CUT_OFF = "Your answer was cut off at its length limit. Go on exactly where it stopped."
+UNFINISHED = {
+    "max_tokens": "Your answer was cut off at its length limit. Go on exactly where it stopped.",
+    "pause_turn": "Your answer was paused before its end. Go on exactly where it stopped.",
+}
+"""By the reason why an answer without calls ended too early: what is said to the model."""
 COME_TO_AN_END = "Finish what matters most now, and say what is left undone."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
 
@@ -20,9 +23,9 @@ def as_reminder(text: str) -> str:
     return f"<system-reminder>\n{text.strip()}\n</system-reminder>"
 
 
-def agent_notice(state: AgentState) -> str:
+def agent_notice(state: AgentState, max_chars: int) -> str:
     """That an agent in the background has ended, and what it said."""
-    text = shortened_report(state)
+    text = shortened_report(state, max_chars)
     return (
         "No person said this.\n<task-notification>\n"
         f"<task-id>{state.agent_id}</task-id>\n"
@@ -43,10 +46,10 @@ def refusals(denied: Sequence[ToolResult]) -> str:
     return f"\n\nRefused for want of permission:{shown}{rest}"
 
 
-def shortened_report(state: AgentState) -> str:
+def shortened_report(state: AgentState, max_chars: int) -> str:
     """What an agent said at its end, no longer than a parent wants to hear."""
     where = worktree_sentence(state)
     where = f"\n\n{where.strip()}" if where else ""
-    if len(state.result) <= MAX_AGENT_CHARS:
+    if len(state.result) <= max_chars:
         return f"{state.result}{where}"
-    return f"{state.result[:MAX_AGENT_CHARS]}\n... (the rest is in {state.output_file}){where}"
+    return f"{state.result[:max_chars]}\n... (the rest is in {state.output_file}){where}"

@@ -19,7 +19,7 @@ from handaxe.agent.speaking import Prompt, refuse_if_empty
 from handaxe.agent.structured import FinalOutput
 from handaxe.app.agent_family import AgentsWanted, join_agents
 from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
-from handaxe.app.companions import EndsWithSession
+from handaxe.app.companions import Arriving, EndsWithSession
 from handaxe.app.hook_models import SessionHookModels
 from handaxe.app.main_agent import MainAgent, as_main, kinds_of, main_kind
 from handaxe.app.output_styles import styles_of
@@ -168,7 +168,9 @@ class Agent:
         self.session.collaborators.offers[TurnWishes] = TurnWishes(
             self._wish, lambda: self.loop.options.effort
         )
-        self._is_left = False
+        self._is_left = self._has_waited = False
+        self.patience: Arriving = "needed"
+        """What the first run waits for: servers that always have to be there, or all of them."""
         self._at_end = EndsWithSession(self._end_agents)
         self.session.companions.append(self._at_end)
 
@@ -218,6 +220,7 @@ class Agent:
         await self._close_left()
         if self._main is not None:
             await self._main.open()
+        await self._arrived()
         for note in await self._prompts.load(self.workplace):
             yield Told(note)
         self._note_choice()
@@ -239,6 +242,14 @@ class Agent:
             # What a skill allowed and chose was for this prompt.
             self.session.permissions.end_turn()
             self.loop.model, self.loop.options = self.model, self._options
+
+    async def _arrived(self) -> None:
+        """Wait for what the first answer should know of."""
+        if not self._has_waited:
+            self._has_waited = True
+            self.session.follow()
+            for companion in self.session.companions:
+                await companion.arrive(self.patience)
 
     def _interrupt_when_late(self) -> asyncio.Handle:
         """Stop the run when its time is up, whatever it waits for."""

@@ -116,7 +116,9 @@ def _limits(session: Session) -> SpawnLimits:
     return SpawnLimits(
         max_depth=options.max_depth,
         max_running=options.max_running,
-        auto_background_s=options.auto_background_s,
+        auto_background_s=options.auto_background_s if session.settings.background_tasks else None,
+        background=session.settings.background_tasks,
+        max_output_chars=options.max_output_chars,
     )
 
 

@@ -50,6 +50,7 @@ from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.runtime.pipeline.telling import tell_move
 from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.jobs import Jobs
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.turn_wishes import TurnWishes
@@ -188,6 +189,10 @@ class _Place:
         offers.pop(ChangeHistory, None)
         # A skill that an agent runs chooses no model for anybody else.
         offers.pop(TurnWishes, None)
+        jobs = parent.offers.get(Jobs)
+        self._jobs: Jobs | None = jobs and jobs.seen_by(state.agent_id)
+        if self._jobs is not None:
+            offers[Jobs] = self._jobs
         self._companions = _own_companions(session, around, history)
         for companion in self._companions:
             offers.add(companion.offers)
@@ -245,6 +250,8 @@ class _Place:
             flush=self._record.flush,
             reminders=lambda: reminders(offers, nearby, skills),
         )
+        if self._jobs is not None:
+            self.workplace.notices = self._jobs.take_notices
 
     async def ready(self) -> None:
         """Reach what the agent waits for before it begins."""
@@ -252,11 +259,13 @@ class _Place:
             await self.nearby.follow(self.memory_files)
         await self._equipment.open(self.workplace.among.catalog)
 
-    async def close(self) -> None:
-        """End what is the agent's own; its log stays."""
+    async def close(self, *, keeps: bool = False) -> None:
+        """End what is the agent's own; its log stays, and commands that it `keeps` go on."""
         if self._is_closed:
             return
         self._is_closed = True
+        if self._jobs is not None:
+            await self._jobs.leave(keeps=keeps)
         await self._equipment.close()
         for companion in self._companions:
             await companion.close()

@@ -15,6 +15,7 @@ from handaxe.runtime.permission.modes import mode_names, parse_mode
 from handaxe.runtime.permission.rules import split_rules
 from handaxe.session.permission_state import PermissionState, RuleBehaviour, RuleText
 from handaxe.settings.narrowing import MODE
+from handaxe.settings.variables import tools_left_out
 from handaxe.tools import BUILTIN, loaders
 
 SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
@@ -72,10 +73,11 @@ def catalog_of(
     builtin: dict[str, Callable[[], Tool[Any]]] = dict(loaders())
     for name, tool in stand_ins.items():
         builtin[name] = partial(_itself, tool)
+    left_out = tools_left_out(os.environ) if names is None else frozenset[str]()
     catalog = Catalog(
         builtin,
         [tool for tool in own if tool.name not in doubles],
-        selected=select(names, BUILTIN) | stand_ins.keys(),
+        selected=select(names, BUILTIN) - left_out | stand_ins.keys(),
         ports=ports,
         hides=hides,
     )

@@ -33,10 +33,11 @@ class BackgroundWork(Companion):
     def __init__(self, around: Surroundings, wakeups: Wakeups) -> None:
         self._around = around
         self._wakeups = wakeups
-        options = around.configuration.settings.shell
+        settings = around.configuration.settings
+        options = settings.shell
         self.jobs = Jobs(
             self._announce,
-            max_running=options.max_background,
+            max_running=options.max_background if settings.background_tasks else 0,
             max_of_user=options.max_background_of_user,
             elsewhere=self._elsewhere,
             at_end=self._see_to_changes,

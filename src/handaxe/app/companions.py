@@ -5,6 +5,7 @@ Each companion is a module of its own; here is only what they have in common.
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -43,6 +44,11 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a call of the session runs."""
 
 
+Arriving = Literal["needed", "all", "long"]
+"""What is waited for before a model is first asked: what has to be there, everything for a moment,
+or everything for as long as it may take to start."""
+
+
 class Companion:
     """Something a session opens with and closes at its end."""
 
@@ -74,6 +80,10 @@ class Companion:
 
     async def expect(self, tool: str) -> None:  # noqa: ARG002 - none by default
         """A tool is about to be called that the catalog does not have; wait if it may come."""
+        return
+
+    async def arrive(self, patience: Arriving) -> None:  # noqa: ARG002 - none by default
+        """A model is about to be asked for the first time; wait for what it should see."""
         return
 
     async def close(self) -> None:

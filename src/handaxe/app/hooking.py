@@ -17,6 +17,7 @@ from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
+from handaxe.settings.shell_prefix import words_of_prefix
 from handaxe.storage.sessions import History
 
 if TYPE_CHECKING:
@@ -266,6 +267,7 @@ def hook_policy(settings: Settings, root: str) -> "HookPolicy":
 
     return HookPolicy(
         env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
+        prefix=words_of_prefix(settings.shell),
         closing_s=_closing_s(os.environ.get(CLOSING_VARIABLE, "")),
         http_urls=settings.allowed_http_hook_urls,
         http_env_names=settings.http_hook_allowed_env_vars,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from handaxe import __version__
-from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.companions import Arriving, Companion, Surroundings
 from handaxe.app.elicitation import Form, elicited
 from handaxe.app.mcp_approval import Sorted, sort_servers
 from handaxe.app.offers import Offered
@@ -20,6 +20,7 @@ from handaxe.contract.ports.mcp_servers import McpServer, McpServers
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.settings.mcp_servers import ServerDefinition, read_definitions
+from handaxe.settings.shell_prefix import words_of_prefix
 from handaxe.storage.home import make_private
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 McpArguments = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
 """Servers as a host program gives them: a table, a file, a JSON text, or several of these."""
 
+CONNECT_S = 5.0
+"""How long a first answer waits for servers that nobody named for this very run."""
+START_S = 30.0
+_NONBLOCKING = "MCP_CONNECTION_NONBLOCKING"
 START_PAUSE_S = 0.02
 """Servers start when the session has had the time for a call that needs none."""
 CHARS_PER_TOKEN = 4
@@ -92,6 +97,19 @@ class McpCompanion(Companion):
         if name is not None:
             await self._servers.settled(name)
 
+    async def arrive(self, patience: Arriving) -> None:
+        """Wait for servers whose tools the first answer should know of, as long as is meant."""
+        if self.servers is None:
+            return
+        waits_for_all = patience != "needed" or self._variables.get(_NONBLOCKING, "") == "0"
+        names = [one.name for one in self._sorted.starting if waits_for_all or one.always_load]
+        limit_s = self._milliseconds("MCP_CONNECT_TIMEOUT_MS", CONNECT_S)
+        if patience == "long":
+            limit_s = max(limit_s, self._milliseconds("MCP_TIMEOUT", START_S))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await asyncio.gather(*(self._servers.settled(name) for name in names))
+
     async def close(self) -> None:
         """End every server."""
         if self._beginning is not None:
@@ -154,6 +172,7 @@ class McpCompanion(Companion):
             logins=KeptMcpLogins(around.data_home),
             cwd=root,
             env=env,
+            prefix=words_of_prefix(around.configuration.settings.shell),
             roots=lambda: around.workdir.roots,
             log_path=self._log_path,
             spill=self._spill,

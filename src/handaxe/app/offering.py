@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from handaxe.app.live_settings import LiveSettings
     from handaxe.contract.ports.media import Media
     from handaxe.contract.ports.permission_changes import PermissionChanges
+    from handaxe.contract.ports.plans import Plans
     from handaxe.contract.ports.previews import CommandPreviews
     from handaxe.contract.ports.questions import OnQuestion, Questions
     from handaxe.contract.ports.search import Search
@@ -43,6 +44,7 @@ def first_offers(
             PermissionState: around.permissions,
             ResultStore: around.results,
             f"{ports}.media.Media": _media,
+            f"{ports}.plans.Plans": lambda: _plans(around),
             f"{ports}.previews.CommandPreviews": lambda: _previews(around),
             f"{ports}.search.Search": lambda: _search(around),
             f"{ports}.settings_store.SettingsStore": lambda: around.configuration.store(
@@ -78,6 +80,14 @@ def _search(around: Surroundings) -> "Search":
 
     workdir, policy = around.workdir, around.policy
     return LocalSearch(roots=lambda: workdir.roots, hidden=lambda: hidden_files(policy()))
+
+
+def _plans(around: Surroundings) -> "Plans":
+    from handaxe.app.plan_files import PlanFiles
+
+    configuration = around.configuration
+    directory = configuration.settings.plans_directory
+    return PlanFiles(around.session_id, configuration.root, directory, around.results)
 
 
 def _previews(around: Surroundings) -> "CommandPreviews":

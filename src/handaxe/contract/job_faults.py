@@ -43,6 +43,17 @@ class TooManyTasks(ToolFault):
         )
 
 
+class NoBackground(ToolFault):
+    """The settings let nothing go on in the background."""
+
+    code = "task.no_background"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Nothing may go on in the background here. Do it so that it can be waited for."
+        )
+
+
 class NoTaskNamed(ToolFault):
     """A call about background work does not say which."""
 

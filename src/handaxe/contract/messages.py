@@ -35,7 +35,9 @@ class ToolResultBlock(msgspec.Struct, frozen=True, tag_field="type", tag="tool_r
 UserBlock = TextBlock | ImageBlock | ToolResultBlock
 AssistantBlock = TextBlock | ThinkingBlock | ToolUseBlock
 
-StopReason = Literal["end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "aborted"]
+StopReason = Literal[
+    "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal", "aborted"
+]
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,6 +68,8 @@ class Tool(Generic[Args]):
     """Whether new input from the user stops a running call. An explicit cancel always does."""
     asks_person: ClassVar[bool] = False
     """Whether it is there to ask a person; a hook's yes counts only with the answer."""
+    tells_observers: ClassVar[bool] = False
+    """Whether hooks and permission questions see more than the input: `for_observers`."""
     replaces_builtin: ClassVar[bool] = False
     """Whether an own tool stands in for the built-in one of its name, which wins otherwise."""
     strict: ClassVar[bool] = False
@@ -128,6 +130,14 @@ class Tool(Generic[Args]):
 
     async def validate(self, args: Args, ctx: ToolContext) -> None:
         """Raise a fault if the call cannot work; cheap, and before anybody is asked."""
+
+    async def for_observers(
+        self,
+        args: Args,  # noqa: ARG002
+        ctx: ToolContext,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """What observers see beside the input, once it is clear that the call can work."""
+        return {}
 
     async def decide(self, args: Args, ctx: ToolContext) -> Decision | None:  # noqa: ARG002
         """The tool's own word on permission; None leaves it to the rules."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import shlex
 import shutil
 import threading
 import weakref
@@ -98,7 +99,8 @@ def argv_of(command: HookCommand) -> list[str]:
     if command.shell == "powershell":
         program = _shell_program(command.shell)
         return [program, "-NoProfile", "-NonInteractive", "-Command", command.command]
-    return [_shell_program(command.shell), "-c", command.command]
+    argv = [_shell_program(command.shell), "-c", command.command]
+    return [*command.prefix, shlex.join(argv)] if command.prefix else argv
 
 
 def _shell_program(shell: ShellName) -> str:

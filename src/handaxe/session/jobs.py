@@ -6,8 +6,9 @@ after a restart.
 """
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -42,7 +43,7 @@ class Jobs:
         kept_agents: "Callable[[], Iterable[AgentState]]" = tuple,
         kept_work: Callable[[JobState], Job] | None = None,
     ) -> None:
-        """`elsewhere` says how much goes on in other sessions of the user.
+        """`elsewhere` says how much goes on in other sessions; a `max_running` of 0 allows nothing.
 
         `kept_agents` are those of earlier runs, for a session that starts none itself; `kept_work`
         gives what is kept of a command of an earlier run.
@@ -66,11 +67,36 @@ class Jobs:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
+        self._owners: dict[str, str] = {}
+        self._present: set[str] = set()
+        self._viewer: str | None = None
+
+    def seen_by(self, agent_id: str) -> Self:
+        """The same work for a sub-agent: it is told of what it starts, as long as it is there."""
+        # Everything that changes is shared; only whose eyes these are is not.
+        view = copy.copy(self)
+        view._viewer = agent_id
+        self._present.add(agent_id)
+        return view
+
+    async def leave(self, *, keeps: bool) -> None:
+        """The sub-agent has ended; what it was not told is told to the session's own agent.
+
+        With `keeps` its commands go on.
+        """
+        if not keeps:
+            mine = [state.job_id for state in self.running() if self._is_mine(state)]
+            await asyncio.gather(*(self._jobs[job_id].stop() for job_id in mine))
+        self._present.discard(self._viewer or "")
+        if self._untold or self._lines:
+            self._news.set()
 
     def refuse_if_full(self) -> None:
         """Raise a fault if so much runs that nothing may be added."""
-        from handaxe.contract.job_faults import TooManyTasks
+        from handaxe.contract.job_faults import NoBackground, TooManyTasks
 
+        if not self._max_running:
+            raise NoBackground
         running = self.running()
         if len(running) >= self._max_running:
             raise TooManyTasks(len(running), running)
@@ -101,6 +127,10 @@ class Jobs:
             # An agent that was woken works on under its old id.
             self._ended.pop(job_id, None)
             self._jobs[job_id] = job
+            if self._viewer is not None:
+                self._owners[job_id] = self._viewer
+            else:
+                self._owners.pop(job_id, None)
             self._announce(JobStarted(job=job.state))
             self._ends[job_id] = self.attend(self._see_to_its_end(job))
         return job_id
@@ -175,14 +205,16 @@ class Jobs:
 
     def take_notices(self) -> tuple[str, ...]:
         """What the model has to be told, each thing once."""
-        notices = [self._line_notice(job_id, lines) for job_id, lines in self._lines.items()]
-        notices += self._untold.values()
-        if self._untold:
-            self._announce(JobsTold(job_ids=tuple(self._untold)))
-        self._lines.clear()
-        self._left_out.clear()
-        self._untold.clear()
-        self._news.clear()
+        notices: list[str] = []
+        for job_id in [job_id for job_id in self._lines if self._hearer(job_id) == self._viewer]:
+            notices.append(self._line_notice(job_id, self._lines.pop(job_id)))
+            self._left_out.pop(job_id, None)
+        ended = [job_id for job_id in self._untold if self._hearer(job_id) == self._viewer]
+        notices += [self._untold.pop(job_id) for job_id in ended]
+        if ended:
+            self._announce(JobsTold(job_ids=tuple(ended)))
+        if not self._lines and not self._untold:
+            self._news.clear()
         return tuple(notices)
 
     def replay(self, event: JobStarted | JobEnded | JobsTold) -> None:
@@ -256,6 +288,14 @@ class Jobs:
             result=state.result,
         )
         self._news.set()
+
+    def _hearer(self, job_id: str) -> str | None:
+        """The sub-agent that is told of work; None: the session's own agent."""
+        owner = self._owners.get(job_id)
+        return owner if owner in self._present else None
+
+    def _is_mine(self, state: JobState) -> bool:
+        return state.kind != "agent" and self._owners.get(state.job_id) == self._viewer
 
     def _kept(self, state: JobState) -> Job | None:
         if self._kept_work is None or state.kind == "agent" or state.status == "running":

@@ -21,7 +21,7 @@ _TOP = """
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh includeCoAuthoredBy
     inputNeededNotifEnabled isolatePeerMachines keybindingFlavor
     minimumVersion modelOverrides otelHeadersHelper parentSettingsBehavior
-    permissionExplainerEnabled plansDirectory pluginConfigs pluginSuggestionMarketplaces
+    permissionExplainerEnabled pluginConfigs pluginSuggestionMarketplaces
     pluginTrustMessage policyHelper prUrlTemplate preferredNotifChannel prefersReducedMotion
     processWrapper promptSuggestionEnabled remote remoteControlAtStartup requiredMaximumVersion
     requiredMinimumVersion respondToBashCommands showClearContextOnPlanAccept

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from handaxe.settings.sandbox_options import SandboxOptions
 from handaxe.settings.variables import KEYS_OF_VENDORS
 
 ModeName = Literal[
@@ -27,6 +28,11 @@ class ReadOptions(_Options, frozen=True, kw_only=True):
     line_format: Annotated[
         Literal["arrow", "tab"], "`arrow` shows `     1→text`, `tab` shows `1<TAB>text`."
     ] = "arrow"
+    max_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=1_000, le=1_000_000),
+        "How much text one call shows, counted as four characters to a token.",
+    ] = 25_000
     image_max_side: Annotated[
         int, msgspec.Meta(ge=32, le=8_000), "The longest side of a picture, in pixels."
     ] = 1_568
@@ -86,6 +92,13 @@ class SearchOptions(_Options, frozen=True, kw_only=True):
     timeout_s: Annotated[
         float, msgspec.Meta(gt=0), "After so many seconds a search gives what it has found."
     ] = 20
+    glob_ignored: Annotated[
+        bool | None,
+        "Whether Glob shows what ignore files name; unset: as `respect_ignore` says for all.",
+    ] = None
+    glob_hidden: Annotated[
+        bool, "Whether Glob shows names that begin with a dot, where the pattern spells none."
+    ] = True
 
 
 class ToolSearchOptions(_Options, frozen=True, kw_only=True):
@@ -113,6 +126,19 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
         Annotated[float, msgspec.Meta(gt=0)] | None,
         "After so many seconds any command goes on in the background, such as 15; unset: only at "
         "its timeout.",
+    ] = None
+    max_inline_chars: Annotated[
+        int,
+        msgspec.Meta(ge=1_000, le=30_000),
+        "How much of a command's output is shown; of more, the beginning and the end.",
+    ] = 30_000
+    program: Annotated[
+        str | None, "The bash to use, by its path; unset, or not there: the first on PATH."
+    ] = None
+    prefix: Annotated[
+        str | None,
+        "A program that every command is handed to, as its last argument, and that has to run it: "
+        "for commands of the model, of hooks, and of MCP servers.",
     ] = None
     carry_directory: Annotated[
         bool, "A `cd` holds for the next command, as long as it stays in the working directories."
@@ -171,65 +197,6 @@ class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     ] = None
 
 
-class SandboxFileOptions(_Options, frozen=True, kw_only=True, rename="camel"):
-    """Which files a sandboxed command reaches."""
-
-    allow_write: Annotated[tuple[str, ...], "More places a command may write to."] = ()
-    deny_write: Annotated[tuple[str, ...], "Places a command may not write to."] = ()
-    allow_read: Annotated[tuple[str, ...], "Places that may be read inside denied ones."] = ()
-    deny_read: Annotated[tuple[str, ...], "Places a command may not read."] = ()
-    allow_managed_read_paths_only: Annotated[
-        bool, "Only `allowRead` of managed settings counts; counts in managed settings only."
-    ] = False
-    hide_secrets: Annotated[
-        bool, "Hide keys and tokens in the home directory, such as `~/.ssh` and `~/.aws`."
-    ] = True
-    disabled: Annotated[bool, "Leave files out of the sandbox."] = False
-
-
-class SandboxNetworkOptions(_Options, frozen=True, kw_only=True, rename="camel"):
-    """Which hosts a sandboxed command reaches."""
-
-    allowed_domains: Annotated[tuple[str, ...], "Hosts a command may reach; none by default."] = ()
-    denied_domains: Annotated[tuple[str, ...], "Hosts a command may not reach."] = ()
-    strict_allowlist: Annotated[
-        bool, "Refuse other hosts without a question; handaxe always does."
-    ] = False
-    allow_managed_domains_only: Annotated[
-        bool, "Only hosts that managed settings allow count; counts in managed settings only."
-    ] = False
-    allow_unix_sockets: Annotated[
-        tuple[str, ...], "Unix sockets a command may connect to; lets it open others it can see."
-    ] = ()
-    allow_all_unix_sockets: Annotated[bool, "A command may open any Unix socket it can see."] = (
-        False
-    )
-    allow_local_binding: Annotated[
-        bool, "A command may listen on local ports; in a network of its own it always may."
-    ] = False
-
-
-class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
-    """How commands are confined."""
-
-    enabled: Annotated[bool, "Run commands inside the operating system's sandbox."] = False
-    fail_if_unavailable: Annotated[bool, "Run no command where there is no sandbox."] = True
-    auto_allow_bash_if_sandboxed: Annotated[bool, "Sandboxed commands need no question."] = True
-    allow_unsandboxed_commands: Annotated[bool, "A command may ask to run outside the sandbox."] = (
-        True
-    )
-    excluded_commands: Annotated[
-        tuple[str, ...], "Commands that run outside the sandbox, as Bash rules write them."
-    ] = ()
-    ignore_violations: Annotated[
-        dict[str, tuple[str, ...]],
-        "Refusals not to be told: a part of the command, or `*`, to parts of what is said.",
-    ] = {}
-    bwrap_path: Annotated[str | None, "The bubblewrap program to use."] = None
-    filesystem: SandboxFileOptions = SandboxFileOptions()
-    network: SandboxNetworkOptions = SandboxNetworkOptions()
-
-
 class AgentOptions(_Options, frozen=True, kw_only=True):
     """Sub-agents: how many, how deep, how long they are waited for."""
 
@@ -243,6 +210,11 @@ class AgentOptions(_Options, frozen=True, kw_only=True):
         Annotated[float, msgspec.Meta(gt=0)] | None,
         "An agent that is waited for longer goes on in the background; unset: never.",
     ] = None
+    max_output_chars: Annotated[
+        int,
+        msgspec.Meta(ge=1_000, le=160_000),
+        "How much of what an agent says at its end is told; the rest stays in its file.",
+    ] = 32_000
     question_deadline_s: Annotated[
         float,
         msgspec.Meta(gt=0),
@@ -280,6 +252,11 @@ class Settings(_Options, frozen=True, kw_only=True):
     sandbox: SandboxOptions = SandboxOptions()
     agents: AgentOptions = AgentOptions()
     worktree: WorktreeOptions = WorktreeOptions()
+    background_tasks: Annotated[
+        bool,
+        "Whether commands and agents may go on in the background; otherwise all of them are "
+        "waited for, and a command whose time is up is ended.",
+    ] = True
     max_parallel_calls: Annotated[
         int, msgspec.Meta(ge=1, le=1000), "How many calls run at once."
     ] = 10
@@ -328,6 +305,10 @@ class Settings(_Options, frozen=True, kw_only=True):
     file_checkpointing_enabled: Annotated[
         bool, "Record what calls change before they change it, so that it can be undone."
     ] = msgspec.field(default=True, name="fileCheckpointingEnabled")
+    plans_directory: Annotated[
+        str | None,
+        "Where plans are kept, relative to the project and inside it; unset: with the session.",
+    ] = msgspec.field(default=None, name="plansDirectory")
     ask_user_question_timeout: Annotated[
         Annotated[str, msgspec.Meta(pattern="^(never|[1-9][0-9]{0,4}[sm])$")],
         "How long a question of the model waits for an answer, such as `60s` or `5m`; after "

@@ -73,6 +73,8 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("shell", "activation"),
         ("shell", "hidden_variables"),
         ("shell", "max_kept_bytes"),
+        ("shell", "prefix"),
+        ("shell", "program"),
         ("disableAllHooks",),
         ("allowedHttpHookUrls",),
         ("httpHookAllowedEnvVars",),

@@ -14,21 +14,41 @@ KEYS_OF_VENDORS = (
 )  # fmt: skip
 """What no command needs to know, and what pays for the model."""
 _NO_LIMIT = 1 << 62
-_NUMBERS: dict[str, tuple[str, str, int]] = {
-    "BASH_DEFAULT_TIMEOUT_MS": ("shell", "default_timeout_ms", _NO_LIMIT),
-    "BASH_MAX_TIMEOUT_MS": ("shell", "max_timeout_ms", _NO_LIMIT),
-    "CLAUDE_CODE_GLOB_TIMEOUT_SECONDS": ("search", "timeout_s", _NO_LIMIT),
-    "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": ("agents", "max_running", 1000),
-    "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": ("agents", "max_depth", 10),
+_NUMBERS: dict[str, tuple[str, str, int, int]] = {
+    "BASH_DEFAULT_TIMEOUT_MS": ("shell", "default_timeout_ms", 1, _NO_LIMIT),
+    "BASH_MAX_OUTPUT_LENGTH": ("shell", "max_inline_chars", 1_000, 30_000),
+    "BASH_MAX_TIMEOUT_MS": ("shell", "max_timeout_ms", 1, _NO_LIMIT),
+    "CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS": ("read", "max_tokens", 1_000, 1_000_000),
+    "CLAUDE_CODE_GLOB_TIMEOUT_SECONDS": ("search", "timeout_s", 1, _NO_LIMIT),
+    "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": ("agents", "max_running", 1, 1000),
+    "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": ("agents", "max_depth", 1, 10),
+    "TASK_MAX_OUTPUT_LENGTH": ("agents", "max_output_chars", 1_000, 160_000),
 }
-"""By variable: the group, the key, and the most that the setting takes."""
+"""By variable: the group, the key, and the least and the most that the setting takes."""
+_TEXTS: dict[str, tuple[str, str]] = {
+    "CLAUDE_CODE_SHELL": ("shell", "program"),
+    "CLAUDE_CODE_SHELL_PREFIX": ("shell", "prefix"),
+}
+_SWITCHES: dict[str, tuple[str, str]] = {
+    "CLAUDE_CODE_GLOB_HIDDEN": ("search", "glob_hidden"),
+    "CLAUDE_CODE_GLOB_NO_IGNORE": ("search", "glob_ignored"),
+}
+"""Variables that say yes as well as no."""
+_SWITCHED_OFF: dict[str, str] = {
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "background_tasks",
+    "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING": "fileCheckpointingEnabled",
+}
+"""Settings that a yes switches off."""
 _AT_ONCE = "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY"
 _MOST_AT_ONCE = 1000
 _AUTO_BACKGROUND = "CLAUDE_AUTO_BACKGROUND_TASKS"
 _AUTO_BACKGROUND_S = 120.0
 _STAY = "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"
 _SCRUB = "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"
+_TASKS = "CLAUDE_CODE_ENABLE_TASKS"
+_TASK_TOOLS = frozenset({"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"})
 _YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"0", "false", "no", "off"})
 
 CREDENTIALS = (
     "*_API_KEY", "*_AUTH_TOKEN", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_SECRET", "*_SECRET_*",
@@ -41,17 +61,30 @@ CREDENTIALS = (
 def given_by_variables(environment: Mapping[str, str]) -> dict[str, Any]:
     """The settings that variables give, as plain data."""
     found: dict[str, dict[str, Any]] = {}
-    for name, (group, key, most) in _NUMBERS.items():
+    for name, (group, key, least, most) in _NUMBERS.items():
         if number := _number(environment, name):
-            found.setdefault(group, {})[key] = min(number, most)
+            found.setdefault(group, {})[key] = min(max(number, least), most)
+    for name, (group, key) in _TEXTS.items():
+        if text := environment.get(name, "").strip():
+            found.setdefault(group, {})[key] = text
+    for name, (group, key) in _SWITCHES.items():
+        if (is_on := _word(environment, name)) is not None:
+            found.setdefault(group, {})[key] = is_on
     if _is_yes(environment, _AUTO_BACKGROUND):
         found.setdefault("agents", {})["auto_background_s"] = _AUTO_BACKGROUND_S
     if _is_yes(environment, _STAY):
         found.setdefault("shell", {})["carry_directory"] = False
     if _is_yes(environment, _SCRUB):
         found.setdefault("shell", {})["hidden_variables"] = list(CREDENTIALS)
+    off = {key: False for name, key in _SWITCHED_OFF.items() if _is_yes(environment, name)}
     at_once = _number(environment, _AT_ONCE)
-    return {**found, "max_parallel_calls": min(at_once, _MOST_AT_ONCE)} if at_once else {**found}
+    lanes = {"max_parallel_calls": min(at_once, _MOST_AT_ONCE)} if at_once else {}
+    return {**found, **off, **lanes}
+
+
+def tools_left_out(environment: Mapping[str, str]) -> frozenset[str]:
+    """Tools that variables take out where nobody names tools: TodoWrite is to do their work."""
+    return _TASK_TOOLS if _word(environment, _TASKS) is False else frozenset()
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
@@ -60,4 +93,9 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def _is_yes(environment: Mapping[str, str], name: str) -> bool:
-    return environment.get(name, "").strip().lower() in _YES
+    return _word(environment, name) is True
+
+
+def _word(environment: Mapping[str, str], name: str) -> bool | None:
+    word = environment.get(name, "").strip().lower()
+    return True if word in _YES else False if word in _NO else None

@@ -307,6 +307,37 @@ def test_termination_leaves_a_conversation_that_goes_on(connect, script):
     assert client.until("result")["result"] == "Back."
 
 
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"text": "I wait.", "call": [{"tool": "Sleep", "input": {"seconds": 60}}]},
+        {"text": "slow " * 100, "delay_ms": 100},
+    ],
+)
+def test_a_turn_that_was_ended_from_outside_goes_on_by_itself(connect, script, monkeypatch, turn):
+    model = script(turn, {"text": "Back: {{last.text}}"}, {"text": "Again."})
+    never = '{"tool_search": {"when": "never"}}'
+    words = ("--settings", never, "--include-partial-messages")
+    client = connect("--model", model, "--session-id", "s", *words)
+    client.say("wait")
+    client.until("assistant" if "call" in turn else "stream_event")
+    while "call" not in turn and "slow" not in str(client.until("stream_event")):
+        pass
+    client.process.send_signal(signal.SIGTERM)
+    assert client.process.wait(30) == 143
+    monkeypatch.setenv("CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "1")
+    client = connect("--model", model, "--resume", "s")
+    client.ask("initialize", hooks=None)
+    said = client.until("result")["result"]
+    assert said.startswith("Back: ")
+    assert said.endswith("Continue from where you left off.")
+    assert client.close() == 0
+    client = connect("--model", model, "--resume", "s")
+    client.ask("initialize", hooks=None)
+    client.say("hello")
+    assert client.until("result")["result"] == "Again."
+
+
 def test_a_command_in_the_background_is_announced_and_told(connect, script):
     run = {"command": "echo hi", "run_in_background": True, "description": "Say hi"}
     wait = {"call": [{"tool": "TaskList", "input": {}}]}

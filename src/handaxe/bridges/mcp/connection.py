@@ -7,6 +7,7 @@ other tasks and end when the connection does.
 import asyncio
 import contextlib
 import logging
+import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, cast
 
@@ -131,9 +132,9 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _started(self, config: StdioConfig) -> AsyncGenerator[Child]:
-        around = self._around
+        around, argv = self._around, (config.command, *config.args)
         program = ChildProgram(
-            argv=(config.command, *config.args),
+            argv=(*around.prefix, shlex.join(argv)) if around.prefix else argv,
             cwd=around.cwd,
             env={**around.env, **config.env},
             log_path=around.log_path(self._definition.name),

@@ -31,6 +31,8 @@ class Surrounding(msgspec.Struct, frozen=True, kw_only=True):
     logins: McpLogins
     cwd: str
     env: Mapping[str, str]
+    prefix: tuple[str, ...] = ()
+    """A program with its first arguments that the command line of a server is handed to."""
     roots: Callable[[], Sequence[str]]
     log_path: Callable[[str], str]
     spill: Callable[[str], str]

@@ -30,6 +30,8 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[str, ...] | None = None
     """Given, even empty: no shell is involved."""
     shell: ShellName = "sh"
+    prefix: tuple[str, ...] = ()
+    """A program with its first arguments that a shell's line is handed to instead."""
     cwd: str
     env: Mapping[str, str] = {}
     """What the program finds in its environment beside the few harmless names it always gets."""

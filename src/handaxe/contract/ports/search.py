@@ -42,6 +42,8 @@ class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Counts even if ignore files above it say that it does not."""
     limit: int = 100
     respect_ignore: bool = True
+    hidden: bool = True
+    """Whether names that begin with a dot count, where the pattern spells none."""
     timeout_s: float = 20
 
 

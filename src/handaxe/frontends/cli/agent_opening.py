@@ -1,13 +1,12 @@
 """The agent that the options describe: its session, its model, its limits."""
 
 import argparse
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,7 +19,8 @@ from handaxe.contract.ports.model import Model
 from handaxe.frontends.cli.agent_modes import apply_mode
 from handaxe.frontends.cli.agent_options import ignored_options
 from handaxe.frontends.cli.opening import open_session, warn
-from handaxe.frontends.stream_json.facts import Servers
+from handaxe.frontends.cli.option_values import json_object, text_given
+from handaxe.frontends.cli.server_options import sorted_servers
 from handaxe.frontends.stream_json.serve import Brought
 from handaxe.models.choose import open_model
 from handaxe.storage.home import data_home, new_session_id
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from handaxe.contract.messages import Message
     from handaxe.frontends.cli.own_checkout import OwnCheckout
 
-NO_SDK_SERVERS = "Servers in a client's own process need --input-format stream-json."
 WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
 _WAIT_S = 600.0
 _FOR_EVER_S = 1e8
@@ -57,17 +56,13 @@ class AgentOpener:
         self._temporary: Path | None = None
         self._discovery = apply_mode(arguments)
         self._is_old = self._is_fork = False
-        arguments.mcp_config, inside = _without_sdk_servers(arguments.mcp_config)
-        is_stream = getattr(arguments, "input_format", None) == "stream-json"
-        self.servers = (
-            Servers(inside=tuple(inside))
-            if is_stream
-            else Servers(dict.fromkeys(inside, NO_SDK_SERVERS))
+        arguments.mcp_config, self.servers = sorted_servers(arguments)
+        self._output_schema = json_object(arguments.json_schema, "--json-schema")
+        self._agents = json_object(arguments.agents, "--agents") or {}
+        self._system = text_given(arguments.system_prompt, arguments.system_prompt_file)
+        self._append = text_given(
+            arguments.append_system_prompt, arguments.append_system_prompt_file
         )
-        self._output_schema = _json_object(arguments.json_schema, "--json-schema")
-        self._agents = _json_object(arguments.agents, "--agents") or {}
-        self._system = _text(arguments.system_prompt, arguments.system_prompt_file)
-        self._append = _text(arguments.append_system_prompt, arguments.append_system_prompt_file)
         if arguments.dangerously_skip_permissions:
             arguments.permission_mode = "bypassPermissions"
         self._kept: tuple[Message, ...] | None = None
@@ -87,6 +82,8 @@ class AgentOpener:
         """Who is asked where the other end brings nobody."""
         self.defers_calls = True
         """Whether a run ends where a hook puts a call off."""
+        self.waits_for_servers = False
+        """Whether the first answer waits for all MCP servers."""
 
     def open(self, brought: Brought) -> Agent:
         """The agent with its session."""
@@ -113,6 +110,8 @@ class AgentOpener:
         )
         if self._kept is not None:
             agent.loop.go_back(self._kept)
+        if self.waits_for_servers:
+            agent.patience = "long" if arguments.mcp_config else "all"
         return agent
 
     def open_session(self, brought: Brought) -> Session:
@@ -292,52 +291,3 @@ def _seconds(given_ms: str) -> float:
     if not given_ms.strip().isdecimal():
         return _WAIT_S
     return int(given_ms) / 1000 or _FOR_EVER_S
-
-
-def _without_sdk_servers(given: list[str]) -> tuple[list[str], list[str]]:
-    """The configurations without servers of the client's own, and the names of those."""
-    kept: list[str] = []
-    inside: list[str] = []
-    for text in given:
-        read = text if text.lstrip().startswith("{") else _file(text, "--mcp-config")
-        config = _json_object(read, "--mcp-config") or {}
-        listed = config.get("mcpServers")
-        servers = cast("dict[str, Any]", listed) if isinstance(listed, dict) else {}
-        own = [name for name, entry in servers.items() if _is_sdk(entry)]
-        rest = {name: entry for name, entry in servers.items() if name not in own}
-        kept.append(json.dumps({**config, "mcpServers": rest}) if own else text)
-        inside += own
-    return kept, inside
-
-
-def _is_sdk(entry: object) -> bool:
-    return isinstance(entry, dict) and cast("dict[str, Any]", entry).get("type") == "sdk"
-
-
-def _text(text: str | None, file: str | None) -> str | None:
-    if file is None:
-        return text
-    if text is not None:
-        raise SetupError("Give the text of a system prompt, or its file, not both.")
-    return _file(file, "the system prompt")
-
-
-def _file(name: str, what: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise SetupError(f"{what}: {name} cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError:
-        raise SetupError(f"{what}: {name} is not UTF-8 text.") from None
-
-
-def _json_object(text: str | None, option: str) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SetupError(f"{option} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise SetupError(f"{option} has to be a JSON object.")
-    return cast("dict[str, Any]", value)

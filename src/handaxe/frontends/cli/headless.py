@@ -19,6 +19,7 @@ from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import expanded
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.frontends.cli.agent_modes import is_set
 from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cost_of
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.opening import plain, read_settings_option
@@ -38,6 +39,8 @@ MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
 _GRACE_S = 5.0
 _PLANNED = "ExitPlanMode"
+_RESUME_VARIABLE = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
+_GO_ON = "Continue from where you left off."
 COMMANDS_GRACE_S = 5.0
 """How long commands in the background may still work when the answer was given."""
 
@@ -57,6 +60,7 @@ def run_headless(arguments: argparse.Namespace) -> int:
     except NoConversation as missing:
         print(f"handaxe: {missing}", file=sys.stderr)
         return FAILED
+    opener.waits_for_servers = True
     try:
         if arguments.rewind_files is not None:
             return asyncio.run(_rewind(opener, arguments.rewind_files))
@@ -276,7 +280,13 @@ def _serving(arguments: argparse.Namespace, opener: AgentOpener) -> Serving:
         asks=arguments.permission_prompt_tool == "stdio",
         servers=opener.servers,
         lookups=Lookups(cost_of=cost_of),
+        going_on=_going_on() if is_set(_RESUME_VARIABLE) else None,
     )
+
+
+def _going_on() -> str:
+    """What an agent is told that was ended from outside in the middle of a turn."""
+    return os.environ.get("CLAUDE_CODE_RESUME_PROMPT", "").strip() or _GO_ON
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -123,7 +123,8 @@ class Controls:
 
     async def _initialize(self, request: Json) -> Json:
         self._of.initialize(request)
-        return greeting(self._of.agent)
+        answer = greeting(self._of.agent)
+        return {**answer, "hooks_applied": True} if request.get("hooks") else answer
 
     async def _interrupt(self, request: Json) -> Json:
         return self._of.interrupt(cancel_queued=bool(request.get("cancel_queued")))

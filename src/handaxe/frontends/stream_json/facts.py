@@ -9,6 +9,8 @@ from handaxe.app.slash_commands import commands_of
 from handaxe.frontends.stream_json.shapes import Json
 
 _CHARS_PER_TOKEN = 4
+_LISTED_AS = {"Agent": "Task"}
+"""Tools that clients look for under their earlier names in this list."""
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -18,6 +20,8 @@ class Servers(msgspec.Struct, frozen=True):
     """By name why each is not there."""
     inside: tuple[str, ...] = ()
     """Those in the client's own process, which are reached over the stream."""
+    wrong: tuple[Json, ...] = ()
+    """Entries that were left out, each with `name`, `type` and `message`."""
 
 
 def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
@@ -26,7 +30,7 @@ def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
     names = [skill.name for skill in commands_of(session)]
     return {
         "cwd": session.workdir.current,
-        "tools": list(started.tools),
+        "tools": [_LISTED_AS.get(name, name) for name in started.tools],
         "mcp_servers": [
             {"name": row["name"], "status": row["status"]} for row in _rows(agent, servers)
         ],
@@ -41,6 +45,7 @@ def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
         "claude_code_version": __version__,
         "handaxe_version": __version__,
         "capabilities": ["interrupt_receipt_v1", "interrupt_cancel_queued_v1"],
+        **({"mcp_server_errors": list(servers.wrong)} if servers.wrong else {}),
     }
 
 

@@ -62,6 +62,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the client answers permission questions."""
     servers: Servers = Servers()
     lookups: Lookups = Lookups()
+    going_on: str | None = None
+    """What is said to an agent whose conversation ended in the middle of a turn; None: nothing."""
     heartbeat_s: float = HEARTBEAT_S
     """How often calls that take long are told to be alive."""
 
@@ -184,6 +186,8 @@ class Conversation:
 
         agent.session.subscribe(tell)
         agent.session.hooks.hooks.wake = self._wake
+        if serving.going_on and agent.loop.conversation.is_unfinished:
+            self._queue.put_nowait(Waiting(serving.going_on))
 
     def _wake(self) -> None:
         """A hook has something for the model: a turn of its own if none is under way."""

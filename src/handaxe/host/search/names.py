@@ -1,8 +1,10 @@
 """Files by name, newest first: a walk that looks closely only at what fits."""
 
 import os
+import re
 import stat
 import time
+from collections.abc import Callable
 
 from handaxe.contract.faults import BadPath
 from handaxe.contract.ports.search import BadQuery, Hides, NameQuery, NamesFound, Skipped
@@ -18,6 +20,7 @@ from handaxe.text.patterns import BadPattern
 COUNT_IGNORED_S = 0.25
 """At least so long, and at least as long as the walk itself took, ignored files are counted."""
 _KIND = stat.S_IFMT(0xFFFF)
+_SPELLED_DOT = re.compile(r"(?:^|[/{,])\.")
 
 
 class NameSearch:
@@ -31,6 +34,7 @@ class NameSearch:
         if self._pattern.only_dirs:
             raise BadQuery("pattern", f"The pattern {query.pattern!r} names directories.")
         self._query = query
+        self._skips_dots = not query.hidden and not _SPELLED_DOT.search(query.pattern)
         self._watch = watch
         self._hides = hides
         self._least = Least[tuple[int, str]](query.limit)
@@ -99,18 +103,20 @@ class NameSearch:
         return Ignores(()) if is_root_ignored(start) else above(start)
 
     def _walk(self, start: str, ignores: Ignores | None) -> Walk:
+        choice = Choice(
+            hides=self._hides, enters=self._entrance(start), endings=self._pattern.endings
+        )
+        return Walk(start, self._watch, ignores=ignores, choice=choice)
+
+    def _entrance(self, start: str) -> Callable[[str], bool] | None:
+        """Which directories may hold what fits; None if all may."""
         spelled, leads_through = self._spelled(start), self._pattern.leads_through
-        return Walk(
-            start,
-            self._watch,
-            ignores=ignores,
-            choice=Choice(
-                hides=self._hides,
-                enters=None
-                if self._pattern.goes_everywhere
-                else lambda path: leads_through(spelled + path),
-                endings=self._pattern.endings,
-            ),
+        goes_everywhere, skips_dots = self._pattern.goes_everywhere, self._skips_dots
+        if not skips_dots:
+            return None if goes_everywhere else lambda path: leads_through(spelled + path)
+        return lambda path: (
+            not path.rpartition("/")[2].startswith(".")
+            and (goes_everywhere or leads_through(spelled + path))
         )
 
     def _spelled(self, start: str) -> str:
@@ -126,6 +132,8 @@ class NameSearch:
         ignored, endings_decide = 0, self._pattern.endings_decide
         for directory, entries, ignores in walk:
             fitting = entries if endings_decide else self._fitting(spelled + directory, entries)
+            if self._skips_dots:
+                fitting = [entry for entry in fitting if not entry.name.startswith(".")]
             if not fitting:
                 continue
             here = base + directory

@@ -21,10 +21,16 @@ class Capture:
     """The output of one command."""
 
     def __init__(
-        self, path: str, max_file_bytes: int, *, is_heard_from_start: bool = False
+        self,
+        path: str,
+        max_file_bytes: int,
+        *,
+        file_from_bytes: int = FILE_FROM_BYTES,
+        is_heard_from_start: bool = False,
     ) -> None:
         """`is_heard_from_start`: the first to follow gets what came before, too."""
         self._path = path
+        self._file_from = file_from_bytes
         self._early = bytearray() if is_heard_from_start else None
         self._most = max(max_file_bytes - END_BYTES - 256, 0)
         self._head = bytearray()
@@ -54,7 +60,7 @@ class Capture:
             self._keep_end(piece, max(room, 0), size)
         if self._file is not None:
             self._write(memoryview(piece)[:size])
-        elif self.total_bytes > FILE_FROM_BYTES or self._is_binary:
+        elif self.total_bytes > self._file_from or self._is_binary:
             self.open_file(memoryview(piece)[:size])
         if is_heard and self._early is not None:
             self._early += piece[: min(size, _EARLY_BYTES - len(self._early))]

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +19,12 @@ from handaxe.contract.ports.shell import (
     Socket,
 )
 from handaxe.contract.shell_faults import BadCommand, CannotStart, NoDirectory, ShellClosed
-from handaxe.host.shell.capture import Capture
+from handaxe.host.shell.capture import FILE_FROM_BYTES, Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.following import Following
 from handaxe.host.shell.plain import is_plain_program
-from handaxe.host.shell.program import bash_program
+from handaxe.host.shell.program import BashChoice
 from handaxe.host.shell.questions import Question, Said
 from handaxe.host.shell.snapshot import Snapshot
 from handaxe.host.shell.user_environment import UserEnvironment
@@ -46,6 +47,8 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of one command's output on disk."""
     runaway_bytes: int = 5_000_000_000
     """A command that says more than this is ended."""
+    file_from_bytes: int = FILE_FROM_BYTES
+    """What says less needs no file."""
 
 
 class LocalShell(Shell):
@@ -61,6 +64,7 @@ class LocalShell(Shell):
         limits: ShellLimits | None = None,
         with_snapshot: bool = False,
         following: Following | None = None,
+        bash: BashChoice | None = None,
     ) -> None:
         """Keep output below `directory`; `on_end` hears of the end of every command let go."""
         self._directory = str(directory)
@@ -68,6 +72,7 @@ class LocalShell(Shell):
         self._confiner = confiner
         self._on_end = on_end
         self._limits = limits or ShellLimits()
+        self._bash = bash or BashChoice()
         self._token = os.urandom(8).hex()
         self._running: dict[str, LocalCommand] = {}
         self._is_closed = False
@@ -126,7 +131,7 @@ class LocalShell(Shell):
         if not is_plain:
             env["BASH_ENV"] = f"/dev/fd/{START_FD}"
         # The shell itself is the user's, also where a project brings a bash of its own.
-        program = bash_program(self._environment.path)
+        program = self._bash.found(self._environment.path)
         argv = [program, "--noprofile", "--norc", "-c", "--", command.command, "bash"]
         inherited = {} if start_file is None else {START_FD: start_file}
         is_long = len(command.command) * 4 >= _MAX_ARGUMENT_BYTES
@@ -134,6 +139,8 @@ class LocalShell(Shell):
             if is_long:
                 inherited[_TEXT_FD] = _text_file(command.command)
                 argv[-2] = f". /dev/fd/{_TEXT_FD}"
+            if self._bash.prefix and command.call_id:
+                argv = [*self._bash.prefix, _handed_over(argv, env)]
             confined = self._confine(argv, env, command)
             terms = self._terms(
                 job_id, mark, confined, command.cwd if is_plain else None, take_notes
@@ -249,6 +256,7 @@ class LocalShell(Shell):
         capture = Capture(
             terms.output_path,
             self._limits.max_file_bytes,
+            file_from_bytes=self._limits.file_from_bytes,
             is_heard_from_start=command.kind == "monitor",
         )
         running = LocalCommand(command, terms, capture)
@@ -329,6 +337,12 @@ def _refuse_unspeakable(command: ShellCommand) -> None:
         os.fsencode(command.command)
         return
     raise BadCommand("half of a character (a lone surrogate)")
+
+
+def _handed_over(argv: list[str], env: dict[str, str]) -> str:
+    """A command line for whoever runs it; only the shell itself is to read our first lines."""
+    first = env.pop("BASH_ENV", None)
+    return shlex.join(argv) if first is None else f"BASH_ENV={first} {shlex.join(argv)}"
 
 
 def _text_file(text: str) -> int:

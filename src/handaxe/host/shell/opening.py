@@ -7,11 +7,14 @@ from pathlib import Path
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import Confiner, RunningCommand
+from handaxe.host.shell.capture import FILE_FROM_BYTES
 from handaxe.host.shell.environment import sieve_of
 from handaxe.host.shell.following import following_of
 from handaxe.host.shell.local import LocalShell, ShellLimits
+from handaxe.host.shell.program import BashChoice
 from handaxe.host.shell.retention import prune_outputs
 from handaxe.settings.model import Settings
+from handaxe.settings.shell_prefix import words_of_prefix
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -47,9 +50,11 @@ def shell_of(
         limits=ShellLimits(
             max_file_bytes=options.max_output_bytes,
             runaway_bytes=options.runaway_bytes,
+            file_from_bytes=min(FILE_FROM_BYTES, options.max_inline_chars),
         ),
         with_snapshot=options.snapshot,
         following=following_of(options, inherited, roots, sieve),
+        bash=BashChoice(options.program, words_of_prefix(options)),
     )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
+
 from handaxe.contract.faults import SetupError
 from handaxe.session.workdir import is_inside
 
@@ -20,6 +22,22 @@ def bash_program(path: str) -> str:
         if directory.startswith("/") and os.access(program, os.X_OK):
             return program
     raise SetupError("There is no bash on this machine. Install it to run commands.")
+
+
+class BashChoice(msgspec.Struct, frozen=True):
+    """Which bash runs commands, and who runs it."""
+
+    program: str | None = None
+    """Its path; unset, or no bash: the first on PATH."""
+    prefix: tuple[str, ...] = ()
+    """A program, with its first arguments, that is handed each command line to run."""
+
+    def found(self, path: str) -> str:
+        """The bash to start."""
+        wanted = Path(self.program or "")
+        if wanted.is_absolute() and wanted.name == "bash" and os.access(wanted, os.X_OK):
+            return str(wanted)
+        return bash_program(path)
 
 
 def own_program(name: str, path: str, roots: Sequence[str]) -> str | None:

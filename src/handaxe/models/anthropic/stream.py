@@ -23,6 +23,7 @@ _STOP_REASONS: dict[str, StopReason] = {
     "max_tokens": "max_tokens",
     "model_context_window_exceeded": "max_tokens",
     "stop_sequence": "stop_sequence",
+    "pause_turn": "pause_turn",
     "refusal": "refusal",
 }
 

@@ -41,6 +41,8 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     env: Mapping[str, str] = {}
     """Put into the environment of every program."""
+    prefix: tuple[str, ...] = ()
+    """What lines for a shell are handed to instead of the shell."""
     http_urls: tuple[str, ...] | None = None
     """Addresses that may be used, with `*` for any text; None: all."""
     http_env_names: tuple[str, ...] | None = None
@@ -139,6 +141,7 @@ class Outside:
             command=hook.command if args is None else filled(hook.command),
             args=args,
             shell=hook.shell or "sh",
+            prefix=self._policy.prefix,
             cwd=str(event.get("cwd", "/")),
             env=env,
             timeout_s=timeout_s,

@@ -3,6 +3,8 @@
 No state is changed and nothing outside the roots is looked at.
 """
 
+from typing import Any
+
 import msgspec
 
 from handaxe.contract.call import ToolCall
@@ -27,15 +29,17 @@ class Parsed(msgspec.Struct, frozen=True):
     places: dict[str, Located]
     """Where the paths of the call lead, by their spelling."""
     notes: tuple[str, ...]
+    told: dict[str, Any] = {}
+    """What the tool itself lets observers know."""
 
     @property
     def other_names(self) -> tuple[str, ...]:
         """Names under which hooks may expect the call, beside its tool's own."""
         return (*self.tool.aliases, canonical_name(self.tool.name))
 
-    def derived(self) -> dict[str, str]:
-        """What observers are told beside the input: the resolved paths."""
-        derived: dict[str, str] = {}
+    def derived(self) -> dict[str, Any]:
+        """What observers are told beside the input: resolved paths, and what the tool adds."""
+        derived: dict[str, Any] = dict(self.told)
         for subject in self.subjects:
             if isinstance(subject, PathSubject) and subject.field:
                 derived[subject.field] = self.places[subject.path].path

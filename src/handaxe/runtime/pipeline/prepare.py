@@ -133,10 +133,12 @@ async def _before(parsed: Parsed, heard: Heard, among: Collaborators) -> Outcome
 async def _again(
     parsed: Parsed, call_input: dict[str, Any], among: Collaborators
 ) -> tuple[Parsed, _Grants, ToolContext, bool]:
-    """The call with another input, checked from the start."""
-    return await _checked(
-        parse(ToolCall(parsed.call.id, parsed.call.tool, call_input), among), among
-    )
+    """The call with another input, checked from the start.
+
+    Who gives back all they were shown gives back what the tool had added, too.
+    """
+    own = {name: value for name, value in call_input.items() if name not in parsed.told}
+    return await _checked(parse(ToolCall(parsed.call.id, parsed.call.tool, own), among), among)
 
 
 async def _checked(
@@ -155,6 +157,9 @@ async def _checked(
         await parsed.tool.validate(parsed.args, ctx)
     except Undecided:
         return parsed, grants, ctx, False
+    if parsed.tool.tells_observers:
+        told = await parsed.tool.for_observers(parsed.args, ctx)
+        parsed = msgspec.structs.replace(parsed, told=told)
     return parsed, grants, ctx, True
 
 

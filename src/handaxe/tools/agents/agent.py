@@ -17,6 +17,7 @@ from handaxe.contract.ports.agents import (
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.settings.model import Settings
 from handaxe.text.counting import counted
 
 DEFAULT_KIND = "general-purpose"
@@ -53,11 +54,12 @@ class Agent(Tool[AgentArgs]):
 
     aliases = ("Task",)
     search_hint = "delegate a task to a sub-agent"
-    uses = (Agents,)
+    uses = (Agents, Settings)
     # What the agent does is ordered, asked for and remembered call by call, as its own.
     effects = Effects.pure()
-    max_result_chars = 40_000
-    max_text_chars = 32_000
+    # The agent's own words are bounded by a setting.
+    max_result_chars = 200_000
+    usual_chars = 32_000
     input_examples = (
         {
             "description": "Find the parser",
@@ -85,7 +87,8 @@ class Agent(Tool[AgentArgs]):
         )
         if outcome.in_background:
             return ToolResult(_launched_text(outcome), data=_launched(outcome, args))
-        text = _cut(outcome.text, outcome.state.output_file, self.max_text_chars)
+        most = ctx[Settings].agents.max_output_chars
+        text = _cut(outcome.text, outcome.state.output_file, most)
         if outcome.errors:
             wrong = "; ".join(outcome.errors)
             more = "" if text == wrong else f"\n\n{text}"

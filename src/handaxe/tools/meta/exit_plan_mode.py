@@ -7,7 +7,7 @@ from handaxe.contract.decision import Ask, Decision
 from handaxe.contract.display import Display, Text
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.ports.plans import Plans
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.permission_state import PermissionState
@@ -38,13 +38,19 @@ class ExitPlanModeArgs(ToolArgs, kw_only=True, rename="camel"):
 class ExitPlanMode(Tool[ExitPlanModeArgs]):
     search_hint = "present plan for approval and start work"
     uses = (PermissionState,)
-    may_use = (ResultStore,)
+    may_use = (Plans,)
     asks_person = True
+    tells_observers = True
     effects = Effects.on_state("mode")
 
     async def validate(self, args: ExitPlanModeArgs, ctx: ToolContext) -> None:
         if ctx[PermissionState].mode != "plan":
             raise NotPlanning
+
+    async def for_observers(self, args: ExitPlanModeArgs, ctx: ToolContext) -> dict[str, Any]:
+        plans = ctx.find(Plans)
+        kept = plans.keep(ctx.call_id, args.plan) if plans and args.plan else None
+        return {"planFilePath": kept.path} if kept else {}
 
     async def decide(self, args: ExitPlanModeArgs, ctx: ToolContext) -> Decision | None:
         return Ask("The plan is ready; work starts when you agree to it.")
@@ -54,12 +60,17 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
 
     async def call(self, args: ExitPlanModeArgs, ctx: ToolContext) -> ToolResult:
         mode = ctx[PermissionState].leave_plan()
-        store = ctx.find(ResultStore)
-        path = store.keep(f"plan-{ctx.call_id}", args.plan) if store and args.plan else None
-        kept = f" The plan is kept in {path}." if path else ""
+        plans = ctx.find(Plans)
+        kept = plans.keep(ctx.call_id, args.plan) if plans and args.plan else None
+        where = f" The plan is kept in {kept.path}." if kept else ""
+        path = kept.path if kept else None
+        data: dict[str, Any] = {"plan": args.plan or None, "isAgent": False, "filePath": path}
+        if kept and kept.was_edited:
+            data["planWasEdited"] = True
+            where += f" It was changed before they agreed; this is what holds:\n{args.plan}\n"
         return ToolResult(
-            f"The user agreed to the plan. The permission mode is {mode} again.{kept} Start now.",
-            data={"plan": args.plan or None, "isAgent": False, "filePath": path},
+            f"The user agreed to the plan. The permission mode is {mode} again.{where} Start now.",
+            data=data,
             display=(Text(args.plan or _SAID),),
         )
 

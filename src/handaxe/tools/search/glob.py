@@ -14,7 +14,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
+from handaxe.settings.model import SearchOptions, Settings
 from handaxe.text import patterns
 from handaxe.text.counting import counted
 from handaxe.text.globs import GlobPattern
@@ -71,7 +71,8 @@ class Glob(Tool[GlobArgs]):
             pattern=_followed(args, info.path),
             root=info.path,
             limit=self.max_files,
-            respect_ignore=options.respect_ignore,
+            respect_ignore=_respects_ignore(options),
+            hidden=options.glob_hidden,
             timeout_s=options.timeout_s,
         )
         try:
@@ -96,6 +97,11 @@ class Glob(Tool[GlobArgs]):
         if not result.ok:
             return super().summary(args, result)
         return f"Found {counted(result.data['totalMatches'], 'file')}"
+
+
+def _respects_ignore(options: SearchOptions) -> bool:
+    shown = options.glob_ignored
+    return options.respect_ignore if shown is None else not shown
 
 
 def _places(args: GlobArgs) -> tuple[str, ...]:

@@ -10,8 +10,12 @@ from handaxe.contract.ports.task_list import Task, TaskChange, TaskList
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 
-_COMPARED = ("subject", "description", "active_form", "status", "owner", "blocks", "blocked_by",
-             "metadata")  # fmt: skip
+_COMPARED = {
+    "subject": "subject", "description": "description", "active_form": "activeForm",
+    "status": "status", "owner": "owner", "blocks": "blocks", "blocked_by": "blockedBy",
+    "metadata": "metadata",
+}  # fmt: skip
+"""The fields of a task that can change, and what TaskGet calls them."""
 
 
 class TaskUpdateArgs(ToolArgs, kw_only=True, rename="camel"):
@@ -64,7 +68,7 @@ class TaskUpdate(Tool[TaskUpdateArgs]):
 
 def _changed(before: Task, after: Task) -> list[str]:
     old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
-    return [name for name in _COMPARED if old[name] != new[name]]
+    return [told for name, told in _COMPARED.items() if old[name] != new[name]]
 
 
 def _told(before: Task, after: Task, fields: list[str], *, deleted: bool) -> str:

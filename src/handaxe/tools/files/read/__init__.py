@@ -142,12 +142,14 @@ class Read(Tool[ReadArgs]):
             notices = (*notices, f"limit {args.limit} was taken as 1.")
         if args.pages is not None:
             notices = (*notices, "`pages` counts only for PDFs; this is a text file.")
+        options = ctx[Settings].read
         page = TextPage(
             window,
             path,
             offset=args.offset or 1,
             column=max(1, args.column or 1),
-            line_format=ctx[Settings].read.line_format,
+            line_format=options.line_format,
+            max_tokens=options.max_tokens,
             has_tags=_edits_by_tags(ctx),
         )
         return page.result(ctx[ReadLedger], *notices)

@@ -8,7 +8,7 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.text.counting import counted
 from handaxe.text.windows import LineFormat, numbered
 
-MAX_CHARS = 400_000
+CHARS_PER_TOKEN = 4
 LINE_CHARS = 2_000
 SHOWN_CUTS = 5
 
@@ -24,6 +24,7 @@ class TextPage:
         offset: int,
         column: int,
         line_format: LineFormat,
+        max_tokens: int,
         has_tags: bool = False,
     ) -> None:
         self._window = window
@@ -31,6 +32,7 @@ class TextPage:
         self._offset = offset
         self._column = column
         self._line_format: LineFormat = line_format
+        self._max_chars = max_tokens * CHARS_PER_TOKEN
         self._has_tags = has_tags
         self._notices: list[str] = []
         self._is_cut_short = False
@@ -81,8 +83,9 @@ class TextPage:
                 f"is past its end. Its last lines: Read(file_path={self._path!r}, offset=-20)"
             )
         elif last < window.total_lines:
+            partial = "PARTIAL view. " if self._is_cut_short else ""
             self._notices.append(
-                f"Showing lines {window.first_line}-{last} of {window.total_lines:,} "
+                f"{partial}Showing lines {window.first_line}-{last} of {window.total_lines:,} "
                 f"({window.version.size_bytes:,} bytes). To go on: "
                 f"Read(file_path={self._path!r}, offset={last + 1})"
             )
@@ -97,14 +100,15 @@ class TextPage:
         if self._window.is_cut or longest > LINE_CHARS:
             return self._cut_lines(lines)
         # Most windows could not be too long even if every line were as long as the longest.
-        if longest * len(lines) > MAX_CHARS and sum(map(len, lines)) > MAX_CHARS:
+        most = self._max_chars
+        if longest * len(lines) > most and sum(map(len, lines)) > most:
             return self._cut_lines(lines)
         return lines
 
     def _cut_lines(self, lines: list[str]) -> list[str]:
         shown: list[str] = []
         begin, end = self._column - 1, self._column - 1 + LINE_CHARS
-        left = MAX_CHARS
+        left = self._max_chars
         for number, whole in enumerate(lines, self._window.first_line):
             line = whole[begin:end]
             left -= len(line)

@@ -83,12 +83,13 @@ class Bash(Tool[BashArgs]):
         from handaxe.tools.shell.bash import running
         from handaxe.tools.shell.bash.patience import patience_for
 
-        patience = patience_for(args.timeout, ctx[Settings].shell)
+        settings = ctx[Settings]
+        patience = patience_for(args.timeout, settings)
         command = _command(args, ctx)
         try:
             if args.dry_run:
                 result = await running.previewed(command, patience.timeout_s, ctx)
-            elif args.run_in_background:
+            elif args.run_in_background and settings.background_tasks:
                 result = await running.in_background(command, ctx)
             else:
                 result = await running.in_foreground(command, patience, ctx)
@@ -96,7 +97,7 @@ class Bash(Tool[BashArgs]):
             result = running.told_of_lost_directory(fault, ctx)
         if result.data and (level := _sandbox_level(args, ctx)) is not None:
             result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})
-        notes = (*patience.notes, *_waiting_note(args, ctx), *result.notes)
+        notes = (*patience.notes, *_background_note(args, ctx), *result.notes)
         return msgspec.structs.replace(result, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
@@ -159,8 +160,10 @@ def _command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
     )
 
 
-def _waiting_note(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
-    """What a model should know that sleeps while something goes on."""
+def _background_note(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
+    """What a model should know that wants no background, or sleeps while something goes on."""
+    if args.run_in_background and not args.dry_run and not ctx[Settings].background_tasks:
+        return ("Nothing may go on in the background here, so the command was waited for.",)
     running = [] if args.run_in_background or args.dry_run else ctx[Jobs].running()
     if not running:
         return ()

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from handaxe.settings.model import ShellOptions
+from handaxe.settings.model import Settings
 from handaxe.shell.reach import reach_of
 
 
@@ -20,8 +20,9 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         return self.timeout_s if self.budget_s is None else min(self.timeout_s, self.budget_s)
 
 
-def patience_for(timeout_ms: float | None, options: ShellOptions) -> Patience:
+def patience_for(timeout_ms: float | None, settings: Settings) -> Patience:
     """The time a command gets; one that asks for more than there is gets the most there is."""
+    options = settings.shell
     most = max(options.max_timeout_ms, options.default_timeout_ms)
     notes: tuple[str, ...] = ()
     wanted = timeout_ms if timeout_ms is not None else options.default_timeout_ms
@@ -33,7 +34,7 @@ def patience_for(timeout_ms: float | None, options: ShellOptions) -> Patience:
         wanted = options.default_timeout_ms
     return Patience(
         timeout_s=wanted / 1000,
-        budget_s=options.blocking_budget_s,
+        budget_s=options.blocking_budget_s if settings.background_tasks else None,
         notes=notes,
     )
 

@@ -9,10 +9,10 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.shell import RunningCommand
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir, normalize
+from handaxe.settings.model import Settings
 from handaxe.shell import parse
 from handaxe.shell.syntax import Simple
 from handaxe.text.windows import split_lines
-from handaxe.tools.shell.bash.telling import INLINE_CHARS
 
 _PRINTERS = frozenset({"cat", "/bin/cat", "/usr/bin/cat"})
 
@@ -23,12 +23,13 @@ async def note_reading(command: str, running: RunningCommand, ctx: ToolContext) 
     ledger = ctx.find(ReadLedger)
     if shown is None or ledger is None:
         return
-    output = running.output(INLINE_CHARS)
+    most = ctx[Settings].shell.max_inline_chars
+    output = running.output(most)
     if output.tail or output.is_binary:
         return
     path = normalize(shown if shown.startswith("/") else f"{ctx.cwd}/{shown}")
     try:
-        loaded = await ctx[Files].load(ctx[Workdir].resolve(path), max_bytes=4 * INLINE_CHARS)
+        loaded = await ctx[Files].load(ctx[Workdir].resolve(path), max_bytes=4 * most)
     except ToolFault:
         return
     if loaded.data == output.head.encode():

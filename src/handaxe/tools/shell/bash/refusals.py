@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from handaxe.contract.ports.shell import ConfinementLevel
-from handaxe.settings.model import SandboxOptions
+from handaxe.settings.sandbox_options import SandboxOptions
 
 _FILES = re.compile(
     r"read-only file system|operation not permitted|permission denied|\b(?:EROFS|EPERM|EACCES)\b",

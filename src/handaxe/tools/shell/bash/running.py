@@ -106,7 +106,8 @@ class Foreground:
         elif end.exit_code and end.how == "exit":
             end = self._with_hint(end)
         where = _moved(end.cwd, self._ctx)
-        return told_of_end(self._command, self._running, end, where)
+        most = self._ctx[Settings].shell.max_inline_chars
+        return told_of_end(self._command, self._running, end, where, max_chars=most)
 
     async def _with_second_look(self, end: CommandEnd) -> CommandEnd:
         """What the program that is missing may have been installed as meanwhile."""

@@ -14,7 +14,6 @@ from handaxe.text.windows import PREVIEW_CHARS
 from handaxe.tools.shell.bash.patience import spelled
 from handaxe.tools.shell.faults import CommandFailed
 
-INLINE_CHARS = 30_000
 FAILURE_CHARS = 10_000
 
 
@@ -28,15 +27,15 @@ class Directories(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def told_of_end(
-    command: str, running: RunningCommand, end: CommandEnd, where: Directories
+    command: str, running: RunningCommand, end: CommandEnd, where: Directories, *, max_chars: int
 ) -> ToolResult:
-    """The result of a command that has ended."""
+    """The result of a command that has ended; output of a success is shown up to `max_chars`."""
     code = end.exit_code
     meaning = None
     if code == 1 and end.how == "exit":
         meaning = interpretation_of(command, 1, running.tail(FAILURE_CHARS))
     is_fine = end.how == "exit" and (code == 0 or meaning is not None)
-    text, output, kept = _successful(running) if is_fine else _failed(running)
+    text, output, kept = _successful(running, max_chars) if is_fine else _failed(running)
     data = _data(running, output, where, stdout=text)
     data |= _end_data(end)
     if meaning is not None:
@@ -109,15 +108,17 @@ def told_of_background(
     return ToolResult("\n".join(filter(None, lines)), data=data)
 
 
-def _successful(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]]:
-    output = running.output(INLINE_CHARS)
+def _successful(
+    running: RunningCommand, max_chars: int
+) -> tuple[str, CommandOutput, dict[str, Any]]:
+    output = running.output(max_chars)
     path = running.state.output_path
     if output.is_binary:
         text = f"[binary output, {output.total_bytes:,} bytes. It is kept in: {path}]"
         return text, output, _persisted(path, output)
     if not output.tail:
         return output.head.rstrip("\n"), output, {}
-    short = running.output(2 * PREVIEW_CHARS)
+    short = running.output(min(2 * PREVIEW_CHARS, max_chars))
     text = (
         "<persisted-output>\n"
         f"Output too large ({output.total_bytes:,} bytes, {output.total_lines:,} lines). "

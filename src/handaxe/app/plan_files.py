@@ -1,0 +1,65 @@
+"""The files that plans are kept in: a directory of the project's, or the session's own."""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from handaxe.contract.ports.plans import KeptPlan, Plans
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.disk.atomic import DiskFault, replace
+from handaxe.session.workdir import is_inside
+
+_TITLE_CHARS = 50
+_ID_CHARS = 8
+
+
+class PlanFiles(Plans):
+    """One file for each title, so that a plan that is presented again replaces itself."""
+
+    def __init__(
+        self, session_id: str, root: str, directory: str | None, results: ResultStore
+    ) -> None:
+        """`directory` is what the settings say; one outside the root does not count."""
+        self._session_id = session_id
+        self._directory = _inside(root, directory)
+        self._results = results
+        self._presented: dict[str, str] = {}
+        self._kept: dict[str, tuple[str, str]] = {}
+
+    def keep(self, call_id: str, text: str) -> KeptPlan | None:
+        """Write it, unless it stands there already."""
+        first = self._presented.setdefault(call_id, text)
+        path, written = self._kept.get(call_id, ("", None))
+        if written != text:
+            try:
+                path = self._write(call_id, text)
+            except (OSError, DiskFault):
+                return None
+            self._kept[call_id] = (path, text)
+        return KeptPlan(path, was_edited=text != first)
+
+    def _write(self, call_id: str, text: str) -> str:
+        if self._directory is None:
+            return self._results.keep(f"plan-{call_id}", text)
+        path = str(self._directory / f"{_slug(text)}-{self._session_id[:_ID_CHARS]}.md")
+        replace(path, [text.encode(errors="replace")], expect=None, make_parents=True)
+        return path
+
+
+def _inside(root: str, directory: str | None) -> Path | None:
+    """Where the directory is, if it is in the project, also behind its links."""
+    if not directory:
+        return None
+    with suppress(OSError, ValueError):
+        real = os.path.realpath(Path(root, directory))
+        if real != root and is_inside(real, root):
+            return Path(real)
+    return None
+
+
+def _slug(text: str) -> str:
+    """A file name by the plan's first words."""
+    first = next((line for line in text.splitlines() if line.strip(" #")), "")
+    words = re.findall(r"[a-z0-9]+", first.lower())
+    return "-".join(words)[:_TITLE_CHARS].strip("-") or "plan"
