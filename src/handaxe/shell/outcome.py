@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import dropwhile
+
 from handaxe.shell.fields import fields_of
 from handaxe.shell.parse import parse
 from handaxe.shell.prove import unwrap_proven
@@ -10,13 +12,16 @@ from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simp
 _NOTHING_FOUND = "No matches found"
 _DIFFERENT = "Files differ"
 _FALSE = "Condition is false"
+_SEARCHERS = (
+    "grep rg egrep fgrep zgrep zegrep zfgrep bzgrep xzgrep lzgrep zstdgrep pcregrep pcre2grep "
+    "ugrep ag ack pgrep"
+)
 _BENIGN = {
-    "grep": _NOTHING_FOUND,
-    "rg": _NOTHING_FOUND,
-    "egrep": _NOTHING_FOUND,
-    "fgrep": _NOTHING_FOUND,
+    **dict.fromkeys(_SEARCHERS.split(), _NOTHING_FOUND),
     "find": "Some directories could not be read",
     "diff": _DIFFERENT,
+    "cmp": _DIFFERENT,
+    "zdiff": _DIFFERENT,
     "test": _FALSE,
     "[": _FALSE,
     "git diff": _DIFFERENT,
@@ -61,6 +66,8 @@ def _meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 -
         case Simple():
             return {_meaning(node, cd_failed)}
         case Compound():
+            if node.kind in {"group", "subshell"}:
+                return _meanings(node.bodies[0], cd_failed)
             return {_FALSE} if node.kind in {"test", "arithmetic"} else {None}
 
 
@@ -81,7 +88,12 @@ def _inside_wrappers(words: list[Word]) -> list[Word]:
     fields = [field for word in words for field in fields_of(word, {})]
     if len(fields) != len(words):
         return words
-    return words[len(words) - len(unwrap_proven(fields)) :]
+    words = words[len(words) - len(unwrap_proven(fields)) :]
+    if not words or words[0].literal != "env":
+        return words
+    # It sets variables and then is the program; with options it may be something else.
+    inside = list(dropwhile(lambda word: "=" in (word.literal or ""), words[1:]))
+    return words if not inside or (inside[0].literal or "-").startswith("-") else inside
 
 
 def _subcommand(words: list[str]) -> str:
