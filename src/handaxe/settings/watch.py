@@ -80,4 +80,4 @@ def leads_nowhere(path: str) -> bool:
         return False
     while path and not os.path.lexists(path):
         path = path.rpartition("/")[0]
-    return os.path.islink(path) and not os.path.exists(path)
+    return bool(path) and look(path) is None

@@ -51,9 +51,8 @@ def _meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 -
     """What a 1 could mean, one entry per command it may come from; empty text for never."""
     match node:
         case Sequence():
-            if not node.items or node.background[-1]:
-                return {None}
-            return _meanings(node.items[-1], cd_failed)
+            is_known = node.items and not node.background[-1]
+            return _meanings(node.items[-1], cd_failed) if is_known else {None}
         case Chain():
             found: set[str | None] = set()
             for at, item in enumerate(node.items):
@@ -65,9 +64,9 @@ def _meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 -
             return {None} if node.negated else _meanings(node.commands[-1], cd_failed)
         case Simple():
             return {_meaning(node, cd_failed)}
+        case Compound(kind="group" | "subshell"):
+            return _meanings(node.bodies[0], cd_failed)
         case Compound():
-            if node.kind in {"group", "subshell"}:
-                return _meanings(node.bodies[0], cd_failed)
             return {_FALSE} if node.kind in {"test", "arithmetic"} else {None}
 
 

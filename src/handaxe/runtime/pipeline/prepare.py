@@ -17,7 +17,6 @@ from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.contract.events import CallProgress, Event
 from handaxe.contract.faults import Asked, Denied, HookBlocked
 from handaxe.contract.ports.files import Files
-from handaxe.contract.shell_faults import OutsideRoots
 from handaxe.contract.subjects import Access, PathSubject
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
@@ -172,6 +171,8 @@ def _directory(named: str, among: Collaborators) -> str:
     place = among.workdir
     found = among.files.locate(place.resolve(named), place.roots)
     if not found.is_final or not any(is_inside(found.real, root) for root in place.roots):
+        from handaxe.contract.shell_faults import OutsideRoots
+
         raise OutsideRoots(named, place.roots)
     return found.real
 

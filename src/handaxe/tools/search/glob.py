@@ -132,8 +132,8 @@ def _result(found: NamesFound, cwd: str, timeout_s: float, took_s: float) -> Too
     if is_cut:
         so_far = "" if found.is_complete else "found so far "
         notes.append(
-            f"The newest {len(found.paths)} of {found.total:,} files {so_far}are shown. For others, "
-            "narrow the pattern or give a path further down."
+            f"The newest {len(found.paths)} of {found.total:,} files {so_far}are shown. For "
+            "others, narrow the pattern or give a path further down."
         )
     if not found.is_complete:
         notes.append(out_of_time(timeout_s, found.unvisited, cwd))
