@@ -223,3 +223,37 @@ async def test_settings_given_as_an_object_or_as_data_are_the_same(project):
     for given in (handaxe.Settings(max_parallel_calls=3), {"max_parallel_calls": 3}):
         async with Session(project, settings=given) as session:
             assert session.settings == handaxe.Settings(max_parallel_calls=3)
+
+
+@pytest.mark.proves("ST-2")
+@pytest.mark.parametrize("is_directory", [False, True])
+async def test_a_settings_file_behind_a_link_to_nowhere_goes_on_denying(
+    project, readme, tmp_path, is_directory
+):
+    real, own = tmp_path / "real", project / ".claude"
+    write(real / "settings.json", permissions(deny=["Read(/README)"]))
+    link, target = (own, real) if is_directory else (own / "settings.json", real / "settings.json")
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(target)
+    async with Session(project) as session:
+        assert (await session.call("Read", file_path=readme)).code == "permission.denied"
+        real.rename(tmp_path / "elsewhere")
+        assert (await session.call("Read", file_path=readme)).code == "permission.denied"
+    async with Session(project) as session:
+        assert (await session.call("Read", file_path=readme)).code == "permission.denied"
+        told, *_ = [text for text in session.warnings if "leads nowhere" in text]
+        assert told.startswith(f"{own}/settings.json: it cannot be read")
+        write(tmp_path / "elsewhere" / "settings.json", permissions(deny=[]))
+        (tmp_path / "elsewhere").rename(real)
+        assert (await session.call("Read", file_path=readme)).ok
+
+
+async def test_a_remembered_rule_about_an_unknown_tool_is_told_without_a_line(project):
+    file = project / ".claude" / "settings.json"
+    write(file, permissions(deny=["Raed(/x)"]))
+    async with Session(project):
+        pass
+    write(file, permissions(dney=[]))
+    async with Session(project) as session:
+        (told,) = [text for text in session.warnings if "nobody knows" in text]
+        assert told.startswith(f"{file}: The deny rule 'Raed(/x)'")

@@ -53,7 +53,7 @@ def _doubt(rule: Rule, known: frozenset[str]) -> str:
 
     near = nearest(rule.tool, sorted(known))
     hint = f" Did you mean {near!r}?" if near else ""
-    where = "" if rule.source_file is None else f"{rule.source_file}:{rule.source_line}: "
+    where = "" if rule.source_file is None else f"{rule.origin}: "
     return (
         f"{where}The {rule.behaviour} rule {rule.text!r} names a tool that nobody knows, "
         f"so it covers nothing.{hint}"

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.faults import ToolFault
+from handaxe.contract.shell_faults import OutsideRoots
 from handaxe.contract.subjects import HostSubject, PathSubject, TextSubject
 from handaxe.runtime.permission.commands import Facts, judge_command
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
@@ -16,7 +17,7 @@ from handaxe.runtime.permission.families import COMMAND_TOOLS, Behaviour, canoni
 from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.session.workdir import Workdir
+from handaxe.session.workdir import Workdir, is_inside
 from handaxe.shell import SecondOpinion
 from handaxe.text.coercion import InputProblems, read_input
 from handaxe.tools import loaders
@@ -88,8 +89,12 @@ def explain(
     # An empty command beside a web socket is none.
     is_command = isinstance(command, str) and (command.strip() or not call_input.get("ws"))
     if canonical_name(tool) in COMMAND_TOOLS and is_command:
+        try:
+            cwd = _directory(call_input.get("cwd"), workdir)
+        except ToolFault as fault:
+            return _unreadable(str(fault).rstrip("."))
         facts = Facts(
-            cwd=workdir.current,
+            cwd=cwd,
             git_clean=git_clean,
             project_programs=project_programs,
             second_opinion=second_opinion,
@@ -97,6 +102,16 @@ def explain(
         request = Request(tool=tool, input=call_input, command=command)
         return judge_command(request, policy, facts).to_json()
     return _of_call(tool, call_input, policy, workdir)
+
+
+def _directory(named: object, workdir: Workdir) -> str:
+    """Where a command would run, by name: nothing is looked at."""
+    if not isinstance(named, str):
+        return workdir.current
+    path = workdir.resolve(named)
+    if not any(is_inside(path, root) for root in workdir.roots):
+        raise OutsideRoots(named, workdir.roots)
+    return path
 
 
 def _of_call(

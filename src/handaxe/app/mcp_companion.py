@@ -80,6 +80,7 @@ class McpCompanion(Companion):
         """Begin to connect."""
         if self.servers is not None and self._beginning is None:
             self._catalog = catalog
+            catalog.why_missing = self._why_missing
             self._beginning = asyncio.create_task(self._begin(), name="mcp servers")
 
     def follow(self) -> None:
@@ -95,7 +96,7 @@ class McpCompanion(Companion):
             return
         name = self._servers.server_of(tool)
         if name is not None:
-            await self._servers.settled(name)
+            await self._servers.tried(name)
 
     async def arrive(self, patience: Arriving) -> None:
         """Wait for servers whose tools the first answer should know of, as long as is meant."""
@@ -117,6 +118,14 @@ class McpCompanion(Companion):
             await asyncio.wait([self._beginning])
         if self.servers is not None:
             await self._servers.close()
+
+    def _why_missing(self, tool: str) -> str | None:
+        name = self._servers.server_of(tool)
+        shown = next((one for one in self._servers.status() if one.name == name), None)
+        if shown is None or shown.status == "connected":
+            return None
+        why = f": {shown.error.rstrip('.')}" if shown.error else " yet"
+        return f"The MCP server {name!r} is not connected{why}."
 
     async def _begin(self) -> None:
         await asyncio.sleep(START_PAUSE_S)

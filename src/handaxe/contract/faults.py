@@ -51,8 +51,10 @@ class UnknownTool(ToolFault):
 
     code = "call.unknown_tool"
 
-    def __init__(self, name: str, near: str | None, offered: list[str]) -> None:
-        hint = f" Did you mean {near!r}?" if near else ""
+    def __init__(
+        self, name: str, near: str | None, offered: list[str], why: str | None = None
+    ) -> None:
+        hint = f" {why}" if why else f" Did you mean {near!r}?" if near else ""
         names = ", ".join(offered) or "none"
         super().__init__(f"There is no tool named {name!r} here.{hint} Tools on offer: {names}.")
 

@@ -36,6 +36,18 @@ class NoDirectory(ToolFault):
         )
 
 
+class OutsideRoots(ToolFault):
+    """The directory that a call names to run in is not one of the session's."""
+
+    code = "shell.outside_roots"
+
+    def __init__(self, cwd: str, roots: tuple[str, ...]) -> None:
+        super().__init__(
+            f"The command was not started because {cwd!r} lies outside the working directories "
+            f"({', '.join(roots)}). Name a directory inside them."
+        )
+
+
 class ShellClosed(ToolFault):
     """The session has ended, so no command starts any more."""
 

@@ -117,6 +117,10 @@ class Tool(Generic[Args]):
                 subjects.append(PathSubject(path, access, name))
         return tuple(subjects) or (TextSubject(_as_text(args)),)
 
+    def starts_in(self, args: Args) -> str | None:  # noqa: ARG002
+        """The directory that the call names to run in; None: where the session stands."""
+        return None
+
     async def situate(
         self,
         args: Args,  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Replacements this session has made, so that a repeated one is recognised and not refused."""
+"""Replacements this session has made or failed to make, so that a repeated one is recognised."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -13,6 +13,7 @@ class AppliedEdits:
 
     def __init__(self, announce: Callable[[EditApplied], None] = lambda _: None) -> None:
         self._made: dict[tuple[str, str], None] = {}
+        self._missed: dict[tuple[str, str], set[str]] = {}
         self._announce = announce
 
     def add(self, path: str, old: str, new: str) -> None:
@@ -24,6 +25,15 @@ class AppliedEdits:
     def has(self, path: str, old: str, new: str) -> bool:
         """Whether this very replacement was made here."""
         return (path, _fingerprint(old, new)) in self._made
+
+    def missed(self, path: str, old: str, call_id: str) -> int:
+        """How many calls, with this one, have looked for this text here without finding it."""
+        key = (path, _fingerprint(old, ""))
+        calls = self._missed.setdefault(key, set())
+        calls.add(call_id)
+        if len(self._missed) > REMEMBERED:
+            del self._missed[next(iter(self._missed))]
+        return len(calls)
 
     def replay(self, event: EditApplied) -> None:
         """Take over what an earlier run of the session had announced."""

@@ -2,9 +2,11 @@
 
 A file that breaks keeps what it forbade and loses what it allowed, until it is mended; one with a
 mistake that may have been a rule goes on forbidding what it did, beside what it says now. What it
-forbade before this run is remembered elsewhere. A missing file says nothing and is no mistake.
+forbade before this run is remembered elsewhere. A missing file says nothing and is no mistake, but
+a link to a missing one is.
 """
 
+import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
@@ -27,7 +29,7 @@ from handaxe.settings.fragment import (
 )
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.places import Place
-from handaxe.settings.watch import Watch
+from handaxe.settings.watch import Watch, leads_nowhere
 
 MAX_BYTES = 2 << 20
 _WIDENING: frozenset[KeyPath] = frozenset({RULES[2], ("permissions", "additionalDirectories")})
@@ -250,4 +252,6 @@ def _content(path: str) -> bytes | None:
     try:
         return read_regular(os.path.realpath(path), max_bytes=MAX_BYTES)[0]
     except (FileNotFoundError, NotADirectoryError):
+        if leads_nowhere(path):
+            raise OSError(errno.ENOENT, "a link on the way to it leads nowhere") from None
         return None

@@ -28,6 +28,8 @@ class Watch:
         if path in self._stamps or path in self._missing:
             return
         stamp = look(path)
+        if stamp is None and leads_nowhere(path):
+            stamp = _UNSEEN
         if stamp is None:
             first = _first_missing(path)
             self._missing[first] = os.fsencode(first)
@@ -45,7 +47,8 @@ class Watch:
         if self._is_unsure:
             return False
         for path, stamp in self._stamps.items():
-            if look(path) != stamp:
+            now = look(path)
+            if now != stamp and (now is not None or stamp != _UNSEEN or not leads_nowhere(path)):
                 return False
         # Half the price of `stat`, which raises.
         return not any(map(os.access, self._missing.values(), repeat(os.F_OK)))
@@ -69,3 +72,12 @@ def look(path: str) -> Stamp | None:
         # Something is there that may not be looked at; whoever reads it will hear why.
         return _UNSEEN
     return (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_dev)
+
+
+def leads_nowhere(path: str) -> bool:
+    """Whether a path is missing because a link on the way leads to nothing: it was meant to be."""
+    if "\0" in path:
+        return False
+    while path and not os.path.lexists(path):
+        path = path.rpartition("/")[0]
+    return bool(path) and look(path) is None

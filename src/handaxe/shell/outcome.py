@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import dropwhile
+
 from handaxe.shell.fields import fields_of
 from handaxe.shell.parse import parse
 from handaxe.shell.prove import unwrap_proven
@@ -10,13 +12,16 @@ from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simp
 _NOTHING_FOUND = "No matches found"
 _DIFFERENT = "Files differ"
 _FALSE = "Condition is false"
+_SEARCHERS = (
+    "grep rg egrep fgrep zgrep zegrep zfgrep bzgrep xzgrep lzgrep zstdgrep pcregrep pcre2grep "
+    "ugrep ag ack pgrep"
+)
 _BENIGN = {
-    "grep": _NOTHING_FOUND,
-    "rg": _NOTHING_FOUND,
-    "egrep": _NOTHING_FOUND,
-    "fgrep": _NOTHING_FOUND,
+    **dict.fromkeys(_SEARCHERS.split(), _NOTHING_FOUND),
     "find": "Some directories could not be read",
     "diff": _DIFFERENT,
+    "cmp": _DIFFERENT,
+    "zdiff": _DIFFERENT,
     "test": _FALSE,
     "[": _FALSE,
     "git diff": _DIFFERENT,
@@ -46,9 +51,8 @@ def _meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 -
     """What a 1 could mean, one entry per command it may come from; empty text for never."""
     match node:
         case Sequence():
-            if not node.items or node.background[-1]:
-                return {None}
-            return _meanings(node.items[-1], cd_failed)
+            is_known = node.items and not node.background[-1]
+            return _meanings(node.items[-1], cd_failed) if is_known else {None}
         case Chain():
             found: set[str | None] = set()
             for at, item in enumerate(node.items):
@@ -60,6 +64,8 @@ def _meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 -
             return {None} if node.negated else _meanings(node.commands[-1], cd_failed)
         case Simple():
             return {_meaning(node, cd_failed)}
+        case Compound(kind="group" | "subshell"):
+            return _meanings(node.bodies[0], cd_failed)
         case Compound():
             return {_FALSE} if node.kind in {"test", "arithmetic"} else {None}
 
@@ -81,7 +87,12 @@ def _inside_wrappers(words: list[Word]) -> list[Word]:
     fields = [field for word in words for field in fields_of(word, {})]
     if len(fields) != len(words):
         return words
-    return words[len(words) - len(unwrap_proven(fields)) :]
+    words = words[len(words) - len(unwrap_proven(fields)) :]
+    if not words or words[0].literal != "env":
+        return words
+    # It sets variables and then is the program; with options it may be something else.
+    inside = list(dropwhile(lambda word: "=" in (word.literal or ""), words[1:]))
+    return words if not inside or (inside[0].literal or "-").startswith("-") else inside
 
 
 def _subcommand(words: list[str]) -> str:

@@ -424,6 +424,44 @@ async def test_a_reconnect_can_be_asked_for(bench):
         assert (await session.call("mcp__a__echo", text="new")).text == "new"
 
 
+@pytest.fixture
+def fails_while(tmp_path, monkeypatch) -> tuple[Path, dict[str, Any]]:
+    """A file, and a server that does not start while it is there."""
+    monkeypatch.setattr("handaxe.bridges.mcp.server.FRESH_S", 0.0)
+    flag = tmp_path / "flag"
+    flag.touch()
+    script = f"[ ! -e {flag} ] || {{ echo no config >&2; exit 3; }}; exec {sys.executable} {THIN}"
+    return flag, {"command": "bash", "args": ["-c", script]}
+
+
+async def test_a_call_of_a_server_that_failed_tries_it_again(bench, fails_while):
+    flag, server = fails_while
+    async with bench.session({"a": server}) as session:
+        failed = await session.call("mcp__a__echo", text="x")
+        assert failed.code == "call.unknown_tool"
+        assert "The MCP server 'a' is not connected: it ended with exit code 3" in failed.text
+        assert "no config" in failed.text
+        flag.unlink()
+        assert (await session.call("mcp__a__echo", text="back")).text == "back"
+
+
+async def test_a_model_hears_why_a_search_finds_no_tool_and_can_reconnect(bench, fails_while):
+    flag, server = fails_while
+    async with bench.session({"a": server}) as session:
+        await session.mcp.settled()
+        (note,) = (await session.call("ToolSearch", query="echo")).notes
+        assert note.startswith("The MCP server 'a' is not connected: it ended with exit code 3")
+        assert note.endswith("To try again, search for 'reconnect:a'.")
+        again = await session.call("ToolSearch", query="reconnect:a")
+        assert (again.code, "no config" in again.text) == ("mcp.not_connected", True)
+        assert (await session.call("ToolSearch", query="reconnect:b")).code == "mcp.unknown_server"
+        flag.unlink()
+        done = await session.call("ToolSearch", query="reconnect:a")
+        assert done.text.startswith("The MCP server 'a' is connected, with ")
+        assert (await session.call("mcp__a__echo", text="new")).text == "new"
+        assert (await session.call("ToolSearch", query="nothing like it")).notes == ()
+
+
 async def test_a_hundred_calls_at_once_all_get_their_own_answer(bench):
     async with bench.session({"a": thin()}) as session:
         calls = [("mcp__a__echo", {"text": str(n)}) for n in range(100)]

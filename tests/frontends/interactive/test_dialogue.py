@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import blocked_until
 
+THIN_SERVER = Path(__file__).parents[2] / "bridges" / "mcp" / "thin_server.py"
 WRITE = {"text": "I write it.\n\n",
          "call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}  # fmt: skip
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")
@@ -219,6 +220,7 @@ def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
         ("/agents", "general-purpose"),
         ("/hooks", "No settings file names a hook."),
         ("/mcp", "There are no MCP servers here."),
+        ("/mcp reconnect a", "Say /mcp, or /mcp reconnect NAME"),
         ("/styles", "Explanatory"),
         ("/hepl", "Did you mean /help"),
         ("/cost", "tokens in"),
@@ -236,6 +238,27 @@ def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
     me.wait_for("Which one?")
     me.type("1\n")
     me.wait_for("4 messages")
+    me.wait_for("›")
+    me.type("/exit\r")
+    assert me.end() == 0
+
+
+def test_a_server_is_connected_anew_from_the_terminal(terminal, script, project):
+    servers = {
+        "a": {"command": sys.executable, "args": [str(THIN_SERVER)]},
+        "b": {"command": "/no/such/program"},
+    }
+    me = terminal(
+        "--model", script({"text": "x"}), "--mcp-config", json.dumps({"mcpServers": servers})
+    )
+    for keys, said in (
+        ("/mcp reconnect a", "The MCP server 'a' is connected."),
+        ("/mcp reconnect b", "could not be started"),
+        ("/mcp reconnect c", "There is no MCP server named 'c'"),
+    ):
+        me.wait_for("›")
+        me.type(keys + "\r")
+        me.wait_for(said)
     me.wait_for("›")
     me.type("/exit\r")
     assert me.end() == 0

@@ -183,3 +183,20 @@ async def test_a_loop_of_links_is_refused(special: Path):
         result = await session.call("Read", file_path="loop")
         assert not result.ok
         assert result.code in {"file.bad_path", "file.not_found"}
+
+
+async def test_what_a_file_is_indented_with_is_known_and_tabs_are_told_once(session, project: Path):
+    texts = {
+        "tabs": "func f() {\n\tg()\n}\n",
+        "spaces": "def f():\n    g()\n",
+        "mixed": "a:\n\tb\n    c\n",
+        "none": "a\tb\n c\n",
+    }
+    for name, text in texts.items():
+        (project / name).write_text(text)
+        first = await session.call("Read", file_path=name)
+        again = await session.call("Read", file_path=name, offset=2)
+        assert (first.data["indentation"] or "none") == name
+        assert "indented" not in first.text
+        assert [("tabs" in note) for note in first.notes] == ([True] if "\n\t" in text else [])
+        assert again.notes == ()

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
+from handaxe.contract.ports.search import Entry, TextFound
+from handaxe.tools.search.answer import Answer
 
 
 def plant(root: Path, files: dict[str, str]) -> None:
@@ -355,3 +357,22 @@ async def test_what_people_see_of_many_lines_is_all_of_them(session, project):
 
     assert shown.text.count("\n") == 1_199
     assert shown.text.endswith("a.txt:1200:foo")
+
+
+@pytest.mark.proves("FT-16")
+def test_totals_of_a_search_that_ran_out_of_time_are_not_called_all():
+    found = TextFound(
+        entries=[Entry("/p/a", 3)], total_files=7, total_matches=9, has_more=True,
+        is_complete=False, unvisited=[f"/p/d{n}" for n in range(9)],
+    )  # fmt: skip
+    answer = Answer(
+        found=found, mode="count", offset=0, limit=1, numbered=True, has_context=False,
+        cwd="/p", timeout_s=1, glob=None,
+    )  # fmt: skip
+
+    result = answer.result()
+
+    assert "[9 matching lines in 7 files so far.]" in result.text
+    assert "Showing files 1-1 of 7 found so far." in result.text
+    assert "in all" not in result.text
+    assert result.data["unvisited"] == found.unvisited

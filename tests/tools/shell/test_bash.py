@@ -575,6 +575,9 @@ async def test_what_work_of_an_earlier_run_said_can_still_be_asked_for(project):
         ended = await bash(session, "echo quick; exit 7", run_in_background=True)
         stopped = await bash(session, "echo slow; sleep 300", run_in_background=True)
         await until(lambda: session.jobs.named(stopped.data["backgroundTaskId"])[0].output_bytes)
+        await until(
+            lambda: session.jobs.named(ended.data["backgroundTaskId"])[0].status == "failed"
+        )
 
     async with Session(project, allow=["Bash"], session_id="s1") as session:
         seen = [
@@ -670,3 +673,56 @@ async def test_a_trial_has_the_environment_of_the_real_thing(project, monkeypatc
     assert tried.data["stdout"] == real.data["stdout"]
     missing = {"shownRanges", "rawOutputPath"}
     assert real.data.keys() - missing <= tried.data.keys()
+
+
+@pytest.mark.proves("SH-1")
+async def test_a_call_may_name_its_own_directory_and_the_session_stays_where_it_is(free, project):
+    (project / "my app").mkdir()
+    (project / "link").symlink_to("my app")
+    for named in ("my app", f"{project}/my app", "link", "my app/."):
+        result = await bash(free, "pwd; cd ..", cwd=named)
+        assert result.data["stdout"] == f"{project}/my app"
+        assert (result.data["cwd"], result.data["nextCwd"]) == (f"{project}/my app", str(project))
+        assert f"the next command runs in {project}]" in result.text
+    await bash(free, "cd 'my app'")
+    result = await bash(free, "pwd; cd ..", cwd=f"{project}/my app")
+    assert result.data["nextCwd"] == f"{project}/my app"
+    started = await bash(free, "pwd", cwd=str(project), run_in_background=True)
+    assert (started.data["cwd"], started.data["nextCwd"]) == (str(project), f"{project}/my app")
+    assert (await bash(free, "pwd", cwd="")).data["stdout"] == f"{project}/my app"
+
+
+@pytest.mark.proves("SH-1")
+@pytest.mark.parametrize("named", ["/", "..", "out", "/etc", "~"])
+async def test_a_directory_outside_the_roots_is_an_error_in_every_mode(project, named):
+    (project / "out").symlink_to("/etc")
+    async with Session(project, permission_mode="bypassPermissions") as session:
+        result = await bash(session, "touch here", cwd=named)
+        assert result.code == "shell.outside_roots"
+        assert str(project) in result.text
+        assert (await bash(session, "pwd")).data["stdout"] == str(project)
+
+
+async def test_a_named_directory_that_is_not_there_moves_nobody(free, project):
+    (project / "sub").mkdir()
+    (project / "file").touch()
+    await bash(free, "cd sub")
+    for named in ("../gone", "../file"):
+        result = await bash(free, "pwd", cwd=named)
+        assert result.code == "shell.no_directory"
+        assert "reset" not in result.text
+    assert (await bash(free, "pwd")).data["stdout"] == f"{project}/sub"
+
+
+@pytest.mark.proves("PM-3")
+async def test_a_command_is_judged_where_it_will_run(project):
+    (project / "sub").mkdir()
+    (project / "sub" / "key").write_text("k")
+    async with Session(project, deny=["Read(/sub/key)"], allow=["Bash(rm *)"]) as session:
+        assert (await bash(session, "cat key", cwd="sub")).code == "permission.denied"
+        assert (await bash(session, "cat ../../x", cwd="sub")).code == "permission.asked"
+        assert (await bash(session, "ls ..", cwd="sub")).ok
+        (project / "sub" / "old").write_text("work")
+        assert (await bash(session, "rm old", cwd="sub")).ok
+        await session.undo()
+        assert (project / "sub" / "old").read_text() == "work"

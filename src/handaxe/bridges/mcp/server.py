@@ -123,6 +123,11 @@ class Server:
         while not self._is_closing and (self._attempts == before or self.status == "pending"):
             await self._next_news()
 
+    @property
+    def may_be_tried_again(self) -> bool:
+        """Whether it has failed, and not just now."""
+        return self.status == "failed" and time.monotonic() - self._failed_at >= FRESH_S
+
     async def settled(self) -> None:
         """Wait until the first attempt to connect has come to something."""
         while self._keeper is not None and self._attempts == 0 and not self._is_closing:

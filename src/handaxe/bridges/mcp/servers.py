@@ -119,6 +119,12 @@ class ConnectedServers(McpServers):
         waited = [s for name, s in self._servers.items() if server in {None, name}]
         await asyncio.gather(*(one.settled() for one in waited))
 
+    async def tried(self, server: str) -> None:
+        """Wait until a server was reached or not; one that had failed is tried once more."""
+        self.open()
+        one = self._servers[server]
+        await (one.reconnect() if one.may_be_tried_again else one.settled())
+
     def server_of(self, tool: str) -> str | None:
         """The server that a tool's name belongs to, whether or not the tool is known yet."""
         fitting = [n for n in self._servers if tool.startswith(full_name(n, "x")[:-1])]

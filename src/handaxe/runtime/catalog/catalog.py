@@ -51,6 +51,8 @@ class Catalog:
         self.left_out: frozenset[str] = frozenset()
         """Own tools that lost their names to built-in ones."""
         self._external = ChainMap(self._own)
+        self.why_missing: Callable[[str], str | None] = lambda _: None
+        """A sentence on why a tool that is asked for is not there, where somebody knows."""
 
     def narrowed(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
         """The same tools as far as `allows` goes, for an agent with ports of its own."""
@@ -60,6 +62,7 @@ class Catalog:
         copy._external, copy._loaded = ChainMap(copy._own, *self._external.maps), self._loaded
         copy._allows = lambda name: self._allows(name) and allows(name)
         copy.edit_tool = self.edit_tool
+        copy.why_missing = self.why_missing
         return copy
 
     def ask_what_is_hidden(self, hides: Callable[[], Callable[[str], bool]]) -> None:
@@ -157,7 +160,8 @@ class Catalog:
         names = [tool.name for tool in offered]
         from handaxe.text.near_names import nearest
 
-        raise UnknownTool(well_formed(name)[:100], nearest(name[:100], names), names)
+        near, why = nearest(name[:100], names), self.why_missing(name)
+        raise UnknownTool(well_formed(name)[:100], near, names, why)
 
     def _load(self, name: str) -> AnyTool:
         tool = self._loaded.get(name)

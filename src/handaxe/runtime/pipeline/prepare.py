@@ -26,6 +26,7 @@ from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.requests import covers_of, judged_paths, request_of
 from handaxe.runtime.pipeline.telling import hook_event
 from handaxe.runtime.pipeline.voices import joined
+from handaxe.session.workdir import is_inside
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -168,9 +169,21 @@ def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext
     grants = _Grants(parsed, among)
     own = {Files: among.files.judged_by(grants.judge)} if Files in tool.reach else {}
     report = partial(_report, among.emit, call_id, tool.name)
-    cwd = among.workdir.current
+    named = tool.starts_in(parsed.args)
+    cwd = among.workdir.current if named is None else _directory(named, among)
     grants.ctx = ToolContext(call_id, among.offers, tool.reach, report, cwd, own)
     return grants, grants.ctx
+
+
+def _directory(named: str, among: Collaborators) -> str:
+    """Where a call runs that says so itself; it has to be inside the working directories."""
+    place = among.workdir
+    found = among.files.locate(place.resolve(named), place.roots)
+    if not found.is_final or not any(is_inside(found.real, root) for root in place.roots):
+        from handaxe.contract.shell_faults import OutsideRoots
+
+        raise OutsideRoots(named, place.roots)
+    return found.real
 
 
 def _report(emit: Callable[[Event], None], call_id: str, tool: str, text: str) -> None:

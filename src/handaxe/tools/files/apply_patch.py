@@ -10,6 +10,7 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
@@ -30,7 +31,7 @@ class ApplyPatch(Tool[ApplyPatchArgs]):
     aliases = ("apply_patch",)
     search_hint = "patch several files, add, delete, move, change lines"
     effects = Effects.on("/")
-    uses = (Files, Workdir, ReadLedger, Settings)
+    uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
 
     def effects_of(self, args: ApplyPatchArgs) -> Effects:
         return Effects.on(*_paths(args))

@@ -1,11 +1,63 @@
-"""Help after an edit that found no place: where the text nearly stands, and what to send."""
+"""Help after an edit that found no place, or several: where the text nearly stands, what to send.
 
-from collections.abc import Callable
+Who is refused again and again for the same text is shown the file itself.
+"""
 
+from collections.abc import Callable, Sequence
+
+from handaxe.contract.context import ToolContext
+from handaxe.session.applied_edits import AppliedEdits
+from handaxe.settings.model import Settings
 from handaxe.text.encoding import NotText, decode
 from handaxe.text.nearest import Nearby, nearest
+from handaxe.text.windows import numbered, window_of
+from handaxe.tools.files.faults import ManyHunkPlaces, ManyMatches, NoMatch
 
 MAX_TEXT_CHARS = 1_500
+PATIENCE = 3
+"""So often the same text is refused before the file is shown."""
+AROUND_LINES = 10
+MAX_PLACES = 3
+MAX_WINDOW_LINES = 60
+MAX_LINE_CHARS = 500
+
+Missed = NoMatch | ManyMatches | ManyHunkPlaces
+
+
+def with_window(fault: Missed, content: bytes, path: str, old: str, ctx: ToolContext) -> Missed:
+    """The fault; if the same text was refused before, with the lines of the file it is about."""
+    if ctx[AppliedEdits].missed(path, old, ctx.call_id) < PATIENCE:
+        return fault
+    try:
+        text = decode(content).text
+    except NotText:
+        return fault
+    if isinstance(fault, NoMatch):
+        places = [(near.first_line, near.last_line) for near in nearest(text, old, limit=1)]
+    else:
+        places = [(line, line + old.count("\n")) for line in fault.data["lines"][:MAX_PLACES]]
+    shown = _windows(text, places or [(1, 1)], ctx)
+    fault.sentence += (
+        "\n\nThe same text was refused before. This is what the file holds there; copy from it, "
+        f"without the numbers:\n{shown}"
+    )
+    return fault
+
+
+def _windows(text: str, places: Sequence[tuple[int, int]], ctx: ToolContext) -> str:
+    """The lines around some places, as Read shows them; no line twice."""
+    style = ctx[Settings].read.line_format
+    pieces: list[str] = []
+    done = 0
+    for first, last in places:
+        begin = max(1, first - AROUND_LINES, done + 1)
+        count = min(last + AROUND_LINES - begin + 1, MAX_WINDOW_LINES)
+        if count <= 0:
+            continue
+        lines, begin, _ = window_of(text, begin, count)
+        done = begin + len(lines) - 1
+        pieces.append(numbered([line[:MAX_LINE_CHARS] for line in lines], begin, style))
+    return "\n...\n".join(pieces)
 
 
 def explain_no_match(content: bytes, path: str, old: str, resend: Callable[[str], str]) -> str:

@@ -18,7 +18,7 @@ from handaxe.text.replace.line_edits import (
     NoHeader,
     Overlapping,
 )
-from handaxe.tools.files.failed_match import explain_no_match
+from handaxe.tools.files.failed_match import Missed, explain_no_match, with_window
 from handaxe.tools.files.faults import (
     HunksOverlap,
     ManyHunkPlaces,
@@ -53,16 +53,18 @@ def plan_of(
                 tolerance=ctx[Settings].edit.tolerance,
             )
     except replace.NoPlace:
-        raise NoMatch(old, explain_no_match(content, path, old, resend)) from None
+        missed = NoMatch(old, explain_no_match(content, path, old, resend))
+        raise with_window(missed, content, path, old, ctx) from None
     except replace.ManyPlaces as many:
-        raise ManyMatches(old, many.count, many.lines, many.matched_with) from None
+        missed = ManyMatches(old, many.count, many.lines, many.matched_with)
+        raise with_window(missed, content, path, old, ctx) from None
 
 
 class HunkPlanner:
     """Finds the places of a file's hunks, one after the other."""
 
     def __init__(self, content: bytes, path: str, ctx: ToolContext) -> None:
-        self._content, self._path = content, path
+        self._content, self._path, self._ctx = content, path, ctx
         with file_faults(content, path):
             self._edits = LineEdits(content, tolerance=ctx[Settings].edit.tolerance)
 
@@ -73,12 +75,14 @@ class HunkPlanner:
             with file_faults(self._content, self._path):
                 self._edits.add(hunk)
         except replace.NoPlace:
-            raise NoMatch(old, self._help(hunk)) from None
+            raise self._missed(NoMatch(old, self._help(hunk)), old) from None
         except replace.ManyPlaces as many:
-            raise ManyHunkPlaces(old, many.count, many.lines, many.matched_with) from None
+            missed = ManyHunkPlaces(old, many.count, many.lines, many.matched_with)
+            raise self._missed(missed, old) from None
         except NoHeader as missing:
             help_text = explain_no_match(self._content, self._path, missing.header, _as_header)
-            raise NoMatch(f"@@ {missing.header}", help_text) from None
+            missed = NoMatch(f"@@ {missing.header}", help_text)
+            raise self._missed(missed, missing.header) from None
         except NoAnchor:
             raise NoPlaceToAdd(hunk.new) from None
         except Overlapping as overlapping:
@@ -88,6 +92,9 @@ class HunkPlanner:
         """All of them as one plan."""
         with file_faults(self._content, self._path):
             return self._edits.plan()
+
+    def _missed(self, fault: Missed, old: str) -> Missed:
+        return with_window(fault, self._content, self._path, old, self._ctx)
 
     def _help(self, hunk: LineHunk) -> str:
         """Where the lines nearly stand, or why the place where they do stand does not count."""

@@ -7,13 +7,16 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Items
 from handaxe.contract.effects import Effects
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.tool_index import FoundTool, ToolIndex
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.text.counting import counted
 
 DEFAULT_RESULTS = 5
 MAX_RESULTS = 50
 NAMES_SHOWN = 60
+RECONNECT = "reconnect:"
 
 
 class ToolSearchArgs(ToolArgs, kw_only=True):
@@ -21,7 +24,7 @@ class ToolSearchArgs(ToolArgs, kw_only=True):
         str,
         msgspec.Meta(min_length=1),
         "Words, `+word` for one that has to occur, or `select:NameA,NameB`; several queries are "
-        "separated by `;`.",
+        "separated by `;`. `reconnect:SERVER` connects an MCP server anew.",
     ]
     max_results: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_RESULTS), "How many tools to load at most."
@@ -32,11 +35,14 @@ class ToolSearch(Tool[ToolSearchArgs]):
     aliases = ("MCPSearch",)
     search_hint = "find and load deferred tools by keyword"
     uses = (ToolIndex,)
+    may_use = (McpServers,)
     effects = Effects.on_state("loaded tools")
     always_load = True
 
     async def call(self, args: ToolSearchArgs, ctx: ToolContext) -> ToolResult:
-        index = ctx[ToolIndex]
+        index, servers = ctx[ToolIndex], ctx.find(McpServers)
+        if args.query.startswith(RECONNECT) and servers is not None:
+            return await _reconnected(args.query, servers, index)
         found = await index.find(args.query, args.max_results)
         waiting = index.waiting()
         data = {
@@ -46,13 +52,45 @@ class ToolSearch(Tool[ToolSearchArgs]):
             "tools": found,
         }
         text = _told(found) if found else _nothing(args.query, waiting)
-        notes = index.troubles() if not found else ()
+        notes = _troubles(servers) if servers is not None and not found else ()
         return ToolResult(
             text, data=data, display=(Items(tuple(tool.name for tool in found)),), notes=notes
         )
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"ToolSearch({partial_input.get('query', '')})"
+
+
+async def _reconnected(query: str, servers: McpServers, index: ToolIndex) -> ToolResult:
+    name = query.removeprefix(RECONNECT).strip()
+    await servers.reconnect(name)
+    tools = next((one.tools for one in servers.status() if one.name == name), ())
+    data = {
+        "matches": [],
+        "query": query,
+        "totalDeferredTools": len(index.waiting()),
+        "tools": (),
+    }
+    return ToolResult(
+        f"The MCP server {name!r} is connected, with {counted(len(tools), 'tool')}.", data=data
+    )
+
+
+def _troubles(servers: McpServers) -> tuple[str, ...]:
+    """The servers whose tools cannot be searched now, one sentence each."""
+    told: list[str] = []
+    for one in servers.status():
+        if one.status == "pending":
+            told.append(f"The MCP server {one.name!r} is not connected yet; search again soon.")
+        elif one.status == "failed":
+            why = f": {one.error.rstrip('.')}" if one.error else ""
+            told.append(
+                f"The MCP server {one.name!r} is not connected{why}. To try again, search for "
+                f"'{RECONNECT}{one.name}'."
+            )
+        elif one.status == "needs-auth":
+            told.append(f"The MCP server {one.name!r} is not connected: {one.error or 'no login'}.")
+    return tuple(told)
 
 
 def _told(found: tuple[FoundTool, ...]) -> str:

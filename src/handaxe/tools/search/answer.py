@@ -45,6 +45,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
             **({"appliedOffset": self.offset} if self.offset else {}),
             "truncated": found.has_more or not found.is_complete,
             "isComplete": found.is_complete,
+            **({"unvisited": all_clean(found.unvisited)} if not found.is_complete else {}),
             "skipped": skipped_data(found.skipped),
             "elsewhere": [_elsewhere_data(look) for look in found.elsewhere],
             "engine": found.engine,
@@ -113,7 +114,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         notes: list[str] = []
         if self.mode == "count" and found.total_matches is not None and found.total_files:
             lines = counted(found.total_matches, "matching line")
-            notes.append(f"{lines} in {counted(found.total_files, 'file')} in all.")
+            extent = "in all" if found.is_complete else "so far"
+            notes.append(f"{lines} in {counted(found.total_files, 'file')} {extent}.")
         if found.has_more:
             notes.append(self._going_on())
         if not found.is_complete:
@@ -129,7 +131,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         things = "lines" if self.mode == "content" else "files"
         number = found.shown_lines if self.mode == "content" else len(found.entries)
         total = found.total_files if self.mode != "content" else None
-        of_all = f" of {total:,}" if total is not None else ""
+        so_far = "" if found.is_complete else " found so far"
+        of_all = f" of {total:,}{so_far}" if total is not None else ""
         last = self.offset + number
         return f"Showing {things} {self.offset + 1}-{last}{of_all}. To go on: offset={last}"
 
@@ -150,8 +153,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
             return f"0 matches in text; {least}{files} with a match, e.g. {example}."
         matches, files = counted(look.matches, "match"), counted(look.files, "ignored file")
         return (
-            f"0 matches; {least}{matches} in {files}. To include them, give the file or its "
-            f"directory as path, e.g. path={example!r}."
+            f"0 matches; {least}{matches} in {files}. To include them, pass ignored=true, or give "
+            f"the file or its directory as path, e.g. path={example!r}."
         )
 
     def _left_out(self, *, is_empty: bool) -> list[str]:

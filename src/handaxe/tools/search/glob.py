@@ -21,7 +21,7 @@ from handaxe.text.globs import GlobPattern
 from handaxe.tools.search.faults import BadPattern, NoDirectory
 from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
 from handaxe.tools.search.place import searched_place
-from handaxe.tools.search.spelling import clean, shown
+from handaxe.tools.search.spelling import all_clean, clean, shown
 
 
 class GlobArgs(ToolArgs, kw_only=True):
@@ -29,6 +29,7 @@ class GlobArgs(ToolArgs, kw_only=True):
     path: Annotated[
         str | None, "The directory to search in; the working directory if left out."
     ] = None
+    ignored: Annotated[bool, "Find files that ignore files name as well."] = False
 
 
 class Glob(Tool[GlobArgs]):
@@ -71,7 +72,7 @@ class Glob(Tool[GlobArgs]):
             pattern=_followed(args, info.path),
             root=info.path,
             limit=self.max_files,
-            respect_ignore=_respects_ignore(options),
+            respect_ignore=_respects_ignore(options) and not args.ignored,
             hidden=options.glob_hidden,
             timeout_s=options.timeout_s,
         )
@@ -135,9 +136,10 @@ def _result(found: NamesFound, cwd: str, timeout_s: float, took_s: float) -> Too
     notes: list[str] = []
     is_cut = len(found.paths) < found.total
     if is_cut:
+        so_far = "" if found.is_complete else "found so far "
         notes.append(
-            f"The newest {len(found.paths)} of {found.total:,} files are shown. For others, narrow "
-            "the pattern or give a path further down."
+            f"The newest {len(found.paths)} of {found.total:,} files {so_far}are shown. For "
+            "others, narrow the pattern or give a path further down."
         )
     if not found.is_complete:
         notes.append(out_of_time(timeout_s, found.unvisited, cwd))
@@ -154,6 +156,7 @@ def _result(found: NamesFound, cwd: str, timeout_s: float, took_s: float) -> Too
             "truncated": is_cut or not found.is_complete,
             "totalMatches": found.total,
             "countIsComplete": found.is_complete,
+            **({"unvisited": all_clean(found.unvisited)} if not found.is_complete else {}),
             "ignoredMatches": found.ignored_matches,
             "ignoredExample": clean(example) if (example := found.ignored_example) else None,
             "skipped": skipped_data(found.skipped),
@@ -168,7 +171,7 @@ def _left_out(found: NamesFound) -> list[str]:
         files = counted(found.ignored_matches, "matching file")
         notes.append(
             f"{least}{files} not shown because of ignore files (such as .gitignore). To see them, "
-            "name the file in full, or give an ignored directory as path."
+            "pass ignored=true, name the file in full, or give an ignored directory as path."
         )
     if found.skipped.links:
         links = counted(found.skipped.links, "link")

@@ -59,6 +59,7 @@ class GrepArgs(ToolArgs, kw_only=True):
     multiline: Annotated[bool, "Let a match go across lines; `.` matches line breaks too."] = False
     head_limit: Annotated[int, msgspec.Meta(ge=0), "How many lines or entries; 0 = all."] = 250
     offset: Annotated[int, msgspec.Meta(ge=0), "How many lines or entries to skip first."] = 0
+    ignored: Annotated[bool, "Search files that ignore files name as well."] = False
 
 
 class Grep(Tool[GrepArgs]):
@@ -146,7 +147,7 @@ def _query(args: GrepArgs, info: FileInfo, options: SearchOptions) -> TextQuery:
         after=args.after if args.after is not None else around,
         offset=args.offset,
         limit=args.head_limit or None,
-        respect_ignore=options.respect_ignore,
+        respect_ignore=options.respect_ignore and not args.ignored,
         timeout_s=options.timeout_s,
     )
 

@@ -10,7 +10,7 @@ from handaxe.app.session import Session
 from handaxe.app.slash_commands import commands_of, typed_command
 from handaxe.app.working_directories import working_directories
 from handaxe.contract.display import Table
-from handaxe.contract.faults import SetupError
+from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.frontends.cli.agent_opening import AgentOpener
@@ -246,6 +246,21 @@ def _listing(table_of: Callable[[Agent], Table], nothing: str) -> Command:
     return show
 
 
+async def _servers(dialogue: Talking, arguments: str) -> None:
+    wish, _, name = arguments.partition(" ")
+    if not wish:
+        await _listing(servers_table, "There are no MCP servers here.")(dialogue, "")
+        return
+    servers = dialogue.agent.session.mcp
+    if wish != "reconnect" or not name.strip() or servers is None:
+        raise SetupError("Say /mcp, or /mcp reconnect NAME for a server that /mcp lists.")
+    try:
+        await servers.reconnect(name.strip())
+    except ToolFault as fault:
+        raise SetupError(fault.sentence) from None
+    dialogue.screen.say(f"The MCP server {name.strip()!r} is connected.")
+
+
 async def _exit(dialogue: Talking, _: str) -> None:  # noqa: ARG001 - nothing to look at
     raise Left
 
@@ -270,10 +285,7 @@ COMMANDS: dict[str, tuple[str, Command]] = {
         "what runs at which event",
         _listing(hooks_table, "No settings file names a hook."),
     ),
-    "mcp": (
-        "MCP servers and how they stand",
-        _listing(servers_table, "There are no MCP servers here."),
-    ),
+    "mcp": ("MCP servers and how they stand; reconnect NAME connects one anew", _servers),
     "styles": (
         "output styles; the setting `outputStyle` chooses",
         _listing(styles_table, "There are no styles."),

@@ -12,6 +12,12 @@ CHARS_PER_TOKEN = 4
 LINE_CHARS = 2_000
 SHOWN_CUTS = 5
 
+_TOLD = {
+    "tabs": "The file is indented with tabs.",
+    "mixed": "Some lines of the file are indented with tabs, others with spaces.",
+}
+"""What a model often gets wrong; it is told once per file."""
+
 
 class TextPage:
     """A window as the model and the host get it."""
@@ -54,12 +60,15 @@ class TextPage:
             self._notices.append(
                 f"The file is stored as {window.encoding}; Edit and Write keep it so."
             )
+        is_new = self._column == 1 and ledger.find(window.version.path) is None
         if self._column == 1:
             self._remember(ledger, last)
         text = self._numbered(shown) if shown else ""
         if self._notices:
             text += ("\n\n" if text else "") + "\n".join(f"[{line}]" for line in self._notices)
-        return ToolResult(text=text, data=self._data(shown))
+        data = self._data(shown)
+        told = _TOLD.get(data["indentation"]) if is_new else None
+        return ToolResult(text=text, data=data, notes=(told,) if told else ())
 
     def _numbered(self, shown: list[str]) -> str:
         window = self._window
@@ -147,9 +156,10 @@ class TextPage:
 
     def _data(self, shown: list[str]) -> dict[str, Any]:
         window = self._window
+        content = "\n".join(shown)
         file: dict[str, Any] = {
             "filePath": self._path,
-            "content": "\n".join(shown),
+            "content": content,
             "numLines": len(shown),
             "startLine": window.first_line,
             "totalLines": window.total_lines,
@@ -162,4 +172,13 @@ class TextPage:
             "encoding": window.encoding,
             "hasBom": window.has_bom,
             "sizeBytes": window.version.size_bytes,
+            "indentation": _indentation(content),
         }
+
+
+def _indentation(content: str) -> str | None:
+    """What the lines shown begin with, where they are indented at all."""
+    has_tabs = "\n\t" in content or content.startswith("\t")
+    if "\n  " in content or content.startswith("  "):
+        return "mixed" if has_tabs else "spaces"
+    return "tabs" if has_tabs else None

@@ -40,6 +40,9 @@ class BashArgs(ToolArgs, kw_only=True):
     dry_run: Annotated[
         bool, "Show what it would change in the working directories, without changing it."
     ] = False
+    cwd: Annotated[
+        str | None, "Run it in this directory, for this call only; inside the working directories."
+    ] = None
 
 
 class Bash(Tool[BashArgs]):
@@ -56,6 +59,9 @@ class Bash(Tool[BashArgs]):
 
     def subjects(self, args: BashArgs) -> tuple[Subject, ...]:
         return (CommandSubject(args.command, unconfined=args.disable_sandbox),)
+
+    def starts_in(self, args: BashArgs) -> str | None:
+        return args.cwd or None
 
     async def situate(
         self, args: BashArgs, ctx: ToolContext
@@ -92,8 +98,11 @@ class Bash(Tool[BashArgs]):
             elif args.run_in_background and settings.background_tasks:
                 result = await running.in_background(command, ctx)
             else:
-                result = await running.in_foreground(command, patience, ctx)
+                stays = bool(args.cwd)
+                result = await running.in_foreground(command, patience, ctx, stays=stays)
         except NoDirectory as fault:
+            if args.cwd:
+                raise
             result = running.told_of_lost_directory(fault, ctx)
         if result.data and (level := _sandbox_level(args, ctx)) is not None:
             result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})

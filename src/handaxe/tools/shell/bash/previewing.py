@@ -10,7 +10,9 @@ from handaxe.tools.shell.bash.telling import joined
 MAX_CHARS = 30_000
 
 
-def told_of_preview(command: ShellCommand, preview: Preview, timeout_s: float) -> ToolResult:
+def told_of_preview(
+    command: ShellCommand, preview: Preview, timeout_s: float, *, next_cwd: str
+) -> ToolResult:
     """The changes as diffs, with what the command said; nothing of it lasts."""
     end, output = preview.end, preview.output
     changes = "\n".join([*(_spelled(diff) for diff in preview.diffs), *preview.others])
@@ -36,7 +38,7 @@ def told_of_preview(command: ShellCommand, preview: Preview, timeout_s: float) -
         "durationMs": round(end.duration_s * 1000, 1),
         **({"timedOutAfterMs": round(timeout_s * 1000)} if is_late else {}),
         "cwd": command.cwd,
-        "nextCwd": command.cwd,
+        "nextCwd": next_cwd,
         "totalBytes": output.total_bytes,
         "totalLines": output.total_lines,
         "dryRun": True,

@@ -49,13 +49,21 @@ class Foreground:
     """A command that the model waits for."""
 
     def __init__(
-        self, command: ShellCommand, running: RunningCommand, patience: Patience, ctx: ToolContext
+        self,
+        command: ShellCommand,
+        running: RunningCommand,
+        patience: Patience,
+        ctx: ToolContext,
+        *,
+        stays: bool,
     ) -> None:
+        """`stays`: wherever it goes, the session does not follow."""
         self._command = command.command
         self._is_unconfined = command.unconfined
         self._running = running
         self._patience = patience
         self._ctx = ctx
+        self._stays = stays
 
     async def finish(self) -> ToolResult:
         """Its result, whichever way the waiting ends; a cancelled command is stopped."""
@@ -64,10 +72,7 @@ class Foreground:
         except asyncio.CancelledError:
             # Even a second cancellation must not leave it running.
             await surely(self._running.stop())
-            cwd = self._ctx.cwd
-            raise Stopped(
-                told_of_cancel(self._running, Directories(ran_in=cwd, next=cwd))
-            ) from None
+            raise Stopped(told_of_cancel(self._running, _unmoved(self._ctx))) from None
 
     async def _wait(self) -> ToolResult:
         clock = asyncio.get_running_loop().time
@@ -105,7 +110,7 @@ class Foreground:
             end = await self._with_second_look(end)
         elif end.exit_code and end.how == "exit":
             end = self._with_hint(end)
-        where = _moved(end.cwd, self._ctx)
+        where = _unmoved(self._ctx) if self._stays else _moved(end.cwd, self._ctx)
         most = self._ctx[Settings].shell.max_inline_chars
         return told_of_end(self._command, self._running, end, where, max_chars=most)
 
@@ -154,35 +159,35 @@ class Foreground:
             with suppress(ToolFault):
                 return self._let_go(why, timed_out_s=timed_out_s)
         await surely(self._running.stop())
-        cwd = self._ctx.cwd
-        where = Directories(ran_in=cwd, next=cwd)
+        where = _unmoved(self._ctx)
         return told_of_time_up(self._running, where, why=if_ended, timed_out_s=timed_out_s)
 
     def _let_go(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
         self._ctx[Jobs].refuse_if_full()
         self._running.let_go()
         self._ctx[Jobs].add(self._running)
-        cwd = self._ctx.cwd
-        notice = ""
+        where = _unmoved(self._ctx)
         if reach_of(self._command).moves:
             notice = (
-                f"Session cwd remains {cwd}; directory changes made by the backgrounded command "
-                "do not apply to subsequent commands."
+                f"Session cwd remains {where.next}; directory changes made by the backgrounded "
+                "command do not apply to subsequent commands."
             )
-        where = Directories(ran_in=cwd, next=cwd, notice=notice)
+            where = msgspec.structs.replace(where, notice=notice)
         return told_of_background(self._running, where, why=why, timed_out_s=timed_out_s)
 
 
-async def in_foreground(command: ShellCommand, patience: Patience, ctx: ToolContext) -> ToolResult:
-    """Run a command while the model waits."""
+async def in_foreground(
+    command: ShellCommand, patience: Patience, ctx: ToolContext, *, stays: bool = False
+) -> ToolResult:
+    """Run a command while the model waits; the session follows its `cd` unless it `stays`."""
     running = await ctx[Shell].start(command)
-    return await Foreground(command, running, patience, ctx).finish()
+    return await Foreground(command, running, patience, ctx, stays=stays).finish()
 
 
 async def in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
     """Start a command and let it go at once."""
     running = await started_in_background(command, ctx)
-    return told_of_background(running, Directories(ran_in=command.cwd, next=command.cwd))
+    return told_of_background(running, _unmoved(ctx))
 
 
 async def previewed(command: ShellCommand, timeout_s: float, ctx: ToolContext) -> ToolResult:
@@ -191,7 +196,7 @@ async def previewed(command: ShellCommand, timeout_s: float, ctx: ToolContext) -
     if previews is None:
         raise NoPreview
     found = await previews.preview(command, timeout_s)
-    return told_of_preview(command, found, timeout_s)
+    return told_of_preview(command, found, timeout_s, next_cwd=ctx[Workdir].current)
 
 
 def told_of_lost_directory(fault: NoDirectory, ctx: ToolContext) -> ToolResult:
@@ -206,11 +211,16 @@ def told_of_lost_directory(fault: NoDirectory, ctx: ToolContext) -> ToolResult:
     return msgspec.structs.replace(result, text=text, data={"stderr": notice, "cwd": place.root})
 
 
+def _unmoved(ctx: ToolContext) -> Directories:
+    """The session stays where it is."""
+    return Directories(ran_in=ctx.cwd, next=ctx[Workdir].current)
+
+
 def _moved(ended_in: str | None, ctx: ToolContext) -> Directories:
     """Where the session goes after a command: with it, as long as it stayed in the roots."""
     place, ran_in = ctx[Workdir], ctx.cwd
     if ended_in is None or ended_in == ran_in or not ctx[Settings].shell.carry_directory:
-        return Directories(ran_in=ran_in, next=place.current)
+        return _unmoved(ctx)
     found = ctx[Files].locate(place.resolve(ended_in), place.roots)
     if found.is_final and any(is_inside(found.real, root) for root in place.roots):
         place.move(found.real)
