@@ -1,5 +1,6 @@
 """What works on this machine, and what to do about the rest: the facts of `handaxe doctor`."""
 
+import codecs
 import os
 import shutil
 import sys
@@ -43,6 +44,8 @@ _HELD = {
     "unix_sockets": "Unix sockets outside cannot be reached",
 }
 """What it means for a command that a dimension of the sandbox holds."""
+_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
+"""Of the locale's variables the first that is set counts."""
 _FEW_FILES = 1024
 _FEW_WATCHES = 65_536
 _FEW_PROCESSES = 1_000
@@ -54,6 +57,7 @@ def examine(root: str, home: Path) -> list[Finding]:
     return [
         *_itself(),
         *_programs(),
+        *_encodings(),
         *_sandbox(root, home),
         *_limits(),
         *_disk(root, home),
@@ -82,6 +86,28 @@ def _programs() -> Iterator[Finding]:
     rg = find_ripgrep(())
     yield _program(
         "search.rg", "rg", "weak", "Search works without, but slower: install ripgrep.", path=rg
+    )
+
+
+def _encodings() -> Iterator[Finding]:
+    for key, name, what in (
+        ("encoding.file_names", sys.getfilesystemencoding(), "File names"),
+        ("encoding.output", getattr(sys.stdout, "encoding", None) or "utf-8", "Answers"),
+    ):
+        is_whole = codecs.lookup(name).name == "utf-8"
+        yield Finding(
+            key=key,
+            standing="ok" if is_whole else "weak",
+            value=name,
+            advice="" if is_whole else f"{what} lose letters: set PYTHONUTF8=1.",
+        )
+    counts = machine.counts_letters(os.environ)
+    chosen = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "none")
+    yield Finding(
+        key="encoding.commands",
+        standing="ok" if counts else "weak",
+        value=f"UTF-8 (locale {chosen})" if counts else f"not UTF-8 (locale {chosen})",
+        advice="" if counts else "Commands may print or sort letters wrongly: set LC_ALL=C.UTF-8.",
     )
 
 

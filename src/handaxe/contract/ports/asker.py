@@ -20,6 +20,11 @@ class Asker(ABC):
         """Whether anybody may be asked now."""
         return True
 
+    @property
+    def looks(self) -> bool:
+        """Whether it matters to them what a call would change."""
+        return True
+
     @abstractmethod
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
         """Wait for the answer."""
