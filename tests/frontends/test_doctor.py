@@ -1,6 +1,8 @@
 """`handaxe doctor` says what works here, for people and for programs."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,18 @@ def test_the_encoding_that_commands_have_is_tried(
     found = json.loads(capsys.readouterr().out)["encoding.commands"]
     assert (found["standing"], found["value"]) == (standing, value)
     assert bool(found["advice"]) == (standing == "weak")
+
+
+def test_a_sandbox_below_the_least_that_counts_is_said(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    sandbox = {"enabled": True, "bwrapPath": "/bin/false", "failIfWeak": True}
+    settings = Path(os.environ["HANDAXE_CONFIG_HOME"], "settings.json")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(json.dumps({"sandbox": sandbox}))
+    run(["doctor", "--json"])
+    enabled = json.loads(capsys.readouterr().out)["sandbox.enabled"]
+    assert enabled["standing"] == "no"
+    assert enabled["value"].startswith("no command runs")
 
 
 def test_a_shell_that_nothing_runs_in_is_not_missed(project, monkeypatch, capsys):

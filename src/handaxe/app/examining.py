@@ -19,6 +19,7 @@ from handaxe.host.sandbox.means import find_means
 from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.shfmt import count_commands
+from handaxe.settings.model import SandboxOptions
 from handaxe.storage.undo.pruning import usage
 from handaxe.text.counting import counted
 
@@ -124,8 +125,7 @@ def _sandbox(root: str, home: Path) -> Iterator[Finding]:
     configuration = Configuration(root, home=home)
     options = configuration.settings.sandbox
     means = find_means((root,), bwrap=options.bwrap_path)
-    wanted = "commands run in it" if options.enabled else "off; `sandbox.enabled` turns it on"
-    yield Finding(key="sandbox.enabled", standing="ok", value=wanted)
+    yield _wanted(options, means.name)
     standing = _STANDINGS[means.name]
     yield Finding(
         key="sandbox.means",
@@ -160,6 +160,17 @@ def _sandbox(root: str, home: Path) -> Iterator[Finding]:
         value="works" if overlay is None else overlay,
         advice="" if overlay is None else "Commands cannot be tried on a layer of their own.",
     )
+
+
+def _wanted(options: SandboxOptions, means: str) -> Finding:
+    key = "sandbox.enabled"
+    if not options.enabled:
+        return Finding(key=key, standing="ok", value="off; `sandbox.enabled` turns it on")
+    if means == "landlock" and options.fail_if_weak:
+        return Finding(key=key, standing="no", value="no command runs: `sandbox.failIfWeak`")
+    if means == "none" and (options.fail_if_unavailable or options.fail_if_weak):
+        return Finding(key=key, standing="no", value="no command runs: there is no sandbox")
+    return Finding(key=key, standing="ok", value="commands run in it")
 
 
 def _told(dimension: Dimension) -> str:

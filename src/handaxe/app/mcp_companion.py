@@ -270,7 +270,8 @@ def _waiting(servers: Sequence[ServerDefinition], root: str) -> str:
     names = ", ".join(repr(server.name) for server in servers)
     return (
         f"{servers[0].file}: the MCP servers {names} wait for a yes. If you trust them, run "
-        f"`handaxe trust {quote(root)}`, or name them in `enabledMcpjsonServers` of your own settings."
+        f"`handaxe trust {quote(root)}`, or name them in `enabledMcpjsonServers` of your own "
+        "settings."
     )
 
 
