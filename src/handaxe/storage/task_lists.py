@@ -148,10 +148,10 @@ def _taken_by(task: Task, change: TaskChange) -> str | None:
         return None
     wants_it = change.status == "in_progress" or bool(change.owner)
     is_others = task.taken_by is not None and change.by not in {None, task.taken_by}
-    if wants_it and is_others and task.status == "in_progress":
-        # Whoever bears the owner's name goes on with the owner's work, in another session too.
-        if not task.owner or change.owner != task.owner:
-            raise TaskClaimed(task.id, task.owner or f"session {task.taken_by}")
+    # Whoever bears the owner's name goes on with the owner's work, in another session too.
+    is_owner = bool(task.owner) and change.owner == task.owner
+    if wants_it and is_others and task.status == "in_progress" and not is_owner:
+        raise TaskClaimed(task.id, task.owner or f"session {task.taken_by}")
     if change.status == "in_progress":
         return change.by or task.taken_by
     return task.taken_by
