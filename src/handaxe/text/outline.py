@@ -31,8 +31,10 @@ class Outline(msgspec.Struct, frozen=True):
     total: int
 
 
-_WORDS = r"(?:(?:export|default|declare|abstract|async|public|private|protected|internal|static"
-_WORDS += r"|final|sealed|partial|open|override|virtual|data|pub(?:\([\w ]+\))?|unsafe|extern) +)*"
+_WORDS = (
+    r"(?:(?:export|default|declare|abstract|async|public|private|protected|internal|static"
+    r"|final|sealed|partial|open|override|virtual|data|pub(?:\([\w ]+\))?|unsafe|extern) +)*"
+)
 _MARKUP = r"(?ms)^(?P<fence>```|~~~).*?^(?P=fence)|^(?P<depth>#{1,6})[ \t]+\S[^\n]*"
 _CODE = {
     "py pyi": r"(?:async +def|def|class) +\w",

@@ -12,17 +12,14 @@ Classifier = Callable[[PermissionRequest], Awaitable[Allow | Deny | None]]
 class Asker(ABC):
     """Somebody who can say yes or no."""
 
+    looks: bool = True
+    """Whether it matters to them what a call would change."""
     is_background: Callable[[str], bool]
     """Says of an agent whether nobody waits for it; whoever starts agents sets it."""
 
     @property
     def is_there(self) -> bool:
         """Whether anybody may be asked now."""
-        return True
-
-    @property
-    def looks(self) -> bool:
-        """Whether it matters to them what a call would change."""
         return True
 
     @abstractmethod

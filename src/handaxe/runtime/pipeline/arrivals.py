@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from handaxe.contract.call import ToolCall
-from handaxe.runtime.pipeline.execute import Admitted, Pipeline, fingerprint_of
+from handaxe.runtime.pipeline.execute import Admitted, Pipeline
+from handaxe.runtime.pipeline.fingerprint import fingerprint_of
 
 
 class Arrivals:

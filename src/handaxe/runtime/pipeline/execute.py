@@ -20,6 +20,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import Stopped, comes_from_outside
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.fingerprint import FINGERPRINT_BYTES, fingerprint_of
 from handaxe.runtime.pipeline.heard import Heard, PutOff, Refused
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import prepare
@@ -32,7 +33,6 @@ from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 
 _WITHIN: ContextVar[str] = ContextVar("call_id", default="")
-FINGERPRINT_BYTES = 8
 Recall = Callable[[str], ToolResult | None]
 """The stored result of a finished call, by id."""
 
@@ -275,6 +275,8 @@ class Pipeline:
                 await self._among.opening()
             if not self._traffic.is_clear(ticket):
                 await self._traffic.clear(ticket)
+            if parsed.asked is not None:
+                parsed = parse(parsed.asked, self._among)  # the files have come to rest only now
             prepared = await prepare(parsed, heard, self._among)
             decision = prepared.decision
             if prepared.was_rewritten:
@@ -369,23 +371,6 @@ class Pipeline:
         if activity.done is None:
             activity.done = asyncio.get_running_loop().create_future()
         return await asyncio.shield(activity.done)
-
-
-def fingerprint_of(tool: str, call_input: object) -> bytes:
-    """What makes two calls the same: the tool's name and its input, to the letter.
-
-    Sixty-four bits under a key of this process, as call ids are known by (`CallFacts`): nobody can
-    foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
-    """
-    try:
-        encoded = _encoder.encode(call_input)
-    except (TypeError, ValueError, RecursionError):
-        encoded = repr(call_input).encode(errors="backslashreplace")
-    name = tool.encode(errors="backslashreplace")
-    return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)
-
-
-_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def _reused(call: ToolCall) -> ToolResult:
