@@ -28,12 +28,21 @@ def watched(story: list[tuple[str, str, bool]], **options: int | None) -> list[s
         ([(str(i), "x", True) for i in range(9)], ["-"] * 9),
         ([("a", "x", True), ("b", "y", True)] * 3, ["-"] * 5 + ["nudge"]),
         ([(str(i), f"no {i}", False) for i in range(5)], ["-"] * 4 + ["nudge"]),
+        ([(str(i), "read it first", False) for i in range(4)], ["-", "-", "nudge", "-"]),
     ],
 )
 def test_circles_are_found_and_progress_is_left_alone(
     story: list[tuple[str, str, bool]], actions: list[str]
 ):
     assert watched(story) == actions
+
+
+def test_calls_of_one_message_that_fail_alike_are_no_circle():
+    guard = LoopGuard()
+    many = [ToolCall(str(n), "Read", {"file_path": str(n)}) for n in range(3)]
+    failed = [ToolResult("read it first", ok=False, code="file.not_read", tool="Read")] * 3
+    assert guard.watch(many, failed) is None
+    assert guard.watch(many[:1], failed[:1]) is None
 
 
 def test_it_stops_after_it_was_not_heard():

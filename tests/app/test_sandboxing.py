@@ -351,12 +351,32 @@ async def test_a_command_that_was_proved_to_look_only_gets_nothing_to_write_to(p
         assert sorted(path.name for path in project.iterdir()) == [".git", "a.txt", "new"]
 
 
+@pytest.mark.parametrize("unavailable", [True, False])
+async def test_below_the_least_that_settings_ask_for_no_command_runs(project, unavailable):
+    sandbox = {
+        "enabled": True,
+        "bwrapPath": "/bin/false",
+        "failIfWeak": True,
+        "failIfUnavailable": unavailable,
+    }
+    async with Session(
+        project, settings={"sandbox": sandbox}, permission_mode="bypassPermissions"
+    ) as session:
+        result = await session.call("Bash", command="touch made")
+    assert result.code == "shell.no_sandbox"
+    assert not (project / "made").exists()
+
+
 @pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
 @pytest.mark.parametrize(
     ("command", "sandbox", "told"),
     [
         ("echo x > /usr/x", {}, "write only in the working directories"),
-        ("curl -sS -m 3 http://example.com", {}, "reaches no host"),
+        (
+            "curl -sS -m 3 http://example.com",
+            {},
+            "reaches no host, as sandbox.network.allowedDomains names none",
+        ),
         ("echo x > /usr/x", {"allowUnsandboxedCommands": False}, "$TMPDIR."),
         ("echo x > /usr/x", {"ignoreViolations": {"/usr": ["/usr/x"]}}, None),
         ("ls nowhere", {}, None),

@@ -1,6 +1,8 @@
 """`handaxe doctor` says what works here, for people and for programs."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,7 @@ KEYS = {
     "search.rg", "sandbox.enabled", "sandbox.means", "sandbox.bubblewrap", "sandbox.landlock",
     "sandbox.user_namespaces", "sandbox.overlay", "limits.cgroup", "limits.files", "limits.processes",
     "limits.inotify_watches", "disk.home", "disk.undo", "disk.free", "disk.writable",
-    "mcp.servers",
+    "mcp.servers", "encoding.file_names", "encoding.output", "encoding.commands",
 }  # fmt: skip
 
 
@@ -30,6 +32,33 @@ def test_the_keys_are_stable(project, monkeypatch, capsys):
         assert set(facts) == {"standing", "value", "advice"}
         assert facts["standing"] in {"ok", "weak", "no"}
         assert facts["value"]
+
+
+@pytest.mark.parametrize(
+    ("locale", "standing", "value"),
+    [("C.UTF-8", "ok", "UTF-8 (locale C.UTF-8)"), ("C", "weak", "not UTF-8 (locale C)")],
+)
+def test_the_encoding_that_commands_have_is_tried(
+    project, monkeypatch, capsys, locale, standing, value
+):
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("LC_ALL", locale)
+    run(["doctor", "--json"])
+    found = json.loads(capsys.readouterr().out)["encoding.commands"]
+    assert (found["standing"], found["value"]) == (standing, value)
+    assert bool(found["advice"]) == (standing == "weak")
+
+
+def test_a_sandbox_below_the_least_that_counts_is_said(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    sandbox = {"enabled": True, "bwrapPath": "/bin/false", "failIfWeak": True}
+    settings = Path(os.environ["HANDAXE_CONFIG_HOME"], "settings.json")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(json.dumps({"sandbox": sandbox}))
+    run(["doctor", "--json"])
+    enabled = json.loads(capsys.readouterr().out)["sandbox.enabled"]
+    assert enabled["standing"] == "no"
+    assert enabled["value"].startswith("no command runs")
 
 
 def test_a_shell_that_nothing_runs_in_is_not_missed(project, monkeypatch, capsys):

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 from tests.waiting import HANG_S
 
 from handaxe import Allow, Deny, PermissionRequest
-from handaxe.contract.decision import RuleProposal
+from handaxe.contract.decision import Loss, RuleProposal
 from handaxe.frontends.cli.paint import Painter
 from handaxe.frontends.cli.terminal_asker import read_answer, shown_question
 
@@ -92,6 +93,16 @@ def test_the_question_is_complete_and_cannot_lie():
     assert "\u202e" not in shown
     for piece in ("/p/src/a", "because", "Edit(/src/**)", "/p/other", "y"):
         assert piece in shown
+
+
+def test_the_question_says_what_would_be_destroyed_and_which_agent_asks():
+    loss = Loss(text="rm -rf build", form="rm", reason="deletes files for good")
+    request = msgspec.structs.replace(
+        REQUEST, destructive=(loss,), agent_id="a1", agent_type="Explore"
+    )
+    shown = shown_question(request, Painter(colour=False))
+    assert "Write of agent a1 (Explore) asks for permission" in shown
+    assert "destructive: deletes files for good" in shown
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from tests.models.talk import events_of
 
 from handaxe.contract.content import TextBlock
@@ -21,11 +22,12 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
 
 
-async def test_the_example_script_plays():
+@pytest.mark.parametrize("line", ["     1→Milk", "1\tMilk"])
+async def test_the_example_script_plays(line):
     model = ScriptedModel(DOCS / "examples" / "two_turns.toml")
     question = UserMessage((TextBlock("Look at notes.txt"),))
     await events_of(model, ModelRequest(messages=(question,)))
-    read = UserMessage((ToolResultBlock("t", (TextBlock("1\tMilk"),)),))
+    read = UserMessage((ToolResultBlock("t", (TextBlock(line),)),))
     events = await events_of(model, ModelRequest(messages=(question, AssistantMessage(()), read)))
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert text == "It begins with: Milk"

@@ -235,6 +235,13 @@ def test_managed_settings_that_break_or_go_away_stay_in_force(project, managed):
     assert found.warnings
 
 
+def test_the_command_that_trusts_can_be_pasted(tmp_path):
+    project = tmp_path / "my project"
+    write(project / ".claude/settings.json", rules(allow=["A"]))
+    (told,) = opened(project).warnings
+    assert f"`handaxe trust '{project}'`" in told
+
+
 def test_trust_is_for_one_real_folder_and_can_be_taken_back(project, tmp_path):
     write(project / ".claude/settings.json", rules(allow=["A"], deny=["B"]))
     below = project / "below"

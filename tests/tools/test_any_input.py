@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from tests.waiting import HANG_S
 
 from handaxe import Session
+from handaxe.contract.events import CallFinished, CallStarted
+from handaxe.storage.event_log import LoggedEvents
+from handaxe.storage.sessions import LOG_NAME
 from handaxe.text.schema import input_schema
 from handaxe.tools import BUILTIN, loaders
 
@@ -95,3 +98,43 @@ def call(session, tool, call_input):
     from handaxe import ToolCall
 
     return ToolCall(session.new_call_id(), tool, call_input)
+
+
+class Unspeakable:
+    """Cannot even say what it is."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+def without_end():
+    ring: dict[str, object] = {}
+    ring["x"] = ring
+    return ring
+
+
+def very_deep():
+    nested: list[object] = []
+    for _ in range(5_000):
+        nested = [nested]
+    return nested
+
+
+@pytest.mark.parametrize("make", [without_end, very_deep, Unspeakable, lambda: 10**5_000])
+async def test_what_no_log_can_hold_is_refused_and_all_else_is_kept(project, make):
+    def ends(session_id):
+        home = Path(os.environ["HANDAXE_HOME"], "sessions", session_id)
+        return [event for _, event in LoggedEvents(home / LOG_NAME)]
+
+    async with Session(project) as session:
+        for given in (
+            {"file_path": make()},
+            {"x": {"y": make()}},
+            {"file_path": "a", "limit": make()},
+        ):
+            assert (await session.call("Read", given)).code == "call.bad_input"
+            both = await session.call_many([("Read", given), ("Glob", {"pattern": "*"})])
+            assert [result.code for result in both] == ["call.bad_input", None]
+    logged = ends(session.id)
+    assert sum(isinstance(event, CallStarted) for event in logged) == 9
+    assert sum(isinstance(event, CallFinished) for event in logged) == 9

@@ -33,6 +33,7 @@ class LoopGuard:
     def __init__(self, *, stop_after_nudges: int | None = None) -> None:
         self._stop_after = stop_after_nudges
         self._past: list[tuple[bytes, bytes]] = []
+        self._errors: list[dict[bytes, str]] = []
         self._failures = 0
         self._last_code: str | None = None
         self._nudges = 0
@@ -40,16 +41,21 @@ class LoopGuard:
     def watch(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> Circle | None:
         """Take in a message's calls; what to do if they go in circles."""
         found: str | None = None
+        errors: dict[bytes, str] = {}
         for call, result in zip(calls, results, strict=True):
             if result.tool in WAITING_TOOLS:
                 continue
             self._past.append(_prints(call, result))
+            if not result.ok:
+                errors[self._past[-1][1]] = f"{result.tool} failed with {result.code}"
             self._count_failure(result)
             found = found or self._circle(result)
         del self._past[: -4 * ROUNDS]
+        found = found or self._same_error(errors)
         if found is None:
             return None
         self._past.clear()
+        self._errors.clear()
         self._failures = 0
         self._nudges += 1
         if self._stop_after is not None and self._nudges > self._stop_after:
@@ -63,6 +69,19 @@ class LoopGuard:
             self._failures += 1
         else:
             self._failures, self._last_code = 1, result.code
+
+    def _same_error(self, errors: dict[bytes, str]) -> str | None:
+        """What failed in message after message with the same words, whatever it was given."""
+        self._errors = [*self._errors[1 - SAME :], errors]
+        if len(self._errors) < SAME:
+            return None
+        again = next((e for e in errors if all(e in earlier for earlier in self._errors)), None)
+        if again is None:
+            return None
+        return (
+            f"{errors[again]} and the same words {SAME} times in a row, whatever it was given. "
+            "Those words say what is missing: do that first, or say what stands in the way."
+        )
 
     def _circle(self, result: ToolResult) -> str | None:
         past = self._past

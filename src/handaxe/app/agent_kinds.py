@@ -7,6 +7,7 @@ servers count once `handaxe trust` has seen them, as they were then.
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -79,7 +80,7 @@ class AgentKinds:
         root = configuration.root if configuration is not None else "DIR"
         self.problems.append(
             f"{kind.source}: its `hooks` and `mcpServers` start programs, and nobody has approved "
-            f"them. If you trust the project, run `handaxe trust {root}`."
+            f"them. If you trust the project, run `handaxe trust {quote(root)}`."
         )
         names = tuple(entry for entry in kind.mcp_servers if isinstance(entry, str))
         return msgspec.structs.replace(kind, hooks={}, mcp_servers=names)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.checkpoints import Checkpoints
-from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Undone, Wanted
+from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Restored, Undone, Wanted
 from handaxe.host.files import LocalFiles
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.settings.model import Settings, UndoOptions
@@ -87,6 +87,10 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             if self._is_on:
                 raise
             raise NothingToUndo(redo=wanted.redo, hint=_OFF) from None
+
+    def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
+        """What putting this back would do to the first `most` paths; nothing is done."""
+        return self._history.outlook(wanted, most)
 
     async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
         """Put it back, as a change made by `call_id`, which has its own record already."""

@@ -1,5 +1,6 @@
 """What works on this machine, and what to do about the rest: the facts of `handaxe doctor`."""
 
+import codecs
 import os
 import shutil
 import sys
@@ -18,6 +19,7 @@ from handaxe.host.sandbox.means import find_means
 from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.shfmt import count_commands
+from handaxe.settings.model import SandboxOptions
 from handaxe.storage.undo.pruning import usage
 from handaxe.text.counting import counted
 
@@ -43,6 +45,8 @@ _HELD = {
     "unix_sockets": "Unix sockets outside cannot be reached",
 }
 """What it means for a command that a dimension of the sandbox holds."""
+_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
+"""Of the locale's variables the first that is set counts."""
 _FEW_FILES = 1024
 _FEW_WATCHES = 65_536
 _FEW_PROCESSES = 1_000
@@ -54,6 +58,7 @@ def examine(root: str, home: Path) -> list[Finding]:
     return [
         *_itself(),
         *_programs(),
+        *_encodings(),
         *_sandbox(root, home),
         *_limits(),
         *_disk(root, home),
@@ -85,6 +90,28 @@ def _programs() -> Iterator[Finding]:
     )
 
 
+def _encodings() -> Iterator[Finding]:
+    for key, name, what in (
+        ("encoding.file_names", sys.getfilesystemencoding(), "File names"),
+        ("encoding.output", getattr(sys.stdout, "encoding", None) or "utf-8", "Answers"),
+    ):
+        is_whole = codecs.lookup(name).name == "utf-8"
+        yield Finding(
+            key=key,
+            standing="ok" if is_whole else "weak",
+            value=name,
+            advice="" if is_whole else f"{what} lose letters: set PYTHONUTF8=1.",
+        )
+    counts = machine.counts_letters(os.environ)
+    chosen = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "none")
+    yield Finding(
+        key="encoding.commands",
+        standing="ok" if counts else "weak",
+        value=f"UTF-8 (locale {chosen})" if counts else f"not UTF-8 (locale {chosen})",
+        advice="" if counts else "Commands may print or sort letters wrongly: set LC_ALL=C.UTF-8.",
+    )
+
+
 def _program(
     key: str, name: str, missing: Standing, advice: str, *, path: str | None = None
 ) -> Finding:
@@ -98,8 +125,7 @@ def _sandbox(root: str, home: Path) -> Iterator[Finding]:
     configuration = Configuration(root, home=home)
     options = configuration.settings.sandbox
     means = find_means((root,), bwrap=options.bwrap_path)
-    wanted = "commands run in it" if options.enabled else "off; `sandbox.enabled` turns it on"
-    yield Finding(key="sandbox.enabled", standing="ok", value=wanted)
+    yield _wanted(options, means.name)
     standing = _STANDINGS[means.name]
     yield Finding(
         key="sandbox.means",
@@ -134,6 +160,17 @@ def _sandbox(root: str, home: Path) -> Iterator[Finding]:
         value="works" if overlay is None else overlay,
         advice="" if overlay is None else "Commands cannot be tried on a layer of their own.",
     )
+
+
+def _wanted(options: SandboxOptions, means: str) -> Finding:
+    key = "sandbox.enabled"
+    if not options.enabled:
+        return Finding(key=key, standing="ok", value="off; `sandbox.enabled` turns it on")
+    if means == "landlock" and options.fail_if_weak:
+        return Finding(key=key, standing="no", value="no command runs: `sandbox.failIfWeak`")
+    if means == "none" and (options.fail_if_unavailable or options.fail_if_weak):
+        return Finding(key=key, standing="no", value="no command runs: there is no sandbox")
+    return Finding(key=key, standing="ok", value="commands run in it")
 
 
 def _told(dimension: Dimension) -> str:

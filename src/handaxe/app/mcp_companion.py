@@ -6,6 +6,7 @@ import re
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
 from handaxe import __version__
@@ -297,7 +298,8 @@ def _waiting(servers: Sequence[ServerDefinition], root: str) -> str:
     names = ", ".join(repr(server.name) for server in servers)
     return (
         f"{servers[0].file}: the MCP servers {names} wait for a yes. If you trust them, run "
-        f"`handaxe trust {root}`, or name them in `enabledMcpjsonServers` of your own settings."
+        f"`handaxe trust {quote(root)}`, or name them in `enabledMcpjsonServers` of your own "
+        "settings."
     )
 
 

@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,7 +28,7 @@ def skill_book(skill: SkillInfo, configuration: Configuration) -> "HookBook":
     if not is_own and not _is_approved(skill, configuration):
         told = (
             f"{skill.path}: its `hooks` start programs, and nobody has approved them. If you "
-            f"trust the project, run `handaxe trust {configuration.root}`."
+            f"trust the project, run `handaxe trust {quote(configuration.root)}`."
         )
         return HookBook(problems=(told,))
     book = read_hooks(skill.hooks, source=skill.path, is_projects=not is_own, skill=skill.path)

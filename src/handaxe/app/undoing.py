@@ -60,6 +60,8 @@ class HostUndo:
 
 
 class _Owner(Asker):
+    looks = False
+
     async def ask(self, request: PermissionRequest) -> Allow:  # noqa: ARG002 - always the same
         """The owner has asked for it."""
         return Allow("asked for by the session's owner", "user")

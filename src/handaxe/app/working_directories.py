@@ -29,7 +29,16 @@ def working_directories(
     return tuple(roots), spellings
 
 
+def _path_of(given: str | os.PathLike[str]) -> str | None:
+    """The path of a directory that is named by its `file:` address, as in calls."""
+    if not isinstance(given, str) or not given.startswith("file:/"):
+        return None
+    from handaxe.text.file_address import path_of
+
+    return path_of(given)
+
+
 def spelled_out(given: str | os.PathLike[str]) -> str:
     """The absolute path, links and all; the process's own directory may be gone if it is one."""
-    path = Path(given).expanduser()
+    path = Path(_path_of(given) or given).expanduser()
     return os.path.normpath(path if path.is_absolute() else Path.cwd() / path)

@@ -126,8 +126,16 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     agent_id: str | None = None
     """Which sub-agent asks; None for the main one."""
     agent_type: str | None = None
+    destructive: tuple[Loss, ...] = ()
+    """What a command would destroy for good."""
     remarks: tuple[str, ...] = ()
     """For a classifier: what hooks said of the results of earlier calls; nobody has checked it."""
+
+    @property
+    def asked_for(self) -> str:
+        """The tool, and the sub-agent that wants to use it."""
+        kind = f" ({self.agent_type})" if self.agent_type else ""
+        return f"{self.tool} of agent {self.agent_id}{kind}" if self.agent_id else self.tool
 
     @property
     def told_input(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class TaskClaimed(ToolFault):
     def __init__(self, task_id: str, owner: str) -> None:
         super().__init__(
             f"Task {task_id!r} belongs to {owner!r}. Take another one, or let {owner!r} give it "
-            "back by setting an empty owner."
+            "back by setting an empty owner or the status pending."
         )
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -41,6 +42,22 @@ def find_program(
     said = (done.stdout or done.stderr).decode("utf-8", "replace")
     found = _VERSION.search(said)
     return Program(place, found[0] if found else said.strip().partition("\n")[0][:40] or "unknown")
+
+
+def counts_letters(environment: Mapping[str, str]) -> bool | None:
+    """Whether bash takes UTF-8 for letters in this environment; None where there is no bash."""
+    try:
+        done = subprocess.run(
+            ["bash", "-c", 'word=$1; echo "${#word}"', "bash", "\u00e9"],  # noqa: S607
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
+            env=environment,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() == b"1"
 
 
 def kernel_number(name: str) -> int | None:

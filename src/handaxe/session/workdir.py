@@ -54,7 +54,7 @@ class Workdir:
             self._announce(old, path)
 
     def resolve(self, path: str) -> str:
-        """The absolute form of a path: `~`, `.` and `..` resolved by name, nothing decoded."""
+        """The absolute form of a path: `~`, `.` and `..` by name, a `file:` address decoded."""
         path = _absolute(path, self.current, self.home)
         # A working directory that was named through a link is known by that name as well.
         for spelled, real in self.spellings.items():
@@ -67,11 +67,23 @@ class Workdir:
 def _absolute(path: str, current: str, home: str) -> str:
     """By name; kept, since a call asks for its path again and again."""
     _refuse_malformed(path)
+    if path[:6].lower() == "file:/":
+        path = _addressed(path)
     if path == "~" or path.startswith("~/"):
         path = home + path[1:]
     elif path.startswith("~"):
         raise BadPath(f"{path!r} names another user's home. Give the absolute path instead.")
     return normalize(path if path.startswith("/") else f"{current}/{path}")
+
+
+def _addressed(address: str) -> str:
+    from handaxe.text.file_address import path_of
+
+    path = path_of(address)
+    if path is None:
+        raise BadPath(f"{address[:200]!r} names no file of this machine. Give its absolute path.")
+    _refuse_malformed(path)
+    return path
 
 
 def normalize(path: str) -> str:

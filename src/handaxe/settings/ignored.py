@@ -1,6 +1,7 @@
 """Tell the user which values of a project's files do not count, and what would change that."""
 
 from collections.abc import Sequence
+from shlex import quote
 
 from handaxe.settings.fragment import Entry
 from handaxe.settings.layers import Ignored
@@ -29,7 +30,7 @@ def _waiting(entries: list[Entry], root: str, *, is_trusted: bool) -> str:
         why = "this workspace has not been trusted"
     return (
         f"{files}: {why}, so {names} {'does' if len(counts) == 1 else 'do'} not count. "
-        f"If you trust these files, run `handaxe trust {root}`."
+        f"If you trust these files, run `handaxe trust {quote(root)}`."
     )
 
 

@@ -46,6 +46,7 @@ _NARROWING: frozenset[KeyPath] = frozenset(
 _NARROWING_IF: dict[KeyPath, bool] = {
     ("autoMemoryEnabled",): False,
     ("sandbox", "failIfUnavailable"): True,
+    ("sandbox", "failIfWeak"): True,
     ("sandbox", "autoAllowBashIfSandboxed"): False,
     ("sandbox", "allowUnsandboxedCommands"): False,
     ("sandbox", "network", "strictAllowlist"): True,
@@ -57,6 +58,7 @@ _NEVER_IF: dict[KeyPath, bool] = {
     ("autoMemoryEnabled",): True,
     ("sandbox", "enabled"): False,
     ("sandbox", "failIfUnavailable"): False,
+    ("sandbox", "failIfWeak"): False,
     ("sandbox", "filesystem", "disabled"): True,
     ("sandbox", "filesystem", "hideSecrets"): False,
 }

@@ -55,9 +55,8 @@ class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     enabled: Annotated[bool, "Run commands inside the operating system's sandbox."] = False
     fail_if_unavailable: Annotated[bool, "Run no command where there is no sandbox."] = True
     auto_allow_bash_if_sandboxed: Annotated[bool, "Sandboxed commands need no question."] = True
-    allow_unsandboxed_commands: Annotated[bool, "A command may ask to run outside the sandbox."] = (
-        True
-    )
+    fail_if_weak: Annotated[bool, "Run no command where the sandbox is only a weak one."] = False
+    allow_unsandboxed_commands: Annotated[bool, "A command may ask to run outside of it."] = True
     excluded_commands: Annotated[
         tuple[str, ...], "Commands that run outside the sandbox, as Bash rules write them."
     ] = ()

@@ -33,7 +33,7 @@ from handaxe.disk.lines import LineLog, scan
 from handaxe.session.call_facts import CallFacts
 from handaxe.storage.home import make_private
 from handaxe.storage.presence import Presence
-from handaxe.text.wellformed import scrub
+from handaxe.text.wellformed import writable
 
 IDLE_S = 5.0
 SYNC_DELAY_S = 0.05
@@ -288,7 +288,7 @@ def _encoded(event: Event) -> bytes:
     try:
         return _encoder.encode(event)
     except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
-        return _encoder.encode(scrub(msgspec.to_builtins(event, enc_hook=str)))
+        return _encoder.encode(writable(event))
 
 
 class LoggedEvents:

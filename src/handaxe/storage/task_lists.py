@@ -131,6 +131,7 @@ def _with(stored: _Stored, task: Task, change: TaskChange) -> Task:
         if change.owner and task.owner and task.owner != change.owner:
             raise TaskClaimed(task.id, task.owner)
         values["owner"] = change.owner or None
+    values["taken_by"] = _taken_by(task, change)
     if change.status == "in_progress" and task.status != "in_progress":
         waiting = [other for other in task.blocked_by if _is_open(stored, other)]
         if waiting:
@@ -139,6 +140,21 @@ def _with(stored: _Stored, task: Task, change: TaskChange) -> Task:
         merged = {**task.metadata, **change.metadata}
         values["metadata"] = {key: value for key, value in merged.items() if value is not None}
     return msgspec.structs.replace(task, **values)
+
+
+def _taken_by(task: Task, change: TaskChange) -> str | None:
+    """The session that has the task under way after the change; a fault if another one has."""
+    if change.owner == "" or change.status not in {None, "in_progress"}:
+        return None
+    wants_it = change.status == "in_progress" or bool(change.owner)
+    is_others = task.taken_by is not None and change.by not in {None, task.taken_by}
+    # Whoever bears the owner's name goes on with the owner's work, in another session too.
+    is_owner = bool(task.owner) and change.owner == task.owner
+    if wants_it and is_others and task.status == "in_progress" and not is_owner:
+        raise TaskClaimed(task.id, task.owner or f"session {task.taken_by}")
+    if change.status == "in_progress":
+        return change.by or task.taken_by
+    return task.taken_by
 
 
 def _is_open(stored: _Stored, task_id: str) -> bool:

@@ -68,6 +68,40 @@ def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any JSON
     return items
 
 
+def writable(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any value at all
+    """Whatever a host program put into a record, as something that can be written down."""
+    if value is None or isinstance(value, bool | float | bytes):
+        return value
+    if isinstance(value, int):
+        return value if _LEAST_INT <= value <= _MOST_INT else "(is a number beyond 64 bits)"
+    if not isinstance(value, msgspec.Struct | dict | list | tuple):
+        return in_words(value)
+    if depth == 0:
+        return f"({TOO_DEEP})"
+    if isinstance(value, list | tuple):
+        items: list[Any] = []
+        for item in cast("Iterable[Any]", value):
+            items.append(writable(item, depth - 1))  # noqa: PERF401 - one frame per level
+        return items
+    clean: dict[str, Any] = {}
+    inner = cast("dict[Any, Any]", value if isinstance(value, dict) else _fields(value))
+    for key, item in inner.items():
+        clean[in_words(key)] = writable(item, depth - 1)
+    return clean if isinstance(value, dict) else msgspec.structs.replace(value, **clean)
+
+
+def _fields(struct: msgspec.Struct) -> dict[str, Any]:
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def in_words(value: object) -> str:
+    """What a value says of itself, if it can."""
+    try:
+        return well_formed(str(value))
+    except Exception:  # noqa: BLE001 - anybody's `__str__`, or nested without end
+        return f"(a {type(value).__name__})"
+
+
 def has_plain_values(raw: Any) -> bool:  # noqa: ANN401 - any value
     """Whether `raw` is an object whose values a log can hold; `flaws_of` says why not.
 

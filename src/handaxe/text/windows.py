@@ -70,8 +70,10 @@ def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | No
     left_out = len(text) - len(head) - len(tail)
     lines = text.count("\n") + 1
     try:
-        where = f"Full output saved to: {keep(text)}\n"
-        where += "Read it with offset and limit, or search it with Grep."
+        path = keep(text)
+        where = f"Full output saved to: {path}\n"
+        where += "Read it with offset and limit, search it with Grep, or give it whole to any tool "
+        where += f'in place of a text: {{"$file": "{path}"}}.'
     except OSError as error:
         where = f"It could not be saved ({error.strerror or error}), so what is left out is lost.\n"
         where += "Ask for less at a time."

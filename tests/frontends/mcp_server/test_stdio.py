@@ -18,7 +18,8 @@ from handaxe import Effects, Session, tool
 from handaxe.frontends.mcp_server.lines import MAX_LINE_BYTES, LineSplitter
 from handaxe.frontends.mcp_server.offer import MAX_LIST_CHARS, default_tools, definitions
 from handaxe.frontends.mcp_server.protocol import HANDSHAKE_REVISIONS
-from handaxe.frontends.mcp_server.roots import directories_of, path_of
+from handaxe.frontends.mcp_server.roots import directories_of
+from handaxe.text.file_address import path_of
 from handaxe.tools import BUILTIN
 
 HANDSHAKE = {

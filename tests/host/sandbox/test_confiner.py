@@ -54,6 +54,18 @@ def test_unless_settings_say_that_it_need_not_hold(policy):
     assert not made.will_confine("true")
 
 
+def test_a_weak_sandbox_is_none_where_settings_ask_for_more(policy):
+    weak = Means(name="landlock", bubblewrap_problem="no bwrap")
+    made = confiner(policy, means=weak, must_be_strong=True)
+    with pytest.raises(NoSandbox, match="no bwrap; Landlock is weaker than"):
+        confine(made)
+    assert not made.will_confine("true")
+    assert made.level.means == "none"
+    assert confiner(policy, means=weak).will_confine("true")
+    strong = Means(name="bubblewrap", program="/usr/bin/bwrap")
+    assert confiner(policy, means=strong, must_be_strong=True).will_confine("true")
+
+
 def test_not_asked_for_means_outside(policy):
     made = confiner(policy, enabled=False)
     assert confine(made).argv == ["true"]

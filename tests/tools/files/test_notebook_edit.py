@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from handaxe import Session
+from handaxe import Deny, Session
 
 
 @pytest.fixture
@@ -52,6 +52,25 @@ async def test_a_replaced_cell_changes_its_own_lines_only(opened, project: Path)
         "updated_file": after,
     }
     assert "outputs were cleared" in result.text
+
+
+async def test_whoever_is_asked_sees_the_lines_that_would_change(project: Path, notebook):
+    (project / "a.ipynb").write_text(notebook.text(notebook.code("x = 1", "calc")))
+    asked = []
+
+    async def on_ask(request):
+        asked.append(request)
+        return Deny()
+
+    async with Session(project, on_ask=on_ask) as session:
+        await session.call("Read", file_path="a.ipynb")
+        await edit(session, cell_id="calc", new_source="x = 2")
+        await edit(session, cell_id="calc", edit_mode="delete")
+    lines = [
+        [line for hunk in request.preview[0].hunks for line in hunk.lines] for request in asked
+    ]
+    assert '+    "x = 2"' in lines[0]
+    assert '-    "x = 1"' in lines[1]
 
 
 async def test_edits_follow_one_another_without_another_read(opened, project: Path):

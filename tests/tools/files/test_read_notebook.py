@@ -225,3 +225,22 @@ async def test_damaged_notebooks_always_give_something_to_read(session, project,
         (project / "a.ipynb").write_bytes(data)
         result = await session.call("Read", file_path="a.ipynb")
         assert result.ok, result.text
+
+
+async def test_the_first_part_of_a_long_notebook_comes_with_an_outline(session, project, notebook):
+    cells = []
+    for number in range(120):
+        cells.append(notebook.markdown(f"# Part {number}\nwords", f"m{number}"))
+        cells.append(notebook.code("x = 1\n" * 500, f"c{number}"))
+    (project / "a.ipynb").write_text(notebook.text(*cells))
+    first = await session.call("Read", file_path="a.ipynb")
+    outline = first.data["outline"]
+    assert (outline["total"], len(outline["marks"])) == (120, 30)
+    assert outline["marks"][:2] == [
+        {"line": 1, "text": "# Part 0"},
+        {"line": 9, "text": "# Part 4"},
+    ]
+    assert "[Outline (30 of 120, by cell, counted from 1): 1 # Part 0 | 9 # Part 4 |" in first.text
+    one = await session.call("Read", file_path="a.ipynb", offset=9, limit=1)
+    assert one.data["file"]["cells"][0]["source"].startswith("# Part 4")
+    assert "outline" not in one.data

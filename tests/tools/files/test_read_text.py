@@ -200,3 +200,31 @@ async def test_what_a_file_is_indented_with_is_known_and_tabs_are_told_once(sess
         assert "indented" not in first.text
         assert [("tabs" in note) for note in first.notes] == ([True] if "\n\t" in text else [])
         assert again.notes == ()
+
+
+@pytest.mark.proves("FT-2")
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+async def test_the_first_part_of_a_long_file_comes_with_an_outline(session, project, encoding):
+    lines = [f"# Part {n} é\n\n" + "text é\n" * 998 for n in range(4)]
+    (project / "long.md").write_text("".join(lines), encoding=encoding)
+    first = await session.call("Read", file_path="long.md")
+    marks = [{"line": 1 + 1_000 * n, "text": f"# Part {n} é"} for n in range(4)]
+    assert first.data["outline"] == {"marks": marks, "total": 4}
+    assert "To go on: Read(" in first.text
+    assert "| 2001 # Part 2 é |" in first.text
+    for more in ({"offset": 5}, {"limit": 5}, {"offset": 2001}):
+        assert "outline" not in (await session.call("Read", file_path="long.md", **more)).data
+    (project / "short.md").write_text("# Part\n")
+    assert "outline" not in (await session.call("Read", file_path="short.md")).data
+
+
+async def test_an_outline_knows_lines_that_end_with_a_return(session, project: Path):
+    (project / "old.py").write_bytes(b"x = 1\rdef f():\r" + b"    pass\r" * 3_000)
+    first = await session.call("Read", file_path="old.py")
+    assert first.data["outline"]["marks"] == [{"line": 2, "text": "def f():"}]
+
+
+async def test_only_the_beginning_of_a_huge_file_is_outlined(session, project: Path):
+    (project / "huge.py").write_text("def f():\n    pass\n" * 200_000)
+    first = await session.call("Read", file_path="huge.py")
+    assert "Outline of the first 1 MiB (30 of 58,254, by line)" in first.text

@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 from tests.waiting import until
 
-from handaxe import Allow, Session, tool
+from handaxe import Allow, Deny, Session, tool
 from handaxe.contract.call import ToolCall
 
 
@@ -19,6 +19,31 @@ async def change(session: Session, path: Path, content: str) -> str:
     result = await session.call("Write", file_path=str(path), content=content)
     assert result.ok, result.text
     return result.id
+
+
+async def test_whoever_is_asked_sees_every_file_that_would_change(project):
+    asked = []
+
+    async def on_ask(request):
+        asked.append(request)
+        return Deny() if request.tool == "Undo" else Allow()
+
+    (project / "kept.txt").write_text("old\n")
+    (project / "gone.txt").write_text("x\n")
+    async with Session(project, on_ask=on_ask) as session:
+        command = "rm gone.txt; echo new > kept.txt; touch made.txt"
+        assert (await session.call("Bash", command=command)).ok
+        assert (await session.call("Undo")).code == "permission.denied"
+        items, diff = asked[-1].preview
+        assert set(items.items) == {
+            f"would be recreated: {project}/gone.txt",
+            f"would be restored: {project}/kept.txt (+1 -1 lines)",
+            f"would be removed: {project}/made.txt",
+        }
+        assert diff.hunks[0].lines == ("-new", "+old")
+        assert (project / "kept.txt").read_text() == "new\n"
+        await session.undo()
+    assert (project / "kept.txt").read_text() == "old\n"
 
 
 @pytest.mark.proves("BT-32")

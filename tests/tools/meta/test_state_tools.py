@@ -145,6 +145,27 @@ async def test_only_one_of_many_agents_gets_a_task(tmp_path):
     assert won.count(True) == 1
 
 
+async def test_a_task_that_is_under_way_in_one_session_is_not_begun_in_another(project):
+    shared = {"task_list": "team"}
+    async with Session(project, settings=shared) as ann, Session(project, settings=shared) as bob:
+        for subject in ("A", "B"):
+            await ann.call("TaskCreate", subject=subject, description="d")
+
+        def begin(session, task_id, **more):
+            return session.call("TaskUpdate", taskId=task_id, status="in_progress", **more)
+
+        both = await asyncio.gather(begin(ann, "1"), begin(bob, "1"))
+        assert sorted(str(result.code) for result in both) == ["None", "task.claimed"]
+        assert (await begin(ann, "2", owner="ann")).ok
+        assert (await begin(ann, "2")).ok
+        assert (await begin(bob, "2")).code == "task.claimed"
+        assert (await begin(bob, "2", owner="bob")).code == "task.claimed"
+        assert (await begin(bob, "2", owner="ann")).ok
+        assert (await bob.call("TaskUpdate", taskId="2", description="more")).ok
+        assert (await bob.call("TaskUpdate", taskId="2", status="pending", owner="")).ok
+        assert (await begin(ann, "2")).ok
+
+
 async def test_tasks_created_at_once_by_many_are_all_kept(tmp_path):
     from handaxe.storage.task_lists import DiskTaskList
 

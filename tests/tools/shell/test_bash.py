@@ -238,6 +238,18 @@ async def test_sleeping_for_background_work_is_answered(free, project, command):
     assert "no need to sleep" in note
 
 
+async def test_a_loop_that_ends_with_the_work_it_waited_for_is_answered_all_the_same(free, project):
+    ended = project / "build.ended"
+    free.subscribe(lambda event: ended.touch() if isinstance(event, JobEnded) else None)
+    begun = await bash(
+        free, "until [ -e go ]; do sleep 0.01; done # build.ended", run_in_background=True
+    )
+    waited = await bash(free, "touch go; until [ -e build.ended ]; do sleep 0.01; done")
+    assert free.jobs.running() == []
+    (note,) = waited.notes
+    assert f"You will be notified when {begun.data['backgroundTaskId']} ends" in note
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -12,6 +12,8 @@ Classifier = Callable[[PermissionRequest], Awaitable[Allow | Deny | None]]
 class Asker(ABC):
     """Somebody who can say yes or no."""
 
+    looks: bool = True
+    """Whether it matters to them what a call would change."""
     is_background: Callable[[str], bool]
     """Says of an agent whether nobody waits for it; whoever starts agents sets it."""
 

@@ -21,6 +21,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     blocks: tuple[str, ...] = ()
     blocked_by: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
+    taken_by: str | None = None
+    """The session that set it under way."""
     version: int = 1
     """Grows with every change."""
 
@@ -36,6 +38,8 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     """An empty name gives the task back."""
     add_blocks: tuple[str, ...] = ()
     add_blocked_by: tuple[str, ...] = ()
+    by: str | None = None
+    """The session that wants it so."""
     metadata: dict[str, Any] | None = None
     """Merged by key; a null takes the key out."""
 

@@ -84,6 +84,10 @@ class ChangeHistory(ABC):
         """The real paths that putting this back would change; a fault if it cannot be done."""
 
     @abstractmethod
+    def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
+        """What putting this back would do to the first `most` paths; nothing is done."""
+
+    @abstractmethod
     async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
         """Put it back, as a change made by `call_id`, which has its own record already."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from handaxe.app.configuration import read_given
 from handaxe.app.session import Session
+from handaxe.app.working_directories import spelled_out
 from handaxe.contract.display import Text
 from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
@@ -80,7 +81,7 @@ def open_session(
         ("--root", arguments.root),
         *(("--add-dir", d) for d in arguments.add_dir),
     ):
-        if not Path(name).expanduser().is_dir():
+        if not Path(spelled_out(name)).is_dir():
             raise SetupError(f"{option}: {name} is not a directory.")
     session = Session(
         arguments.root,

@@ -46,11 +46,12 @@ async def ask_in_terminal(request: PermissionRequest, *, no_stops: bool = False)
 
 def shown_question(request: PermissionRequest, painter: Painter) -> str:
     """The question as a person sees it; nothing is cut off, nothing is invisible."""
-    lines = [f"\n{request.tool} asks for permission in {visible(request.cwd)}\n"]
+    lines = [f"\n{visible(request.asked_for)} asks for permission in {visible(request.cwd)}\n"]
     lines += [f"  {name}: {_value(value)}\n" for name, value in request.told_input.items()]
     if request.preview:
         lines += [painter.block(block) for block in request.preview]
     lines.append(f"{visible(request.reason)}\n")
+    lines += [f"  destructive: {visible(loss.reason)}\n" for loss in request.destructive]
     for proposal in request.proposals:
         lines.append(f"  rule {visible(proposal.rule)}\n")
         if proposal.meaning:

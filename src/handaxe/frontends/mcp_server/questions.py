@@ -44,10 +44,11 @@ def form_for(request: PermissionRequest) -> dict[str, Any]:
 
 def question(request: PermissionRequest) -> str:
     """The question in words; nothing is cut off, nothing is invisible."""
-    lines = [f"{request.tool} asks for permission in {visible(request.cwd)}"]
+    lines = [f"{visible(request.asked_for)} asks for permission in {visible(request.cwd)}"]
     lines += [f"  {name}: {_value(value)}" for name, value in request.told_input.items()]
     lines += _shown(request.preview or ())
     lines.append(visible(request.reason))
+    lines += [f"  destructive: {visible(loss.reason)}" for loss in request.destructive]
     for proposal in request.proposals:
         lines.append(f"A lasting yes adds the rule {visible(proposal.rule)}")
         if proposal.meaning:

@@ -20,8 +20,8 @@ from handaxe.frontends.mcp_server.protocol import (
     Params,
     RpcError,
 )
-from handaxe.frontends.mcp_server.roots import path_of
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.text.file_address import path_of
 
 MAX_COMPLETIONS = 100
 MAX_LISTED = 200

@@ -30,6 +30,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = False
     must_hold: bool = True
     """Whether a command is refused where it cannot be confined."""
+    must_be_strong: bool = False
+    """Whether Landlock, which keeps out less, counts as nothing."""
     may_leave: bool = True
     """Whether a command may ask to run outside."""
     is_excluded: Callable[[str], bool] = lambda _: False
@@ -157,6 +159,14 @@ class LocalConfiner(Confiner):
             self._proxies.popitem()[1].close()
 
     def _means(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
+        found = self._strongest(policy, wanted)
+        if found.name != "landlock" or not wanted.must_be_strong:
+            return found
+        return msgspec.structs.replace(
+            found, name="none", landlock_problem="Landlock is weaker than `sandbox.failIfWeak` asks"
+        )
+
+    def _strongest(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
         if self._given_means is not None:
             return self._given_means
         asked = (tuple(policy.roots), wanted.bwrap)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from handaxe.text.wellformed import scrub
+from handaxe.text.wellformed import writable
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
@@ -12,4 +12,4 @@ def encoded(event: object) -> bytes:
     try:
         return _encoder.encode(event)
     except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
-        return _encoder.encode(scrub(msgspec.to_builtins(scrub(event), enc_hook=str)))
+        return _encoder.encode(writable(event))

@@ -266,6 +266,8 @@ class Pipeline:
                 await self._among.opening()
             if not self._traffic.is_clear(ticket):
                 await self._traffic.clear(ticket)
+            if parsed.asked is not None:
+                parsed = parse(parsed.asked, self._among)  # the files have come to rest only now
             prepared = await prepare(parsed, heard, self._among)
             decision = prepared.decision
             if prepared.was_rewritten:

@@ -15,6 +15,7 @@ from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool
 from handaxe.runtime.permission.families import canonical_name
 from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.handles import Filled
 from handaxe.text.coercion import InputProblems, read_input
 
 
@@ -31,6 +32,8 @@ class Parsed(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
     told: dict[str, Any] = {}
     """What the tool itself lets observers know."""
+    asked: ToolCall | None = None
+    """The call as it was made, where files were named that stand for texts."""
 
     @property
     def other_names(self) -> tuple[str, ...]:
@@ -51,11 +54,12 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
     tool, renamed = among.catalog.find(call.tool)
     if among.deferral is not None:
         among.deferral.refuse_unloaded(tool)
+    filled = Filled(call, tool.name, among)
     try:
-        args, coerced = read_input(tool.args_type, call.input)
+        args, coerced = read_input(tool.args_type, filled.call.input)
     except InputProblems as problems:
         raise BadInput(tool.name, problems.problems) from None
-    notes = (renamed, *coerced) if renamed else tuple(coerced)
+    notes = (renamed, *filled.notes, *coerced) if renamed else (*filled.notes, *coerced)
     effects = tool.effects_of(args)
     subjects = tool.subjects(args)
     places: dict[str, Located] = {}
@@ -63,7 +67,10 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
         if isinstance(subject, PathSubject):
             _locate(subject.path, places, among)
     effects = _resolved(effects, places, among)
-    return Parsed(call, tool, args, effects, subjects, places, notes)
+    if filled.call is call:
+        return Parsed(call, tool, args, effects, subjects, places, notes)
+    effects = msgspec.structs.replace(effects, reads=(*effects.reads, *filled.reads))
+    return Parsed(filled.call, tool, args, effects, subjects, places, notes, asked=call)
 
 
 def situated(parsed: Parsed, effects: Effects, subjects: tuple[Subject, ...]) -> Parsed:

@@ -47,10 +47,11 @@ async def settle_question(
         rule=decision.rule,
         source=decision.source,
         cwd=ctx.cwd,
-        preview=await _preview(parsed, ctx),
+        preview=await _preview(parsed, ctx, among),
         agent_id=among.agent_id,
         agent_type=among.agent_type,
         proposals=proposals_with(decision, request, among.policy()),
+        destructive=decision.destructive,
     )
     call_id = parsed.call.id
     answer = await _classified(question, decision, among)
@@ -151,8 +152,10 @@ async def change_permissions(call_id: str, heard: Heard, among: Collaborators) -
             heard.notes += tuple(f"A hook's {problem}" for problem in problems)
 
 
-async def _preview(parsed: Parsed, ctx: ToolContext) -> Display | None:
+async def _preview(parsed: Parsed, ctx: ToolContext, among: Collaborators) -> Display | None:
     """What the call would do, if it can be told without looking where nobody may look yet."""
+    if among.asker is not None and not among.asker.looks:
+        return None
     try:
         return await parsed.tool.preview(parsed.args, ctx)
     except (Undecided, ToolFault):

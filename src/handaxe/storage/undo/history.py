@@ -57,6 +57,13 @@ class JournalHistory(ChangeHistory):
         targets = self._targets(wanted)
         return tuple(step.place for step in steps_back(targets))
 
+    def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
+        """What putting this back would do to the first `most` paths; nothing is done."""
+        with contextlib.ExitStack() as opened:
+            steps = steps_back(self._targets(wanted))[:most]
+            pending = [self._prepare(step, opened) for step in steps]
+            return tuple(item.restored(None) for item in pending if not item.step.is_done(item.now))
+
     def last_change_at(self, wanted: Wanted) -> float:
         """When the last of the changes was made that would be put back."""
         return self._targets(wanted)[-1].at

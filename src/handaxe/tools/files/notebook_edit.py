@@ -68,15 +68,18 @@ class NotebookEdit(Tool[NotebookEditArgs]):
             raise NoCell(f"`cell_id` is required to {args.edit_mode} a cell.", [])
         await _seen(await named_file(args.notebook_path, ctx), ctx)
 
+    async def preview(self, args: NotebookEditArgs, ctx: ToolContext) -> Display | None:
+        path = ctx[Workdir].resolve(args.notebook_path)
+        before = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
+        _, change = await _planned(path, before, args)
+        return diff_display(path, hunks_between(before, b"".join(change.pieces(before))))
+
     async def call(self, args: NotebookEditArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.notebook_path)
         seen = await _seen(path, ctx)
         loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
         refuse_changed(path, loaded.data, loaded.version, seen, ctx)
-        if len(loaded.data) <= SMALL_BYTES:
-            notebook, change = _plan(path, loaded.data, args)
-        else:
-            notebook, change = await asyncio.to_thread(_plan, path, loaded.data, args)
+        notebook, change = await _planned(path, loaded.data, args)
         pieces = change.pieces(loaded.data)
         version = await ctx[Files].replace(path, pieces, expect=loaded.version)
         content = b"".join(pieces)
@@ -101,6 +104,12 @@ async def _seen(path: str, ctx: ToolContext) -> Seen:
     if info is None:
         raise await with_near_names(NotFound(path), path, ctx)
     return await refuse_unread_or_stale(path, info, ctx)
+
+
+async def _planned(path: str, data: bytes, args: NotebookEditArgs) -> tuple[Notebook, cells.Change]:
+    if len(data) <= SMALL_BYTES:
+        return _plan(path, data, args)
+    return await asyncio.to_thread(_plan, path, data, args)
 
 
 def _plan(path: str, data: bytes, args: NotebookEditArgs) -> tuple[Notebook, cells.Change]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.display import Display
+from handaxe.contract.display import Display, Items
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.undo import ChangeHistory, Restored, Undone, Wanted
 from handaxe.contract.result import ToolResult
@@ -15,6 +15,8 @@ from handaxe.text.diff import Hunk, stat
 from handaxe.tools.files.versions import diff_display, hunks_between, line_changes, shown_text
 
 UNTOUCHED = "already as before"
+SHOWN_FILES = 50
+"""How many are shown to whoever is asked."""
 
 
 class UndoArgs(ToolArgs):
@@ -42,6 +44,15 @@ class Undo(Tool[UndoArgs]):
     ) -> tuple[Effects, tuple[Subject, ...]]:
         paths = ctx[ChangeHistory].touched(_wanted(args))
         return Effects.on(*paths), tuple(PathSubject(path, "write") for path in paths)
+
+    async def preview(self, args: UndoArgs, ctx: ToolContext) -> Display | None:
+        history, wanted = ctx[ChangeHistory], _wanted(args)
+        files = [_File(restored) for restored in history.outlook(wanted, SHOWN_FILES)]
+        more = len(history.touched(wanted)) - SHOWN_FILES
+        lines = [f"would be {file.line()}" for file in files] + (
+            [f"and {more:,} more"] if more > 0 else []
+        )
+        return (Items(tuple(lines)), *(_display(files) or ()))
 
     async def call(self, args: UndoArgs, ctx: ToolContext) -> ToolResult:
         undone = await ctx[ChangeHistory].put_back(ctx.call_id, _wanted(args))

@@ -9,6 +9,7 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.ports.task_list import Task, TaskChange, TaskList
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.session.identity import SessionIdentity
 
 _COMPARED = {
     "subject": "subject", "description": "description", "active_form": "activeForm",
@@ -37,7 +38,7 @@ class TaskUpdateArgs(ToolArgs, kw_only=True, rename="camel"):
 
 class TaskUpdate(Tool[TaskUpdateArgs]):
     search_hint = "change status, claim ownership, set work dependencies"
-    uses = (TaskList,)
+    uses = (TaskList, SessionIdentity)
     effects = Effects.on_state("tasks")
 
     async def call(self, args: TaskUpdateArgs, ctx: ToolContext) -> ToolResult:
@@ -50,6 +51,7 @@ class TaskUpdate(Tool[TaskUpdateArgs]):
             add_blocks=args.add_blocks,
             add_blocked_by=args.add_blocked_by,
             metadata=args.metadata,
+            by=ctx[SessionIdentity].session_id,
         )
         before, after = await ctx[TaskList].change(args.task_id, change)
         deleted = args.status == "deleted"

@@ -3,6 +3,8 @@
 from math import inf
 from typing import Annotated, Any
 
+import msgspec
+
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display, Text
 from handaxe.contract.effects import Effects
@@ -103,7 +105,7 @@ class Read(Tool[ReadArgs]):
         if head is None:
             head = await ctx[Files].head(path, 5)
         if not head.startswith(b"%PDF-"):
-            return self._page(window, path, args, ctx)
+            return await self._text(window, path, args, ctx)
         from handaxe.tools.files.read.pdf import read_pdf
 
         try:
@@ -113,6 +115,21 @@ class Read(Tool[ReadArgs]):
                 raise
             note = "The file begins like a PDF but is none; it is shown as the text that it is."
             return self._page(window, path, args, ctx, note)
+
+    async def _text(
+        self, window: Window, path: str, args: ReadArgs, ctx: ToolContext
+    ) -> ToolResult:
+        """A page; with the first one of many comes what else there is."""
+        result = self._page(window, path, args, ctx)
+        is_plain = (args.offset or 1, args.limit, args.column) == (1, None, None)
+        if not is_plain or result.data["file"]["numLines"] >= window.total_lines:
+            return result
+        from handaxe.tools.files.read.outline import outlined
+
+        notice, facts = await outlined(window, path, ctx)
+        return msgspec.structs.replace(
+            result, text=result.text + notice, data={**result.data, **facts}
+        )
 
     async def _notebook(self, path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
         from handaxe.text.notebook import NotANotebook

@@ -18,13 +18,17 @@ from handaxe.text.counting import counted
 from handaxe.text.json_spans import BadJson, Span, value_at
 from handaxe.text.notebook import Cell, NotANotebook, Notebook, joined, read_notebook
 from handaxe.text.notebook_outputs import Output, read_outputs
+from handaxe.text.outline import Mark, Outline, spread
 from handaxe.tools.files.read.image import image_block, image_limits
+from handaxe.tools.files.read.outline import told
 
 MAX_FILE_BYTES = 100 * 1024 * 1024
 SMALL_BYTES = 256 * 1024
 MAX_CHARS = 200_000
 OUTPUT_CHARS = 4_000
 """Per cell, when several cells are shown; a cell that is asked for alone may fill the page."""
+OUTLINED_CELLS = 5_000
+_HEADING_CHARS = 80
 MAX_PICTURES = 10
 MAX_PICTURE_CHARS = 16 * 1024 * 1024
 
@@ -126,6 +130,9 @@ class _Page:
             f"format 4.{notebook.minor}), {size_bytes:,} bytes."
         )
         notice = self._notice(shown, total, offset)
+        outline = _outline(notebook) if offset == 1 and 0 < len(shown) < total else None
+        if outline is not None:
+            self._parts.append(f"[{told(outline, 'cell, counted from 1')}]")
         file = {
             "filePath": self._path,
             "cells": self._cells,
@@ -134,7 +141,8 @@ class _Page:
         }
         return ToolResult(
             "\n\n".join([head, *self._parts, *([f"[{notice}]"] if notice else [])]),
-            data={"type": "notebook", "file": file, "sizeBytes": size_bytes},
+            data={"type": "notebook", "file": file, "sizeBytes": size_bytes}
+            | ({"outline": msgspec.to_builtins(outline)} if outline is not None else {}),
             content=tuple(self._pictures),
         )
 
@@ -191,6 +199,17 @@ class _Page:
         self._pictures.append(image_block(picture))
         size = f"{picture.original_width} x {picture.original_height}"
         return f" ({media_type}, {size} pixels: attached picture {len(self._pictures)})"
+
+
+def _outline(notebook: Notebook) -> Outline | None:
+    """The headings of all cells, by cell."""
+    marks: list[Mark] = []
+    for index in range(min(len(notebook.spans), OUTLINED_CELLS)):
+        cell = notebook.cell(index)
+        first = cell.source.lstrip()[:_HEADING_CHARS].partition("\n")[0]
+        if cell.cell_type == "markdown" and first.startswith("#"):
+            marks.append(Mark(index + 1, first.strip()))
+    return Outline(spread(marks), len(marks)) if marks else None
 
 
 def _decoded(data: bytes, span: Span) -> bytes:

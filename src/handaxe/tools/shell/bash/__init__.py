@@ -92,6 +92,7 @@ class Bash(Tool[BashArgs]):
         settings = ctx[Settings]
         patience = patience_for(args.timeout, settings)
         command = _command(args, ctx)
+        remark = _background_note(args, ctx)  # now: a wait may well end with what it is for
         try:
             if args.dry_run:
                 result = await running.previewed(command, patience.timeout_s, ctx)
@@ -106,7 +107,7 @@ class Bash(Tool[BashArgs]):
             result = running.told_of_lost_directory(fault, ctx)
         if result.data and (level := _sandbox_level(args, ctx)) is not None:
             result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})
-        notes = (*patience.notes, *_background_note(args, ctx), *result.notes)
+        notes = (*patience.notes, *remark, *result.notes)
         return msgspec.structs.replace(result, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
@@ -181,7 +182,7 @@ def _background_note(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
     listed = ", ".join(state.job_id for state in slept_for(args.command, running))
     if not listed:
         return ()
-    return (f"You are told when background work ends ({listed}); there is no need to sleep.",)
+    return (f"You will be notified when {listed} ends; there is no need to sleep.",)
 
 
 def _sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | None:

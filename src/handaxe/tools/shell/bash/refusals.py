@@ -15,7 +15,8 @@ _FILES = re.compile(
 )
 _NETWORK = re.compile(
     r"could not resolve|couldn't connect|name or service not known|name resolution"
-    r"|network is unreachable|connection refused|\b(?:ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b",
+    r"|network is unreachable|connection refused"
+    r"|\b(?:ECONNREFUSED|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b",
     re.IGNORECASE,
 )
 
@@ -28,13 +29,19 @@ def sandbox_hint(
     if level.files != "open" and _FILES.search(output):
         limits.append("it can write only in the working directories and in $TMPDIR")
     if level.network != "open" and _NETWORK.search(output):
-        reached = "no host" if level.network == "off" else "only hosts that settings list"
-        limits.append(f"it reaches {reached}")
+        limits.append(f"it reaches {_reached(level, options)}")
     if not limits or _is_ignored(command, output, options.ignore_violations):
         return None
     way_out = " If so, it can ask to run outside (dangerouslyDisableSandbox)."
     hint = f"The sandbox may be the reason: {' and '.join(limits)}."
     return hint + (way_out if options.allow_unsandboxed_commands else "")
+
+
+def _reached(level: ConfinementLevel, options: SandboxOptions) -> str:
+    listed = "sandbox.network.allowedDomains"
+    if level.network != "off":
+        return f"only hosts that {listed} names, local ones only by their own names"
+    return "no host" if options.network.allowed_domains else f"no host, as {listed} names none"
 
 
 def _is_ignored(command: str, output: str, ignored: Mapping[str, Sequence[str]]) -> bool:

@@ -1,0 +1,81 @@
+"""Files as arguments: `{"$file": PATH}` in place of a text stands for all that the file holds.
+
+So a stored result, or any text that is too long for a model, goes from one tool to the next
+without passing through it. Only an object of exactly this shape is meant: no text is ever taken for
+something else. And only what Read would show without a question is opened.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.effects import Resource
+from handaxe.contract.faults import BadInput, ToolFault
+from handaxe.contract.ports.files import Located
+from handaxe.disk import atomic
+from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.pipeline.collaborators import Collaborators
+
+SIGN = "$file"
+MAX_BYTES = 16 << 20
+_DEEPEST = 20
+
+
+class Filled:
+    """A call with what its handles stand for."""
+
+    def __init__(self, call: ToolCall, tool: str, among: Collaborators) -> None:
+        self.call = call
+        self.notes: list[str] = []
+        self.reads: list[Resource] = []
+        self._tool = tool
+        self._among = among
+        given = cast("dict[str, Any]", call.input if type(call.input) is dict else {})
+        if any(isinstance(value, dict | list) for value in given.values()):
+            filled = _filled(given, "", self._put, 0)
+            if self.notes:
+                self.call = ToolCall(call.id, call.tool, filled)
+
+    def _put(self, handle: str, place: str) -> str:
+        try:
+            text = self._held(handle)
+        except (OSError, ValueError, atomic.DiskFault, ToolFault) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            problem = f"The parameter `{place}` names a file that cannot be passed on: {why}"
+            raise BadInput(self._tool, [problem]) from None
+        self.notes.append(f"{place}: the whole of {handle} ({len(text):,} characters)")
+        return text
+
+    def _held(self, handle: str) -> str:
+        files, workdir = self._among.files, self._among.workdir
+        place = files.locate(workdir.resolve(handle), workdir.roots)
+        self._refuse_unless_free(place)
+        if not place.is_final:
+            place = files.locate(place.path, workdir.roots, beyond=True)
+            self._refuse_unless_free(place)
+        self.reads.append(Resource("path", place.real))
+        return atomic.read_regular(place.real, max_bytes=MAX_BYTES)[0].decode()
+
+    def _refuse_unless_free(self, place: Located) -> None:
+        judged = JudgedPath(path=place.path, real=place.real, access="read")
+        request = Request(tool="Read", read_only=True, paths=(judged,))
+        if decide(request, self._among.policy()).verdict != "allow":
+            raise ValueError(f"{place.path} is not free to be read")
+
+
+def _filled(value: Any, place: str, put: Callable[[str, str], str], depth: int) -> Any:  # noqa: ANN401 - any JSON value
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return [_filled(one, f"{place}[{n}]", put, depth + 1) for n, one in enumerate(items)]
+    if not isinstance(value, dict):
+        return value
+    members = cast("dict[str, Any]", value)
+    handle = members.get(SIGN)
+    if depth and len(members) == 1 and isinstance(handle, str):
+        return put(handle, place)
+    return {
+        name: _filled(one, f"{place}.{name}" if place else name, put, depth + 1)
+        for name, one in members.items()
+    }

@@ -1,0 +1,107 @@
+"""What stands where in a text, by its headings and definitions: a table of contents, no parser.
+
+Each line is judged by itself and by the file's ending; what only looks like a definition counts.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+
+P = TypeVar("P")
+
+MOST = 30
+"""How many entries help; more of them would be a second file to read."""
+_TITLE_CHARS = 80
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A heading or a definition."""
+
+    line: int
+    text: str
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """Some of the marks of a text, spread over the whole of it."""
+
+    marks: Sequence[Mark]
+    total: int
+
+
+_WORDS = (
+    r"(?:(?:export|default|declare|abstract|async|public|private|protected|internal|static"
+    r"|final|sealed|partial|open|override|virtual|data|pub(?:\([\w ]+\))?|unsafe|extern) +)*"
+)
+_MARKUP = r"(?ms)^(?P<fence>```|~~~).*?^(?P=fence)|^(?P<depth>#{1,6})[ \t]+\S[^\n]*"
+_CODE = {
+    "py pyi": r"(?:async +def|def|class) +\w",
+    "js jsx mjs cjs ts tsx mts cts": _WORDS
+    + r"(?:function\b|class +\w|interface +\w|enum +\w|namespace +\w|type +\w+.*=|"
+    r"(?:const|let|var) +\w+ *(?::[^=]*)?= *(?:async *)?(?:function\b|\([^)]*\)[^=]*=>|\w+ *=>))",
+    "go": r"(?:func|type) ",
+    "rs": _WORDS + r"(?:fn|struct|enum|trait|impl|mod|macro_rules!)[ <]",
+    "java kt kts cs scala swift": _WORDS
+    + r"(?:class|interface|enum|record|struct|object|trait|protocol|extension|namespace|func|fun)"
+    r" +\w",
+    "c h cc cpp cxx hpp hh": r"(?:(?:class|struct|enum|union|namespace|template)\b[^;\n]*$"
+    r"|[A-Za-z_][\w:*&<>, ]*\([^;\n]*$|#define +\w+\()",
+    "rb": r"(?:class|module|def) +\w",
+    "php": _WORDS + r"(?:function|class|interface|trait|enum) +\w",
+    "sh bash zsh": r"(?:function +[\w-]+|[\w-]+ *\(\))",
+    "lua": r"(?:local +)?function\b",
+    "ex exs": r"(?:defmodule|defp?|defmacro) +\w",
+    "sql": r"(?i:create +(?:or +replace +)?(?:\w+ +)?(?:table|view|function|procedure|trigger) )",
+    "toml ini cfg conf": r"\[+[^\]\n]+\]",
+    "tex": r"\\(?:part|chapter|(?:sub)*section)\b",
+    "proto": r"(?:message|service|enum|rpc) +\w",
+}
+_MARKUP_NAMES = frozenset({"md", "markdown", "mdx"})
+
+
+def outline_of(text: str, name: str) -> Outline | None:
+    """The marks of a text, shallow ones first if there are too many; None for kinds without."""
+    pattern = _pattern_for(name.lower().rpartition(".")[2])
+    if pattern is None:
+        return None
+    found = [
+        (match.start(), len(depth.expandtabs(4)))
+        for match in pattern.finditer(text)
+        if (depth := match["depth"]) is not None
+    ]
+    chosen = found
+    for depth in sorted({depth for _, depth in found}, reverse=True):
+        shallower = [place for place in chosen if place[1] < depth]
+        if len(chosen) <= MOST or len(shallower) < MOST // 3:
+            break
+        chosen = shallower
+    return Outline(list(_marks(text, [start for start, _ in spread(chosen)])), len(found))
+
+
+def spread(places: Sequence[P]) -> Sequence[P]:
+    """Not more of them than help, at even distances."""
+    if len(places) <= MOST:
+        return places
+    return [places[number * len(places) // MOST] for number in range(MOST)]
+
+
+def _marks(text: str, starts: Sequence[int]) -> Iterator[Mark]:
+    line, at = 1, 0
+    for start in starts:
+        line += text.count("\n", at, start)
+        at = start
+        title = text[start : start + 4 * _TITLE_CHARS].partition("\n")[0].strip()
+        title = title.removesuffix("{").rstrip()
+        yield Mark(line, f"{title[:_TITLE_CHARS]}…" if len(title) > _TITLE_CHARS else title)
+
+
+@lru_cache(maxsize=32)
+def _pattern_for(ending: str) -> re.Pattern[str] | None:
+    if ending in _MARKUP_NAMES:
+        return re.compile(_MARKUP)
+    for endings, start in _CODE.items():
+        if ending in endings.split():
+            return re.compile(rf"(?m)^(?P<depth>[ \t]*)(?:{start})")
+    return None
