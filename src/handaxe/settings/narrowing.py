@@ -73,6 +73,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("shell", "activation"),
         ("shell", "hidden_variables"),
         ("shell", "max_kept_bytes"),
+        ("shell", "max_session_bytes"),
         ("disableAllHooks",),
         ("allowedHttpHookUrls",),
         ("httpHookAllowedEnvVars",),

@@ -22,6 +22,7 @@ from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.following import Following
+from handaxe.host.shell.output_room import OutputRoom
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import bash_program
 from handaxe.host.shell.questions import Question, Said
@@ -44,6 +45,8 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_file_bytes: int = 64 << 20
     """What is kept of one command's output on disk."""
+    max_session_bytes: int = 1 << 30
+    """What is kept of the output of all its commands; files of ended ones make way."""
     runaway_bytes: int = 5_000_000_000
     """A command that says more than this is ended."""
 
@@ -59,15 +62,21 @@ class LocalShell(Shell):
         confiner: Confiner | None = None,
         on_end: Callable[[RunningCommand], None] | None = None,
         limits: ShellLimits | None = None,
+        on_written: Callable[[int], None] = lambda _: None,
         with_snapshot: bool = False,
         following: Following | None = None,
     ) -> None:
-        """Keep output below `directory`; `on_end` hears of the end of every command let go."""
+        """Keep output below `directory`.
+
+        `on_end` hears of the end of every command let go, `on_written` of every byte kept.
+        """
         self._directory = str(directory)
         self._environment = UserEnvironment(environment, following, self._ask)
         self._confiner = confiner
         self._on_end = on_end
         self._limits = limits or ShellLimits()
+        most = self._limits.max_session_bytes
+        self._room = OutputRoom(self._directory, most, on_written=on_written)
         self._token = os.urandom(8).hex()
         self._running: dict[str, LocalCommand] = {}
         self._is_closed = False
@@ -249,6 +258,7 @@ class LocalShell(Shell):
         capture = Capture(
             terms.output_path,
             self._limits.max_file_bytes,
+            room=self._room,
             is_heard_from_start=command.kind == "monitor",
         )
         running = LocalCommand(command, terms, capture)
