@@ -92,6 +92,50 @@ async def test_a_commit_counts_as_a_change(repository: Path):
     assert again == made
 
 
+@pytest.mark.proves("BT-12")
+async def test_commits_on_its_branch_are_kept_wherever_its_head_is(repository: Path):
+    made = await open_worktree(str(repository), "w")
+    place = Path(made.path)
+    (place / "c").write_text("x")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "more")
+    git(place, "checkout", "-q", "--detach", made.base)
+    assert await close_worktree(made.path, made.branch, made.base)
+    assert git(repository, "log", "-1", "--format=%s", made.branch) == "more"
+
+
+@pytest.mark.parametrize(
+    ("name", "stays"),
+    [("notes.local", True), ("sub/.env", True), ("a.pyc", False), ("build/out", False)],
+)
+async def test_ignored_files_are_kept_unless_a_build_leaves_them(
+    repository: Path, name: str, stays: bool
+):
+    (repository / ".gitignore").write_text("*.local\n.env\n*.pyc\nbuild/\n")
+    (repository / ".worktreeinclude").write_text(".env\n")
+    (repository / ".env").write_text("KEY=1\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "ignores")
+    made = await open_worktree(str(repository), "w")
+    assert (Path(made.path) / ".env").read_text() == "KEY=1\n"
+    file = Path(made.path) / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("work\n")
+    assert await close_worktree(made.path, made.branch, made.base) is stays
+    assert file.exists() is stays
+
+
+async def test_a_changed_copy_of_an_ignored_file_is_kept(repository: Path):
+    (repository / ".gitignore").write_text(".env\n")
+    (repository / ".worktreeinclude").write_text(".env\n")
+    (repository / ".env").write_text("KEY=1\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "ignores")
+    made = await open_worktree(str(repository), "w")
+    (Path(made.path) / ".env").write_text("KEY=2\n")
+    assert await close_worktree(made.path, made.branch, made.base)
+
+
 @pytest.mark.parametrize(("base_ref", "content"), [("head", "later\n"), ("fresh", "one\n")])
 async def test_a_setting_says_what_a_worktree_begins_with(
     repository: Path, tmp_path: Path, base_ref: str, content: str

@@ -141,6 +141,7 @@ BAD_LINES = [
     b'{"tool": 5}',
     b'{"id": {}, "tool": "Read"}',
     b'{"batch": 5}',
+    b'{"batch": [], "stop_on_error": "maybe"}',
     b"\xff\xfe",
     b'{"id": "x", "tool": "Read", "input": {"file_path": "a"',
     b"[" * 100_000,
@@ -214,6 +215,20 @@ def test_batches_answer_in_order_with_bad_members_in_their_place(project):
     results = lines_of(out.stdout)
     assert [r["ok"] for r in results] == [True, False, True, True]
     assert [r["text"] for r in results[::3]] == ["     1→x", "     1→y"]
+
+
+@pytest.mark.proves("EX-3")
+@pytest.mark.parametrize(("stops", "made"), [(True, False), (False, True)])
+def test_a_batch_may_stop_at_its_first_error(project, stops, made):
+    fails = {"id": "1", "tool": "Bash", "input": {"command": "exit 3"}}
+    later = {"id": "2", "tool": "Bash", "input": {"command": "touch made"}}
+    out = run(
+        "run", "--root", str(project), "--permission-mode", "bypassPermissions",
+        stdin=json.dumps({"batch": [fails, later], "stop_on_error": stops}).encode(),
+    )  # fmt: skip
+    codes = [result["code"] for result in lines_of(out.stdout)]
+    assert codes == ["shell.failed", None if made else "call.cancelled"]
+    assert (project / "made").exists() is made
 
 
 def test_results_are_flushed_line_by_line(project):

@@ -80,3 +80,30 @@ def test_a_long_line_of_redraws_takes_no_long_time():
 )
 def test_binary_bytes_are_told_from_text(sample, binary):
     assert is_binary(sample) is binary
+
+
+GERMAN = "Größe ändern für Straße\nÄpfel, Öl, Übermut\n"
+RUSSIAN = "Привет мир, это русский текст\n"
+JAPANESE = "これは日本語のテキストです。文字コードの判定\n"
+CHINESE = "这是一个中文文本文件,用来测试编码检测功能\n"
+
+
+@pytest.mark.proves("FT-12", "SH-3")
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (GERMAN, "latin-1"), (GERMAN, "cp1252"), (RUSSIAN, "cp1251"), (RUSSIAN, "koi8-r"),
+        (RUSSIAN, "cp866"), (RUSSIAN, "iso8859-5"), (JAPANESE, "shift_jis"), (JAPANESE, "euc-jp"),
+        (CHINESE, "gbk"), (CHINESE, "big5hkscs"),
+    ],
+)  # fmt: skip
+def test_output_in_a_legacy_encoding_is_read_in_it_beside_lines_of_utf8(text, encoding):
+    if encoding == "big5hkscs":
+        text = "這是一個繁體中文檔案,用來測試編碼檢測功能\n"
+    raw = "ünïcode 中文\n".encode() + text.encode(encoding) + "plain\nкод\n".encode()
+    assert plain_text(raw, begins_whole=True) == f"ünïcode 中文\n{text}plain\nкод\n"
+
+
+def test_a_few_broken_bytes_are_broken_and_no_letters():
+    raw = "Grüße 中文\n".encode() * 30 + b"cut \xc3 and \xe9 and \xff\n"
+    assert plain_text(raw, begins_whole=True).endswith("\ncut � and � and �\n")

@@ -6,6 +6,7 @@ run are not run.
 """
 
 import asyncio
+import filecmp
 import os
 import re
 import signal
@@ -30,6 +31,7 @@ _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 _FOUND_BY_DOT_GIT = ("-c", "safe.bareRepository=explicit")
 """A directory that a command made look like a repository is none."""
 _ORIGINS = ("refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master")
+_LEAVINGS = (".pyc", ".pyo", "/.DS_Store")
 _IGNORE_ALL = "# Checkouts of agents; git need not see them.\n*\n"
 
 
@@ -91,7 +93,7 @@ async def close_worktree(path: str, branch: str, base: str) -> bool:
     with suppress(NoWorktree):
         await _git(path, "worktree", "unlock", path)
     try:
-        if await _is_changed(path, base):
+        if await _is_changed(path, branch, base):
             return True
         top = await _git(path, "rev-parse", "--path-format=absolute", "--git-common-dir")
         await _git(top, "worktree", "remove", path)
@@ -161,13 +163,40 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     task.result()
 
 
-async def _is_changed(path: str, base: str) -> bool:
-    if await _git(path, "rev-parse", "HEAD") != base:
-        return True
+async def _is_changed(path: str, branch: str, base: str) -> bool:
+    for name in ("HEAD", f"refs/heads/{branch}"):
+        if await _git(path, "rev-parse", "--verify", f"{name}^{{commit}}") != base:
+            return True
     if await _git(path, "status", "--porcelain", "--untracked-files=all"):
+        return True
+    if await _has_ignored_work(path):
         return True
     inner = Path(path) / WORKTREES
     return inner.is_dir() and any(place.is_dir() for place in inner.iterdir())
+
+
+async def _has_ignored_work(path: str) -> bool:
+    """Whether there are ignored files that nobody can make again from what is elsewhere.
+
+    Directories that are ignored as such hold what builds and tests leave, and files like those of
+    the main checkout came along from there.
+    """
+    listed = await _git(path, "status", "--porcelain", "-z", "--ignored=matching")
+    names = [entry[3:] for entry in listed.split("\0") if entry.startswith("!! ")]
+    own = [name for name in names if not name.endswith(("/", *_LEAVINGS))]
+    top = path.rpartition(f"/{WORKTREES}/")[0]
+    return bool(own) and await asyncio.to_thread(_differ, Path(path), Path(top), own)
+
+
+def _differ(path: Path, top: Path, names: Sequence[str]) -> bool:
+    for name in names:
+        try:
+            is_link = (path / name).is_symlink()
+            if not is_link and not filecmp.cmp(path / name, top / name, shallow=False):
+                return True
+        except OSError:
+            return True
+    return False
 
 
 async def _has_branch(top: Path, branch: str) -> bool:

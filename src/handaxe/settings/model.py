@@ -1,7 +1,4 @@
-"""Every option of handaxe, with its meaning and its default.
-
-Names of the ecosystem's own files are kept as they are, so one file serves both.
-"""
+"""Every option with its meaning and default; the ecosystem's own keep their names."""
 
 from typing import Annotated, Any, Literal
 
@@ -172,6 +169,9 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
     runaway_bytes: Annotated[
         int, msgspec.Meta(ge=1 << 20), "A command that writes more than this is ended."
     ] = 5_000_000_000
+    max_session_bytes: Annotated[
+        int, msgspec.Meta(ge=1 << 20), "How much output of one session is kept; ended ones go."
+    ] = 1 << 30
     max_kept_bytes: Annotated[
         int, msgspec.Meta(ge=0), "How much output is kept on disk over all sessions; oldest go."
     ] = 2 << 30

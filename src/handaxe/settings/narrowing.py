@@ -77,6 +77,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("shell", "max_kept_bytes"),
         ("shell", "prefix"),
         ("shell", "program"),
+        ("shell", "max_session_bytes"),
         ("disableAllHooks",),
         ("allowedHttpHookUrls",),
         ("httpHookAllowedEnvVars",),

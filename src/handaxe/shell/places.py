@@ -6,6 +6,7 @@ No path is looked up; `..` is resolved on the text as the contracts say.
 from __future__ import annotations
 
 import posixpath
+import re
 from functools import lru_cache
 from typing import Literal
 
@@ -17,6 +18,9 @@ from handaxe.shell.tables import names
 Access = Literal["read", "write"]
 
 _FREE = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", PROCESS})
+_PROCESS_PLACE = re.compile(
+    r"/+(?:proc/+[^/]+/+(?:task/+[^/]+/+)?(?:cwd|root|map_files|fd(?!/+\d+$))|dev/+fd(?!/+\d+$))(?:/|$)"
+)
 _SYSTEM = names(
     "bin boot dev etc home lib lib32 lib64 media mnt opt proc root run sbin srv sys tmp usr "
     "var Applications Library System Users Volumes private nix snap"
@@ -62,10 +66,11 @@ def uses_of(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]
     if not cwds and not value.startswith("/"):
         return [PathUse(None, access, field.text)]
     bases = ["/"] if value.startswith("/") else sorted(cwds)
-    return [
+    uses = [
         PathUse(resolve(value, base), access, field.text, posixpath.join(base, value))
         for base in bases
     ]
+    return _with_doubt(uses)
 
 
 def _glob_uses(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]:
@@ -82,7 +87,20 @@ def _glob_uses(field: Field, access: Access, cwds: frozenset[str]) -> list[PathU
         uses.append(PathUse(path, access, field.text, posixpath.join(base, field.value), glob=True))
         directory = "/".join(parts[:at]) or ("/" if field.value.startswith("/") else ".")
         uses.append(PathUse(resolve(directory, base), "read", field.text))
+    return _with_doubt(uses)
+
+
+def _with_doubt(uses: list[PathUse]) -> list[PathUse]:
+    """The same and, if one goes through a process's places, a file that the text does not say."""
+    for use in uses:
+        if goes_through_process(use.path or "") or goes_through_process(use.joined or ""):
+            return [*uses, PathUse(None, use.access, use.text)]
     return uses
+
+
+def goes_through_process(path: str) -> bool:
+    """Whether a path leads to wherever a process stands or what it has open: `/proc/self/cwd/a`."""
+    return path.startswith(("/proc", "/dev/")) and _PROCESS_PLACE.match(path) is not None
 
 
 def _is_glob(part: str) -> bool:

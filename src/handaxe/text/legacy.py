@@ -49,6 +49,17 @@ def guess(data: bytes) -> str:
     raise AssertionError
 
 
+def sure_guess(data: bytes) -> str | None:
+    """The encoding of `data` where it is plain that it is text in one; None if it may be broken."""
+    sample = _sample(data)
+    if _count_high(sample) < _ENOUGH_BYTES:
+        return None
+    for name in _candidates(sample) or _LAST_RESORTS[:1]:
+        if _round_trips(data, name) and _is_mostly_letters(sample, name):
+            return name
+    return None
+
+
 def _sample(data: bytes) -> bytes:
     """A part of `data` from its first line beyond ASCII on, whole lines where it can be."""
     first = _HIGH_RUN.search(data)

@@ -22,12 +22,13 @@ _MAX_CONTROL_SHARE = 0.1
 def plain_text(raw: bytes, *, begins_whole: bool = False, ends_whole: bool = False) -> str:
     """The text a reader would have seen at last: no escape sequences, no overwritten progress.
 
-    Bytes that are no UTF-8 become U+FFFD. A character cut in two at either end is left out, unless
+    Lines that are no UTF-8 are read in the encoding they are plainly in; elsewhere bytes that are
+    no UTF-8 become U+FFFD. A character cut in two at either end is left out, unless
     that end is said to be whole, so that nothing can have been cut there.
     """
     begin = 0 if begins_whole else _first_whole(raw)
     end = len(raw) if ends_whole else _last_whole(raw)
-    text = raw[begin:end].decode("utf-8", "replace")
+    text = _decoded(raw[begin:end])
     if _SPECIAL.search(text) is None:
         return text
     text = re.sub(_SEQUENCES, "", text).replace("\r\n", "\n")
@@ -45,6 +46,30 @@ def is_binary(sample: bytes) -> bool:
         return True
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     return controls > len(sample) * _MAX_CONTROL_SHARE
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        pass
+    from handaxe.text.legacy import sure_guess
+
+    lines = raw.split(b"\n")
+    encoding = sure_guess(b"\n".join(line for line in lines if not _is_utf8(line)))
+    if encoding is None:
+        return raw.decode("utf-8", "replace")
+    return "\n".join(
+        line.decode() if _is_utf8(line) else line.decode(encoding, "replace") for line in lines
+    )
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _first_whole(raw: bytes) -> int:

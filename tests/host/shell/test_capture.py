@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.waiting import HANG_S, until
 
 from handaxe.host.shell.capture import END_BYTES, FILE_FROM_BYTES, Capture
 from handaxe.host.shell.local import ShellLimits
+from handaxe.host.shell.output_room import OutputRoom
 
 
 @pytest.mark.proves("SH-3")
@@ -147,3 +149,51 @@ async def test_the_tail_is_what_was_said_last(bench):
     assert running.tail(13) == "99999\n100000\n"
     assert running.tail(0) == ""
     assert (await bench.run("echo short")).tail(1000) == "short\n"
+
+
+@pytest.mark.proves("SH-5")
+async def test_all_output_of_a_session_together_has_a_limit_and_old_files_make_way(bench):
+    limits = ShellLimits(max_file_bytes=1 << 20, max_session_bytes=3 << 20)
+    shell = bench.another(limits)
+    lives = await bench.start("seq 100000; sleep 600", shell=shell)
+    lives.let_go()
+    await until(lambda: lives.output(10).total_bytes > 500_000)
+    paths = []
+    for _ in range(6):
+        ended = await bench.start("yes | head -c 900000", shell=shell)
+        assert await ended.wait(HANG_S)
+        paths.append(Path(ended.state.output_path))
+        held = sum(path.stat().st_size for path in paths[0].parent.iterdir())
+        assert held <= (3 << 20) + 2 * END_BYTES
+    assert paths[-1].stat().st_size == 900_000
+    assert not paths[0].exists()
+    assert Path(lives.state.output_path).exists()
+    await lives.stop()
+
+
+async def test_where_nothing_can_make_way_both_ends_are_kept_and_that_is_told(bench):
+    shell = bench.another(ShellLimits(max_file_bytes=4 << 20, max_session_bytes=1 << 20))
+    running = await bench.start("yes no | head -c 3000000; echo END; sleep 600", shell=shell)
+    running.let_go()
+    await until(lambda: running.tail(10).endswith("END\n"))
+    assert running.state.output_is_cut
+    await running.stop()
+    kept = Path(running.state.output_path).read_bytes()
+    assert len(kept) <= (1 << 20) + END_BYTES + 256
+    assert kept.startswith(b"no\nno\n")
+    assert b"bytes of output were left out here" in kept
+    assert kept.endswith(b"END\n")
+
+
+def test_a_session_that_goes_on_counts_what_is_there(tmp_path):
+    for number in range(4):
+        (tmp_path / f"{number}.output").write_bytes(b"x" * 300)
+        os.utime(tmp_path / f"{number}.output", (number, number))
+    written = []
+    room = OutputRoom(str(tmp_path), 1_500, on_written=written.append)
+    assert room.take(200) == 200
+    assert len(list(tmp_path.iterdir())) == 4
+    room.enter(str(tmp_path / "0.output"))
+    assert room.take(500) == 500
+    assert {path.name for path in tmp_path.iterdir()} == {"0.output", "2.output", "3.output"}
+    assert written == [200, 500]

@@ -429,3 +429,39 @@ split *.pem
 @pytest.mark.parametrize("command", ROUNDABOUT.strip().split("\n"))
 def test_no_way_round_leads_to_a_closed_file_unasked(command):
     assert word(command, allow=("Bash",)).verdict != "allow"
+
+
+THROUGH_PROCESSES = """
+cat /proc/self/cwd/secret/x
+cat /proc//self/./cwd/secret/x
+cat /proc/thread-self/cwd/secret/x
+cat /proc/1234/cwd/secret/x
+cat /proc/self/task/1/cwd/secret/x
+cat /proc/self/task/*/cwd/secret/x
+cat /proc/self/root/repo/secret/x
+cat /proc/self/fd/../cwd/secret/x
+cat /dev/fd/../cwd/secret/x
+cat < /proc/self/cwd/secret/x
+cd /proc/self; cat cwd/secret/x
+grep -r key /proc/self/cwd
+cp /proc/self/cwd/secret/x out
+"""
+
+
+@pytest.mark.parametrize("command", THROUGH_PROCESSES.strip().splitlines())
+def test_a_path_through_a_process_may_be_any_path(command):
+    allow = ("Bash(cat *)", "Bash(grep *)", "Bash(cp *)", "Bash(cd *)")
+    assert word(command, allow=allow).verdict != "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cat /proc/cpuinfo", "cat /proc/self/status", "cat /dev/fd/3", "cat /proc/self/fd/0"],
+)
+def test_other_files_of_the_kernel_are_what_they_are_called(command):
+    assert word(command, allow=("Bash(cat *)",)).verdict == "allow"
+
+
+def test_without_rules_for_files_a_path_through_a_process_is_like_any_other():
+    assert word("cat /proc/self/cwd/x", deny=(), allow=("Bash(cat *)",)).verdict == "allow"
+    assert word("cat /proc/self/cwd/x", deny=("Read(//proc/**)",)).verdict == "deny"

@@ -297,3 +297,13 @@ async def test_a_command_runs_where_it_was_judged(project):
         session._companions.background._shell._shell = Noting()
         await session.call("Bash", command="make")
     assert places == [str(project)]
+
+
+async def test_a_link_to_where_a_process_stands_is_no_way_round_a_rule(project):
+    (project / "keys").mkdir()
+    (project / "keys" / "k").write_text("secret")
+    (project / "here").symlink_to("/proc/self/cwd")
+    async with Session(project, deny=["Read(/keys/**)"], allow=["Bash(cat *)"]) as session:
+        for command in ("cat here/keys/k", "cat /proc/self/cwd/keys/k", "cat h*/keys/k"):
+            result = await session.call("Bash", command=command)
+            assert result.code in {"permission.asked", "permission.denied"}

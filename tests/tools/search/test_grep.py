@@ -376,3 +376,39 @@ def test_totals_of_a_search_that_ran_out_of_time_are_not_called_all():
     assert "Showing files 1-1 of 7 found so far." in result.text
     assert "in all" not in result.text
     assert result.data["unvisited"] == found.unvisited
+
+
+@pytest.mark.proves("FT-16", "FT-12")
+@pytest.mark.parametrize(
+    ("word", "encoding"),
+    [
+        ("Größe", "cp1252"), ("русский", "cp1251"), ("русский", "koi8-r"), ("русский", "cp866"),
+        ("русский", "iso8859-5"), ("日本語", "shift_jis"), ("日本語", "euc-jp"), ("中文", "gbk"),
+    ],
+)  # fmt: skip
+async def test_a_file_in_a_legacy_encoding_is_searched_in_it(session, project, word, encoding):
+    lines = {
+        "Größe": "Größe ändern für Straße und Äpfel, Öl, Übermut\n",
+        "русский": "Привет мир, это русский текст для проверки\n",
+        "日本語": "これは日本語のテキストです。文字コードの判定\n",
+        "中文": "这是一个中文文本文件,用来测试编码检测功能\n",
+    }
+    (project / "sub").mkdir()
+    (project / "sub" / "old.txt").write_bytes(lines[word].encode(encoding))
+    (project / "new.txt").write_text("naïve\n")
+
+    named = await session.call("Grep", pattern=word, path="sub/old.txt", output_mode="content")
+    assert named.text == f"sub/old.txt:1:{lines[word].strip()}"
+    found = await session.call("Grep", pattern=word)
+    assert "0 matches in UTF-8; 1 match in 1 file of another encoding." in found.text
+    assert "path='sub/old.txt'" in found.text
+    assert found.data["elsewhere"][0]["reason"] == "encoding"
+    none = await session.call("Grep", pattern="überall")
+    assert "encoding" not in none.text
+
+
+async def test_files_that_a_rule_denies_are_not_looked_at_for_their_encoding(project):
+    (project / "old.txt").write_bytes("Größe ändern für Straße\n".encode("cp1252"))
+    async with Session(project, deny=["Read(old.txt)"]) as session:
+        result = await session.call("Grep", pattern="Größe")
+    assert "encoding" not in result.text

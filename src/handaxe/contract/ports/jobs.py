@@ -31,6 +31,8 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     output_path: str = ""
     """A file that Read accepts, growing while the work goes on."""
     output_bytes: int = 0
+    output_is_cut: bool = False
+    """Whether more was printed than its file holds; the end comes when it has ended."""
     exit_code: int | None = None
     signal: int | None = None
     ended_by: EndedBy | None = None

@@ -126,7 +126,7 @@ class FileText(msgspec.Struct, frozen=True, gc=False):
 class Elsewhere(msgspec.Struct, frozen=True):
     """What a second look found where the first one does not look; no file, if it found none."""
 
-    reason: Literal["ignored", "binary"]
+    reason: Literal["ignored", "binary", "encoding"]
     matches: int
     files: int
     example: str

@@ -44,6 +44,13 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     asks_why: bool = False
     """Wants to be told which files were passed by: dear where they are many."""
     max_per_file: int | None = None
+    encoding: str | None = None
+    """What the files are in, if that is not what ripgrep takes them for."""
+    finds_foreign: bool = False
+    """Names the files that hold more than ASCII, whatever was asked for."""
+
+
+ANY_HIGH_BYTE = r"(?-u)[\x80-\xff]"
 
 
 def command(
@@ -64,7 +71,7 @@ def command(
         *_output(query, manner, marks),
         *_filters(query, manner),
         *_running(query, manner),
-        f"--regexp={query.pattern}",
+        f"--regexp={ANY_HIGH_BYTE if manner.finds_foreign else query.pattern}",
         "--",
         *targets,
     ]
@@ -91,10 +98,10 @@ def check_arguments(query: TextQuery) -> None:
 
 
 def _output(query: TextQuery, manner: Manner, marks: Marks) -> Iterable[str]:
-    if manner.counts_only or query.mode == "count":
+    if manner.counts_only or (query.mode == "count" and not manner.finds_foreign):
         yield "--count"
         return
-    if query.mode == "files":
+    if query.mode == "files" or manner.finds_foreign:
         yield "--files-with-matches"
         return
     yield "--line-number"
@@ -140,6 +147,8 @@ def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
         yield f"--max-filesize={TOO_LARGE_MIB}M"
     if manner.in_binary:
         yield "--binary"
+    if manner.encoding is not None:
+        yield f"--encoding={manner.encoding}"
     if manner.max_per_file is not None:
         yield f"--max-count={manner.max_per_file}"
     if manner.asks_why:

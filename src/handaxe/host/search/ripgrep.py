@@ -32,6 +32,7 @@ from handaxe.host.search.blocks import (
     TakeFiles,
     in_path_order,
 )
+from handaxe.host.search.encodings import foreign_encoding
 from handaxe.host.search.head_start import HeadStart
 from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.known_trees import KnownTrees
@@ -85,6 +86,7 @@ class Ripgrep:
         self._survey = survey or Survey(query, place, watch, hides)
         self._start = start
         self._asking = Asking(query, place, self._survey, known or KnownTrees())
+        self._encoding = foreign_encoding(place.target, place.fd) if query.is_file else None
         self._one_thread = False
         self._saves_memory = False
         self._last = Run()
@@ -292,7 +294,10 @@ class Ripgrep:
         look = SecondLook(self._last, self._place, self._watch, self._is_hidden, self._open_again)
         is_small, is_counted = self._survey.look_around(), self._asking.is_asked
         binary = look.at_binary(is_counted=is_counted, is_small=is_small)
-        return look.at_ignored(self._survey, self._asking.ignored(self._last)) + binary
+        ignored = look.at_ignored(self._survey, self._asking.ignored(self._last))
+        if self._query.is_file or self._query.pattern.isascii():
+            return ignored + binary
+        return ignored + binary + look.at_foreign()
 
     def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
         return self._open(feed, manner, targets=targets)
@@ -318,6 +323,7 @@ class Ripgrep:
             asks_why=targets is None and (self._asking.is_asked or self._saves_memory),
             one_thread=self._one_thread,
             saves_memory=self._saves_memory,
+            encoding=(manner and manner.encoding) or self._encoding,
         )
         wanted = targets if targets is not None else (self._place.target,)
         line = command(self._program, self._query, wanted, manner, self._marks)

@@ -12,7 +12,8 @@ import msgspec
 
 from handaxe.contract.ports.search import Elsewhere
 from handaxe.host.search.arguments import Manner
-from handaxe.host.search.blocks import CountStream
+from handaxe.host.search.blocks import CountStream, PathStream
+from handaxe.host.search.encodings import foreign_encoding
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Feed, Process, Run
 from handaxe.host.search.survey import Ignored, Survey
@@ -77,9 +78,39 @@ class SecondLook:
         looks = self._look("binary", Manner(in_binary=True), None)
         return looks if looks or is_counted else [Elsewhere("binary", 0, 0, "")]
 
+    def at_foreign(self) -> list[Elsewhere]:
+        """Matches in files of other encodings, in which other bytes stand for the pattern."""
+        found: list[bytes] = []
+
+        def take(paths: list[bytes]) -> bool:
+            is_hidden = self._is_hidden
+            found.extend(path for path in paths if is_hidden is None or not is_hidden(path))
+            return len(found) >= MAX_FILES
+
+        process = self._open(PathStream(take).feed, Manner(finds_foreign=True), None)
+        try:
+            are_all = process.go(self._watch.part(LOOK_S)) == "finished"
+        finally:
+            process.end()
+        by_encoding: dict[str, list[str]] = {}
+        left_s = self._watch.left_s() - LOOK_S
+        for path in found:
+            if self._watch.left_s() < left_s:
+                are_all = False
+                break
+            encoding = foreign_encoding(path, self._place.fd)
+            if encoding is not None:
+                by_encoding.setdefault(encoding, []).append(f"./{os.fsdecode(path)}")
+        looks = [
+            look
+            for encoding, paths in by_encoding.items()
+            for look in self._look("encoding", Manner(encoding=encoding), paths, are_all=are_all)
+        ]
+        return _joined(looks, are_all=are_all)
+
     def _look(
         self,
-        reason: Literal["ignored", "binary"],
+        reason: Literal["ignored", "binary", "encoding"],
         manner: Manner,
         targets: Sequence[str] | None,
         *,
@@ -108,3 +139,19 @@ class SecondLook:
             return []
         shown = self._place.prefix + os.fsdecode(example) if files else ""
         return [Elsewhere(reason, matches, files, shown, is_complete)]
+
+
+def _joined(looks: list[Elsewhere], *, are_all: bool) -> list[Elsewhere]:
+    """What was found in files of several encodings, as one."""
+    found = [look for look in looks if look.files]
+    if not found:
+        return [] if are_all else [Elsewhere("encoding", 0, 0, "", is_complete=False)]
+    return [
+        Elsewhere(
+            "encoding",
+            sum(look.matches for look in found),
+            sum(look.files for look in found),
+            min(look.example for look in found),
+            are_all and all(look.is_complete for look in looks),
+        )
+    ]

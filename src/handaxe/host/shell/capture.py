@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from handaxe.contract.ports.shell import CommandOutput
+from handaxe.host.shell.output_room import OutputRoom
 from handaxe.text.terminal import is_binary, plain_text
 
 END_BYTES = 1 << 17
@@ -26,11 +27,13 @@ class Capture:
         max_file_bytes: int,
         *,
         file_from_bytes: int = FILE_FROM_BYTES,
+        room: OutputRoom | None = None,
         is_heard_from_start: bool = False,
     ) -> None:
         """`is_heard_from_start`: the first to follow gets what came before, too."""
         self._path = path
         self._file_from = file_from_bytes
+        self._room = room
         self._early = bytearray() if is_heard_from_start else None
         self._most = max(max_file_bytes - END_BYTES - 256, 0)
         self._head = bytearray()
@@ -95,6 +98,8 @@ class Capture:
             self._has_failed = True
             return
         self.has_file = True
+        if self._room is not None:
+            self._room.enter(self._path)
         before = self.total_bytes - (0 if newest is None else len(newest))
         self._write(memoryview(bytes(self._head[:before])))
         if newest is not None:
@@ -116,6 +121,13 @@ class Capture:
             self._in_file += self._put(memoryview(end))
         os.close(self._file)
         self._file = None
+        if self._room is not None:
+            self._room.leave(self._path)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its file lacks something, at least until it ends."""
+        return self.has_file and self._in_file < self.total_bytes
 
     def output(self, limit_chars: int) -> CommandOutput:
         """Both ends as text, at most so much of them."""
@@ -173,10 +185,14 @@ class Capture:
             del self._tail[:-END_BYTES]
 
     def _write(self, piece: memoryview) -> None:
-        room = self._most - self._in_file
         # Once something was left out, nothing later may follow it without a word.
-        if room > 0 and not self._has_failed:
-            self._in_file += self._put(piece[:room])
+        if self._has_failed or self._in_file >= self._most:
+            return
+        wanted = min(len(piece), self._most - self._in_file)
+        granted = wanted if self._room is None else self._room.take(wanted)
+        self._in_file += self._put(piece[:granted])
+        if granted < wanted:
+            self._most = self._in_file
 
     def _put(self, piece: memoryview) -> int:
         assert self._file is not None

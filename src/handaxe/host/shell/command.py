@@ -126,6 +126,7 @@ class LocalCommand(RunningCommand):
             call_id=self.command.call_id,
             output_path=self._terms.output_path if self._capture.has_file else "",
             output_bytes=self._capture.total_bytes,
+            output_is_cut=self._capture.is_cut,
             exit_code=None if end is None else end.exit_code,
             signal=None if end is None else end.signal,
             ended_by=None if end is None else _ENDED_BY[end.how],

@@ -23,6 +23,7 @@ from handaxe.host.shell.capture import FILE_FROM_BYTES, Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.following import Following
+from handaxe.host.shell.output_room import OutputRoom
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import BashChoice
 from handaxe.host.shell.questions import Question, Said
@@ -45,6 +46,8 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_file_bytes: int = 64 << 20
     """What is kept of one command's output on disk."""
+    max_session_bytes: int = 1 << 30
+    """What is kept of the output of all its commands; files of ended ones make way."""
     runaway_bytes: int = 5_000_000_000
     """A command that says more than this is ended."""
     file_from_bytes: int = FILE_FROM_BYTES
@@ -62,17 +65,23 @@ class LocalShell(Shell):
         confiner: Confiner | None = None,
         on_end: Callable[[RunningCommand], None] | None = None,
         limits: ShellLimits | None = None,
+        on_written: Callable[[int], None] = lambda _: None,
         with_snapshot: bool = False,
         following: Following | None = None,
         bash: BashChoice | None = None,
     ) -> None:
-        """Keep output below `directory`; `on_end` hears of the end of every command let go."""
+        """Keep output below `directory`.
+
+        `on_end` hears of the end of every command let go, `on_written` of every byte kept.
+        """
         self._directory = str(directory)
         self._environment = UserEnvironment(environment, following, self._ask)
         self._confiner = confiner
         self._on_end = on_end
         self._limits = limits or ShellLimits()
         self._bash = bash or BashChoice()
+        most = self._limits.max_session_bytes
+        self._room = OutputRoom(self._directory, most, on_written=on_written)
         self._token = os.urandom(8).hex()
         self._running: dict[str, LocalCommand] = {}
         self._is_closed = False
@@ -257,6 +266,7 @@ class LocalShell(Shell):
             terms.output_path,
             self._limits.max_file_bytes,
             file_from_bytes=self._limits.file_from_bytes,
+            room=self._room,
             is_heard_from_start=command.kind == "monitor",
         )
         running = LocalCommand(command, terms, capture)

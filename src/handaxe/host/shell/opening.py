@@ -20,7 +20,10 @@ TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
 
 _DAY_S = 86_400.0
-_pruned: set[Path] = set()
+PRUNE_EVERY_BYTES = 64 << 20
+"""So much may be written before it is looked again whether all of it is too much."""
+_written: dict[Path, int] = {}
+"""How much this process has kept since it last made room, by where sessions lie."""
 
 
 def shell_of(
@@ -40,15 +43,19 @@ def shell_of(
     if sys.platform != "linux":
         raise SetupError("Commands can only be run on Linux so far; other tools work here.")
     options = settings.shell
-    _prune_once(session_directory.parent, settings)
+    sessions = session_directory.parent
+    if sessions not in _written:
+        _make_room(sessions, settings)
     sieve = sieve_of(settings, more)
     return LocalShell(
         session_directory / TASKS,
         environment=sieve.environment(inherited),
         confiner=confiner,
         on_end=on_end,
+        on_written=lambda size: _note_written(size, sessions, settings),
         limits=ShellLimits(
             max_file_bytes=options.max_output_bytes,
+            max_session_bytes=options.max_session_bytes,
             runaway_bytes=options.runaway_bytes,
             file_from_bytes=min(FILE_FROM_BYTES, options.max_inline_chars),
         ),
@@ -58,11 +65,15 @@ def shell_of(
     )
 
 
-def _prune_once(sessions: Path, settings: Settings) -> None:
-    """Make room once per process, beside the first command and not before it."""
-    if sessions in _pruned:
-        return
-    _pruned.add(sessions)
+def _note_written(size: int, sessions: Path, settings: Settings) -> None:
+    _written[sessions] += size
+    if _written[sessions] >= PRUNE_EVERY_BYTES:
+        _make_room(sessions, settings)
+
+
+def _make_room(sessions: Path, settings: Settings) -> None:
+    """Let old output go, beside what runs and not before it."""
+    _written[sessions] = 0
     days = settings.cleanup_period_days or settings.retention_days
     limits = {"max_bytes": settings.shell.max_kept_bytes, "max_age_s": days * _DAY_S}
     threading.Thread(

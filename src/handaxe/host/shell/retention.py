@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-SPARED_S = 3600.0
+SPARED_S = 300.0
 """What was written to so recently may belong to a command that runs."""
 
 
@@ -14,7 +14,7 @@ def prune_outputs(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: floa
     found: list[tuple[float, int, Path]] = []
     with suppress(OSError):
         for directory in sessions.iterdir():
-            found += _outputs(directory / tasks)
+            found += outputs_in(directory / tasks)
     total = sum(size for _, size, _ in found)
     gone = 0
     for written_at, size, path in sorted(found):
@@ -28,7 +28,8 @@ def prune_outputs(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: floa
     return gone
 
 
-def _outputs(directory: Path) -> list[tuple[float, int, Path]]:
+def outputs_in(directory: Path) -> list[tuple[float, int, Path]]:
+    """The files of output in a directory: when each was last written to, how long it is, where."""
     found: list[tuple[float, int, Path]] = []
     with suppress(OSError):
         for path in directory.iterdir():

@@ -135,13 +135,24 @@ async def _word_on(
 def _word_on_path(
     path: str, use: "PathUse", among: Collaborators, policy: Policy, *, beyond: bool
 ) -> "PathVerdict | None":
-    from handaxe.runtime.permission.commands import verdict_on
+    from handaxe.shell.places import goes_through_process
 
-    files, roots = among.files, among.workdir.roots
     place = _located(path, among)
     if place is None:
         return None
-    real = place.real
+    word = _word_on_place(place, use, among, policy, beyond=beyond)
+    if goes_through_process(place.real) and (word is None or word.verdict != "deny"):
+        return _behind_process(path, use, policy) or word
+    return word
+
+
+def _word_on_place(
+    place: Located, use: "PathUse", among: Collaborators, policy: Policy, *, beyond: bool
+) -> "PathVerdict | None":
+    from handaxe.runtime.permission.commands import verdict_on
+
+    files, roots = among.files, among.workdir.roots
+    path, real = place.path, place.real
     is_shared = use.access == "write" and place.is_final and files.has_name_outside(real, roots)
     if not place.is_final:
         # Outside the roots links are followed only where looking is allowed.
@@ -156,6 +167,19 @@ def _word_on_path(
         JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_shared), policy
     )
     return word if word.verdict != "allow" else None
+
+
+def _behind_process(path: str, use: "PathUse", policy: Policy) -> "PathVerdict | None":
+    """A link to where a process stands leads a command elsewhere than it would lead us."""
+    from handaxe.runtime.permission.closed import fences_of
+    from handaxe.shell import PathVerdict
+
+    tool = "Read" if use.access == "read" else "Edit"
+    for fence in fences_of(policy.book):
+        if fence.tool == tool:
+            reason = f"{path} leads through /proc, so which file it names is not known"
+            return PathVerdict("ask", reason, fence.rule, fence.source)
+    return None
 
 
 def _located(path: str, among: Collaborators) -> Located | None:

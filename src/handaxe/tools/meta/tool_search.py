@@ -65,7 +65,7 @@ async def _reconnected(query: str, servers: McpServers, index: ToolIndex) -> Too
     name = query.removeprefix(RECONNECT).strip()
     await servers.reconnect(name)
     tools = next((one.tools for one in servers.status() if one.name == name), ())
-    data = {
+    data: dict[str, Any] = {
         "matches": [],
         "query": query,
         "totalDeferredTools": len(index.waiting()),

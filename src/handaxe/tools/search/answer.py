@@ -144,6 +144,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return notes
 
     def _second_look(self, look: Elsewhere) -> str:
+        if look.reason == "encoding":
+            return self._in_other_encodings(look)
         if not look.files:
             return f"0 matches; {look.reason} files are many and were not searched to the end."
         least = "" if look.is_complete else "at least "
@@ -155,6 +157,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"0 matches; {least}{matches} in {files}. To include them, pass ignored=true, or give "
             f"the file or its directory as path, e.g. path={example!r}."
+        )
+
+    def _in_other_encodings(self, look: Elsewhere) -> str:
+        if not look.files:
+            return "0 matches; files in other encodings than UTF-8 were not searched to the end."
+        least = "" if look.is_complete else "at least "
+        matches, files = counted(look.matches, "match"), counted(look.files, "file")
+        return (
+            f"0 matches in UTF-8; {least}{matches} in {files} of another encoding. To see them, "
+            f"give the file as path, e.g. path={shown(look.example, self.cwd)!r}."
         )
 
     def _left_out(self, *, is_empty: bool) -> list[str]:

@@ -94,6 +94,9 @@ def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
         lines.append(f"<waiting_for_input>{state.waiting_for_input}</waiting_for_input>")
     if state.output_path:
         lines.append(f"<output_file>{state.output_path}</output_file>")
+    if state.output_is_cut:
+        rest = "; the end will follow" if state.status == "running" else " and the end"
+        lines.append(f"<output_cut>The file holds the beginning{rest}.</output_cut>")
     if said and state.kind == "agent":
         lines.append(f"<result>\n{said}\n</result>")
     elif said:
@@ -119,5 +122,6 @@ def _task(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
         "signal": state.signal,
         "ended_by": state.ended_by,
         "output_path": state.output_path,
+        "output_is_cut": state.output_is_cut,
         "waiting_for_input": state.waiting_for_input,
     }

@@ -60,15 +60,18 @@ async def _answer(line: bytes, session: Session) -> list[ToolResult]:
         return [call if isinstance(call, ToolResult) else await session.run(call)]
     if "tool" in value:
         return [_bad_line("A line has either `tool` or `batch`.", _text_id(value))]
-    items = value["batch"]
+    return await _answer_batch(value, session)
+
+
+async def _answer_batch(value: dict[str, Any], session: Session) -> list[ToolResult]:
+    items, stops = value["batch"], value.get("stop_on_error", False)
     if not isinstance(items, list):
         return [_bad_line("`batch` is not a list.")]
-    return await _answer_batch(cast("list[Any]", items), session)
-
-
-async def _answer_batch(items: list[Any], session: Session) -> list[ToolResult]:
-    read = [_as_call(item, session) for item in items]
-    ran = iter(await session.run_many([call for call in read if isinstance(call, ToolCall)]))
+    if not isinstance(stops, bool):
+        return [_bad_line("`stop_on_error` is neither true nor false.")]
+    read = [_as_call(item, session) for item in cast("list[Any]", items)]
+    calls = [call for call in read if isinstance(call, ToolCall)]
+    ran = iter(await session.run_many(calls, stop_on_error=stops))
     return [item if isinstance(item, ToolResult) else next(ran) for item in read]
 
 

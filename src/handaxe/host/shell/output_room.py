@@ -1,0 +1,62 @@
+"""How much disk the output of a session's commands may take, all of it together.
+
+Who keeps output asks here before it writes. What files of other sessions take is the business of
+`retention`.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from handaxe.host.shell.retention import outputs_in
+
+
+class OutputRoom:
+    """The room of one session; files of commands that have ended make way, the oldest first."""
+
+    def __init__(
+        self,
+        directory: str,
+        max_bytes: int,
+        *,
+        on_written: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._directory = Path(directory)
+        self._max_bytes = max_bytes
+        self._on_written = on_written
+        self._used_bytes: int | None = None
+        self._open: set[Path] = set()
+
+    def enter(self, path: str) -> None:
+        """A command begins to keep its output there."""
+        self._open.add(Path(path))
+
+    def leave(self, path: str) -> None:
+        """It has ended; its file may make way for others."""
+        self._open.discard(Path(path))
+
+    def take(self, wanted: int) -> int:
+        """How many of so many bytes may be written; they count as written."""
+        if self._used_bytes is None:
+            self._used_bytes = sum(size for _, size, _ in outputs_in(self._directory))
+        if self._used_bytes + wanted > self._max_bytes:
+            self._used_bytes = self._after_making_room(wanted)
+        granted = max(0, min(wanted, self._max_bytes - self._used_bytes))
+        self._used_bytes += granted
+        self._on_written(granted)
+        return granted
+
+    def _after_making_room(self, wanted: int) -> int:
+        """What is used once old files went; some more than needed, so that this is seldom."""
+        found = sorted(outputs_in(self._directory))
+        used = sum(size for _, size, _ in found)
+        enough = self._max_bytes - max(wanted, self._max_bytes // 8)
+        for _, size, path in found:
+            if used <= enough:
+                break
+            if path in self._open:
+                continue
+            with suppress(OSError):
+                path.unlink()
+                used -= size
+        return used
