@@ -147,7 +147,7 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1 << 20), "A command that writes more than this is ended."
     ] = 5_000_000_000
     max_kept_bytes: Annotated[
-        int, msgspec.Meta(ge=0), "How much output is kept on disk over all sessions; oldest go."
+        int, msgspec.Meta(ge=0), "How much output and temporary files are kept; oldest go."
     ] = 2 << 30
 
 

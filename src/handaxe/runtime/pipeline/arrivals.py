@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from handaxe.contract.call import ToolCall
 from handaxe.runtime.pipeline.execute import Admitted, Pipeline
-from handaxe.runtime.pipeline.fingerprint import fingerprint_of
+from handaxe.session.call_facts import fingerprint_of
 
 
 class Arrivals:

@@ -20,7 +20,6 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import Stopped, comes_from_outside
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.fingerprint import FINGERPRINT_BYTES, fingerprint_of
 from handaxe.runtime.pipeline.heard import Heard, PutOff, Refused
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.prepare import prepare
@@ -28,7 +27,7 @@ from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
-from handaxe.session.call_facts import CallFacts
+from handaxe.session.call_facts import FINGERPRINT_BYTES, CallFacts, fingerprint_of
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 
