@@ -65,7 +65,10 @@ def test_a_shell_that_nothing_runs_in_is_not_missed(project, monkeypatch, capsys
     monkeypatch.chdir(project)
     monkeypatch.setenv("PATH", "/nowhere")
     run(["doctor", "--json"])
-    zsh = json.loads(capsys.readouterr().out)["shell.zsh"]
+    found = json.loads(capsys.readouterr().out)
+    # Commands run in the bash of the usual places, wherever `PATH` leads.
+    assert (found["shell.bash"]["standing"], found["encoding.commands"]["standing"]) == ("ok", "ok")
+    zsh = found["shell.zsh"]
     assert zsh == {
         "standing": "ok",
         "value": "not found",

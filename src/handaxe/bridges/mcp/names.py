@@ -1,16 +1,11 @@
 """What remote tools are called here: `mcp__<server>__<tool>`, clean, short and unique."""
 
-import re
 from collections.abc import Iterable
 from hashlib import sha256
 
+from handaxe.contract.ports.mcp_servers import cleaned
+
 MAX_NAME_CHARS = 64
-_OTHER = re.compile(r"[^A-Za-z0-9_-]")
-
-
-def cleaned(name: str) -> str:
-    """A name with `_` for every character that a tool's name cannot have."""
-    return _OTHER.sub("_", name) or "_"
 
 
 def full_name(server: str, tool: str) -> str:

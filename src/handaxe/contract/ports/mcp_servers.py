@@ -1,5 +1,6 @@
 """Servers of other people's tools, resources and prompts, as far as a session can see them."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
@@ -64,6 +65,15 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     tools: tuple[McpTool, ...] = ()
     instructions: str | None = None
     log_path: str | None = None
+
+    def has_tool(self, name: str) -> bool:
+        """Whether a tool of this name could only be this server's."""
+        return name.startswith(f"mcp__{cleaned(self.name)}__")
+
+
+def cleaned(name: str) -> str:
+    """A name with `_` for every character that a tool's name cannot have."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name) or "_"
 
 
 class McpServers(ABC):

@@ -9,7 +9,7 @@ import msgspec
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.effects import Effects, Resource
-from handaxe.contract.faults import BadInput
+from handaxe.contract.faults import BadInput, UnknownTool
 from handaxe.contract.ports.files import Located
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool
@@ -51,7 +51,11 @@ class Parsed(msgspec.Struct, frozen=True):
 
 def parse(call: ToolCall, among: Collaborators) -> Parsed:
     """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
-    tool, renamed = among.catalog.find(call.tool)
+    try:
+        tool, renamed = among.catalog.find(call.tool)
+    except UnknownTool as unknown:
+        unknown.sentence = f"{_absence(call.tool, among)}{unknown.sentence}"
+        raise
     if among.deferral is not None:
         among.deferral.refuse_unloaded(tool)
     filled = _filled(call, tool.name, among) if _may_hold_handles(call.input) else None
@@ -73,6 +77,20 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
     effects = msgspec.structs.replace(effects, reads=(*effects.reads, *filled.reads))
     notes = (*filled.notes, *notes)
     return Parsed(given, tool, args, effects, subjects, places, notes, asked=call)
+
+
+def _absence(name: str, among: Collaborators) -> str:
+    """Why a tool is not here, if it is one of a server that is not connected."""
+    if not name.startswith("mcp__"):
+        return ""
+    from handaxe.contract.ports.mcp_servers import McpServers
+
+    servers: McpServers | None = among.offers.get(McpServers)
+    for server in servers.status() if servers is not None else ():
+        if server.status != "connected" and server.has_tool(name):
+            why = server.error or f"it is {server.status}"
+            return f"The MCP server {server.name!r} is not connected: {why}. "
+    return ""
 
 
 def _may_hold_handles(call_input: object) -> bool:
