@@ -67,7 +67,7 @@ def _warn_of_a_slip(tool: str, session: Session) -> None:
     """A decision about a tool that is not there helps nobody who only misspelled its name."""
     near = nearest(tool, list(loaders()))
     is_known = tool in loaders() or any(one.name == tool for one in session.catalog.offered())
-    if near and not is_known and canonical_name(tool) == tool:
+    if near and not is_known and canonical_name(tool) == tool and not tool.startswith("mcp__"):
         print(
             f"handaxe: warning: no tool is named {tool!r}; did you mean {near!r}?", file=sys.stderr
         )
