@@ -9,6 +9,7 @@ import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISDIR
 
 import msgspec
 
@@ -81,12 +82,15 @@ def _temporary(session: Path) -> list[Left]:
     if not top.is_dir() or top.is_symlink():
         return []
     size, newest = 0, 0.0
-    for directory, _, names in os.walk(top):
-        for name in (".", *names):
-            with suppress(OSError):
-                status = os.lstat(os.path.join(directory, name))  # noqa: PTH118 - many of them
-                size += status.st_size if name != "." else 0
-                newest = max(newest, status.st_mtime)
-    with suppress(OSError):
-        newest = max(newest, session.stat().st_mtime)
+    # By names: an iterator that the end of the process leaves open in a thread would be told of.
+    places = [str(session), str(top)]
+    while places:
+        place = places.pop()
+        with suppress(OSError):
+            status = os.lstat(place)
+            newest = max(newest, status.st_mtime)
+            if not S_ISDIR(status.st_mode):
+                size += status.st_size
+            elif place != str(session):
+                places += [f"{place}/{name}" for name in os.listdir(place)]  # noqa: PTH208
     return [Left(newest, size, top, TEMPORARY_SPARED_S)]
