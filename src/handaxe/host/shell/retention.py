@@ -92,5 +92,5 @@ def _temporary(session: Path) -> list[Left]:
             if not S_ISDIR(status.st_mode):
                 size += status.st_size
             elif place != str(session):
-                places += [f"{place}/{name}" for name in os.listdir(place)]  # noqa: PTH208
+                places += [f"{place}/{name}" for name in os.listdir(place)]
     return [Left(newest, size, top, TEMPORARY_SPARED_S)]
