@@ -6,6 +6,7 @@
 import argparse
 import ast
 import configparser
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -61,6 +62,7 @@ def pages() -> dict[Path, str]:
         "edit-formats": edit_formats_page,
     }
     texts = {reference / f"{name}.md": _page(page()) for name, page in made.items()}
+    texts[reference / "result.schema.json"] = json.dumps(handaxe.result_schema(), indent=2) + "\n"
     for path, sections in (
         (HOUSE / "README.md", {"map": house_map}),
         (HOUSE / "docs" / "architecture.md", {"floors": floors_section, "rooms": rooms_section}),

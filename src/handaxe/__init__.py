@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ToolFault,
         ToolResult,
     )
+    from handaxe.contract.result_schema import result_schema
     from handaxe.settings.model import Settings
     from handaxe.text.dialects import image_message
 
@@ -53,6 +54,7 @@ _HOMES = {
     "connect": "handaxe.app.api",
     "image_message": "handaxe.text.dialects",
     "open_tasks": "handaxe.app.open_tasks",
+    "result_schema": "handaxe.contract.result_schema",
     "tool": "handaxe.app.own_tools",
 }
 
@@ -76,6 +78,7 @@ __all__ = [
     "connect",
     "image_message",
     "open_tasks",
+    "result_schema",
     "tool",
 ]
 

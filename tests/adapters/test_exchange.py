@@ -27,6 +27,18 @@ async def test_hooks_apply_and_what_they_say_is_in_the_answer(project):
     assert "No secrets." in blocked.text
 
 
+async def test_the_end_of_background_work_is_told_with_the_next_answer_once(project):
+    async with Session(project, permission_mode="bypassPermissions") as session:
+        exchange = Exchange(session, fresh_ids=False)
+        begun = await exchange.call("Bash", {"command": "true", "run_in_background": True}, None)
+        job = begun.result.data["backgroundTaskId"]
+        await session.jobs.news()
+        first, second = [await exchange.call("Glob", {"pattern": "*"}, None) for _ in range(2)]
+    assert f"<task-id>{job}</task-id>" in first.text
+    assert "completed (exit code 0)" in first.text
+    assert job not in second.text
+
+
 async def test_what_was_read_leniently_is_noted(session, project):
     (project / "a.txt").write_text("hello\n")
     sent = {"file_path": "a.txt", "limit": "1"}

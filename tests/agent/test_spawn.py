@@ -1,6 +1,7 @@
 """Sub-agents: what they get, what they may, how they are found again."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -595,6 +596,31 @@ async def test_agents_in_the_background_are_jobs(session: Session):
     assert (await agent.ask("Go.")).result == "Told."
     (job,) = session.jobs.listed()
     assert (job.kind, job.status, job.result) == ("agent", "completed", "Found.")
+
+
+async def test_how_long_an_agent_at_work_has_been_silent_is_told(session: Session):
+    go_on = asyncio.Event()
+    looked = []
+
+    def answer(request: ModelRequest):
+        if request.messages[0].content[0].text == "Do it.":
+            return [go_on, *says("Found.")]
+        if not looked:
+            looked.append(request)
+            return calls(
+                ("l1", "TaskOutput", {}),
+                ("l2", "TaskOutput", {"task_id": "reader", "block": False}),
+            )
+        go_on.set()
+        return says("Told." if "completed" in str(request.messages) else "Waiting.")
+
+    model = Player(calls(task(run_in_background=True, name="reader")), *[answer] * 4)
+    await Agent(model, session).ask("Go.")
+    told = next(r for r in model.requests if "l2" in str(r.messages[-1].content))
+    listed, one = (block.content[0].text for block in told.messages[-1].content[:2])
+    assert re.search(r"\(reader\): local_agent, running \(last active \d+ s ago\): A task", listed)
+    assert re.search(r"<status>running</status>\n<last_active>\d+ s ago</last_active>", one)
+    assert "last active" not in (await session.call("TaskOutput")).text
 
 
 async def test_each_agents_calls_have_ids_of_their_own(session: Session, project: Path):

@@ -74,3 +74,13 @@ async def test_records_that_fail_after_a_result_was_given_are_told_with_the_next
         await asyncio.sleep(0)
         second = await session.call("Read", file_path="a.py")
     assert "event log could not be written" in second.notes[0]
+
+
+async def test_whoever_listens_has_heard_everything_when_the_session_is_closed(project, home):
+    (project / "a.py").write_text("x = 1\n")
+    heard: list[str] = []
+    async with Session(project, home=home) as session:
+        session.subscribe(lambda event: heard.append(type(event).__name__))
+        await session.call("Read", file_path="a.py")
+    # Nothing else had a turn since.
+    assert heard == ["SessionStarted", "CallStarted", "FileSeen", "CallFinished", "SessionClosed"]

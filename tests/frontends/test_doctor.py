@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,10 @@ def test_a_shell_that_nothing_runs_in_is_not_missed(project, monkeypatch, capsys
     monkeypatch.chdir(project)
     monkeypatch.setenv("PATH", "/nowhere")
     run(["doctor", "--json"])
-    zsh = json.loads(capsys.readouterr().out)["shell.zsh"]
+    found = json.loads(capsys.readouterr().out)
+    # Commands run in the bash of the usual places, wherever `PATH` leads.
+    assert (found["shell.bash"]["standing"], found["encoding.commands"]["standing"]) == ("ok", "ok")
+    zsh = found["shell.zsh"]
     assert zsh == {
         "standing": "ok",
         "value": "not found",
@@ -88,6 +92,29 @@ def test_people_get_an_aligned_list(project, monkeypatch, capsys):
         )
         == 1
     )
+
+
+def test_servers_are_spoken_to_where_that_is_wanted(project, monkeypatch, capsys):
+    thin = Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py"
+    servers = {
+        "good": {"command": sys.executable, "args": [str(thin)]},
+        "ends": {"command": "true"},
+    }
+    settings = Path(os.environ["HANDAXE_CONFIG_HOME"], "settings.json")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(json.dumps({"mcpServers": servers}))
+    monkeypatch.chdir(project)
+    run(["doctor", "--json"])
+    unasked = json.loads(capsys.readouterr().out)
+    assert {unasked[f"mcp.server.{name}"]["standing"] for name in servers} == {"ok"}
+    assert run(["doctor", "--check", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["mcp.server.good"]["standing"] == "ok"
+    assert "; connected, " in found["mcp.server.good"]["value"]
+    assert found["mcp.server.ends"]["standing"] == "no"
+    assert "; failed: " in found["mcp.server.ends"]["value"]
+    assert found["mcp.server.ends"]["advice"]
+    assert found.keys() == unasked.keys()
 
 
 def test_every_server_is_listed_and_none_is_started(project, monkeypatch, capsys, tmp_path):

@@ -183,3 +183,13 @@ def test_a_web_socket_is_judged_by_its_host():
     )
     assert [answer["verdict"] for answer in (asked, allowed, beside)] == ["ask", "allow", "deny"]
     assert [part["text"] for part in asked["parts"]] == ["example.org"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "warned"),
+    [("Reed", True), ("Read", False), ("BashOutput", False), ("mcp__a__Read", False)],
+)
+def test_a_misspelled_tool_is_told_beside_the_decision(project, tool, warned):
+    out = explain("--tool", tool, "--input", '{"file_path": "a.txt"}', "--json", cwd=project)
+    assert json.loads(out.stdout)["verdict"] in {"allow", "ask"}
+    assert ("did you mean 'Read'?" in out.stderr) is warned

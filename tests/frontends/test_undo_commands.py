@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -149,6 +150,40 @@ def test_gc_and_du_tell_numbers(edited):
     assert (told["calls"], told["journal_parts"]) == (2, 1)
     assert "2 calls" in handaxe("gc", "--settings", tight, cwd=edited).stdout
     assert json.loads(handaxe("du", "--json", cwd=edited).stdout)["checkpoints"] < 1000
+
+
+def test_gc_removes_what_commands_and_agents_left_and_du_counts_it(project):
+    sessions = Path(os.environ["HANDAXE_HOME"], "sessions")
+    old = {
+        "outputs": sessions / "old" / "tasks" / "a.output",
+        "temporary": sessions / "old" / "tmp" / "deep" / "a",
+        "results": sessions / "old" / "agents" / "a1" / "results" / "a.txt",
+    }
+    new = {kind: Path(str(path).replace("/old/", "/new/")) for kind, path in old.items()}
+    for path in (*old.values(), *new.values()):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x" * 1000)
+    for path in [*(sessions / "old").rglob("*"), sessions / "old"]:
+        os.utime(path, (0, 0))
+
+    def used():
+        told = json.loads(handaxe("du", "--json", cwd=project).stdout)
+        return {kind: told[kind] for kind in old}
+
+    before = used()
+    assert all(before[kind] >= 2000 for kind in old)
+    told = json.loads(handaxe("gc", "--json", "--dry-run", cwd=project).stdout)
+    assert told["results"] == {"count": 1, "bytes": 1000}
+    assert told["leavings"] == {"count": 2, "bytes": 2000}
+    assert used() == before
+    shown = handaxe("gc", cwd=project).stdout
+    assert "1,000 bytes freed: stored results." in shown
+    assert "2,000 bytes freed: output and temporary files." in shown
+    assert [path.exists() for path in old.values()] == [False] * 3
+    assert [path.exists() for path in new.values()] == [True] * 3
+    # What is new goes only where there is too much of it, and not while it may be in use.
+    handaxe("gc", "--settings", '{"shell": {"max_kept_bytes": 0}}', cwd=project)
+    assert [path.exists() for path in new.values()] == [True] * 3
 
 
 def test_nothing_but_the_files_put_back_is_touched(edited):

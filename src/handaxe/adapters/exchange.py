@@ -5,6 +5,7 @@ It knows no framework. An answer is text and pictures; how a failure is told is 
 
 from typing import Any, NamedTuple
 
+from handaxe.app.background_work import with_news
 from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock
@@ -53,7 +54,8 @@ class Exchange:
         """Run one call through permission, hooks, log and result store; never raises."""
         known_id = None if self._fresh_ids else call_id
         call = ToolCall(known_id or self._session.new_call_id(), tool, call_input)
-        return _answer(self._session, await self._session.run(call))
+        result = await self._session.run(call)
+        return _answer(self._session, with_news(result, self._session.jobs))
 
 
 def _answer(session: Session, result: ToolResult) -> Answer:

@@ -58,6 +58,7 @@ class AgentRun(Job):
         self._task: asyncio.Task[None] | None = None
         self._is_preparing = False
         self._was_stopped = False
+        self._heard_at = state.last_active_at
 
     def start(self, prompt: str) -> asyncio.Task[None]:
         """Begin to work; the task ends when the agent has."""
@@ -73,9 +74,10 @@ class AgentRun(Job):
     @property
     def state(self) -> JobState:
         """How it stands, as background work."""
-        if self.is_running:
-            return as_job(self.agent, "")
-        return as_job(self.agent, shortened_report(self.agent, self.max_chars))
+        heard = msgspec.structs.replace(self.agent, last_active_at=self._heard_at)
+        return as_job(
+            heard, "" if self.is_running else shortened_report(self.agent, self.max_chars)
+        )
 
     async def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for its end; False if the time was up first."""
@@ -153,6 +155,7 @@ class AgentRun(Job):
         return not self._was_stopped
 
     def _hear(self, event: AgentEvent) -> None:
+        self._heard_at = time.time()
         if isinstance(event, RunFinished):
             self._final = event
             said = event.result
@@ -177,7 +180,7 @@ class AgentRun(Job):
             self._tell(FromAgent(agent.agent_id, agent.agent_type, agent.tool_use_id, event))
 
     def _move(self, status: AgentStatus) -> None:
-        now = time.time()
+        now = self._heard_at = time.time()
         ended = None if status == "running" else now
         self.agent = msgspec.structs.replace(
             self.agent, status=status, last_active_at=now, ended_at=ended, is_read=False

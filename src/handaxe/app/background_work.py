@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.offers import Offered
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
-from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.faults import Cancelled, SetupError, ToolFault, UnknownTool
 from handaxe.contract.ports.jobs import Job, JobState
+from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandFacts
 from handaxe.session.jobs import Jobs
@@ -149,3 +152,15 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
         return confiner.will_confine(subject.command, unconfined=subject.unconfined)
 
     return CommandFacts(count_commands, git_doubt, project_programs, is_confined)
+
+
+def with_news(result: ToolResult, jobs: Jobs) -> ToolResult:
+    """The result with what background work has to tell since, each thing once.
+
+    For whoever has no other way to tell a model than the answer to a call.
+    """
+    if result.code in {Cancelled.code, UnknownTool.code}:
+        # Nobody may read what such an answer says beside its error.
+        return result
+    news = jobs.take_notices()
+    return msgspec.structs.replace(result, messages=(*result.messages, *news)) if news else result

@@ -13,11 +13,13 @@ from handaxe.app.configuration import Configuration
 from handaxe.app.examining_servers import examine_servers
 from handaxe.app.findings import Finding
 from handaxe.app.sandboxing import sandbox_problems
+from handaxe.contract.faults import SetupError
 from handaxe.host import machine
 from handaxe.host.sandbox.bubblewrap import find_bubblewrap
 from handaxe.host.sandbox.means import find_means
 from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
 from handaxe.host.search.program import find_ripgrep
+from handaxe.host.shell.program import bash_program
 from handaxe.host.shfmt import count_commands
 from handaxe.settings.model import SandboxOptions
 from handaxe.storage.undo.pruning import usage
@@ -74,7 +76,8 @@ def _itself() -> Iterator[Finding]:
 
 
 def _programs() -> Iterator[Finding]:
-    yield _program("shell.bash", "bash", "no", "Commands need bash: install it.")
+    bash = _bash() or "/nonexistent"
+    yield _program("shell.bash", "bash", "no", "Commands need bash: install it.", path=bash)
     yield _program("shell.zsh", "zsh", "ok", "Not needed: commands run in bash.")
     reads = count_commands("true; true") == 2
     yield Finding(
@@ -90,6 +93,14 @@ def _programs() -> Iterator[Finding]:
     )
 
 
+def _bash() -> str | None:
+    """The bash that commands run in, which need not be on the search path."""
+    try:
+        return bash_program(os.environ.get("PATH", ""))
+    except SetupError:
+        return None
+
+
 def _encodings() -> Iterator[Finding]:
     for key, name, what in (
         ("encoding.file_names", sys.getfilesystemencoding(), "File names"),
@@ -102,7 +113,8 @@ def _encodings() -> Iterator[Finding]:
             value=name,
             advice="" if is_whole else f"{what} lose letters: set PYTHONUTF8=1.",
         )
-    counts = machine.counts_letters(os.environ)
+    bash = _bash()
+    counts = bash is not None and machine.counts_letters(bash, os.environ)
     chosen = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "none")
     yield Finding(
         key="encoding.commands",

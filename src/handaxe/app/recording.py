@@ -65,10 +65,12 @@ class Record:
             self.log.flush()
 
     async def close(self) -> None:
-        """Make the log durable and let go of it."""
+        """Make the log durable and let go of it; whoever listens has heard everything then."""
         self._is_closed = True
         with suppress(DiskFault, OSError):
             await self.log.close()
+        if self._listeners:
+            await asyncio.sleep(0)
 
     def noted(self, result: ToolResult) -> ToolResult:
         """The result, saying so if the log could not take it."""

@@ -44,11 +44,11 @@ def find_program(
     return Program(place, found[0] if found else said.strip().partition("\n")[0][:40] or "unknown")
 
 
-def counts_letters(environment: Mapping[str, str]) -> bool | None:
-    """Whether bash takes UTF-8 for letters in this environment; None where there is no bash."""
+def counts_letters(bash: str, environment: Mapping[str, str]) -> bool:
+    """Whether bash takes UTF-8 for letters in this environment."""
     try:
-        done = subprocess.run(
-            ["bash", "-c", 'word=$1; echo "${#word}"', "bash", "\u00e9"],  # noqa: S607
+        done = subprocess.run(  # noqa: S603 - the user's own bash, a fixed script
+            [bash, "-c", 'word=$1; echo "${#word}"', "bash", "\u00e9"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=VERSION_TIMEOUT_S,
@@ -56,7 +56,7 @@ def counts_letters(environment: Mapping[str, str]) -> bool | None:
             env=environment,
         )
     except (OSError, subprocess.SubprocessError):
-        return None
+        return False
     return done.stdout.strip() == b"1"
 
 

@@ -7,6 +7,14 @@ object, only bytes one behind the other. Not the results themselves: those are i
 from collections import defaultdict
 from struct import Struct
 
+import msgspec
+
+from handaxe.text.wellformed import in_words
+
+FINGERPRINT_BYTES = 8
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+
 _PARTS = 256
 _MARK = Struct("<q")
 # Sixty-four keyed bits: two of a million ids are alike once in thirty million sessions.
@@ -52,3 +60,17 @@ class CallFacts:
             mark = hash(call_id)
             self._parts[mark % _PARTS] += _MARK.pack(mark) + fact
         self._recent.clear()
+
+
+def fingerprint_of(tool: str, call_input: object) -> bytes:
+    """The tool's name and its input, to the letter.
+
+    Sixty-four bits under a key of this process, as call ids are known by (`CallFacts`): nobody can
+    foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
+    """
+    try:
+        encoded = _encoder.encode(call_input)
+    except (TypeError, ValueError, RecursionError):
+        encoded = in_words(call_input).encode()
+    name = tool.encode(errors="backslashreplace")
+    return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)

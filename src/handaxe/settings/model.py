@@ -173,7 +173,7 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1 << 20), "How much output of one session is kept; ended ones go."
     ] = 1 << 30
     max_kept_bytes: Annotated[
-        int, msgspec.Meta(ge=0), "How much output is kept on disk over all sessions; oldest go."
+        int, msgspec.Meta(ge=0), "How much output and temporary files are kept; oldest go."
     ] = 2 << 30
 
 

@@ -53,6 +53,8 @@ class DiskResultStore(ResultStore):
     def _sweep_once_a_day(self) -> None:
         """Tidy up; another session may be doing the same, and none of it matters to the result."""
         sessions = self.directory.parent.parent
+        if sessions.name == "agents":
+            sessions = sessions.parent.parent
         stamp = sessions / ".swept"
         with contextlib.suppress(OSError):
             if stamp.exists() and stamp.stat().st_mtime > time.time() - DAY_S:
@@ -65,10 +67,14 @@ def drop_old_results(sessions: Path, retention_days: int) -> int:
     """Remove stored results that nobody used for longer than the retention; how many went."""
     import shutil
 
+    old = old_results(sessions, retention_days)
+    for results in old:
+        shutil.rmtree(results, ignore_errors=True)
+    return len(old)
+
+
+def old_results(sessions: Path, retention_days: int) -> list[Path]:
+    """The directories of results, of agents as well, that nobody used for so long."""
     oldest = time.time() - retention_days * DAY_S
-    dropped = 0
-    for results in sessions.glob("*/results"):
-        if results.stat().st_mtime < oldest:
-            shutil.rmtree(results, ignore_errors=True)
-            dropped += 1
-    return dropped
+    found = itertools.chain(sessions.glob("*/results"), sessions.glob("*/agents/*/results"))
+    return [results for results in found if results.stat().st_mtime < oldest]

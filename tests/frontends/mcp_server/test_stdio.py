@@ -122,6 +122,20 @@ async def test_data_says_all_that_the_text_says(connect, project):
     assert "structuredContent" not in await client.call("count_up", to=1)
 
 
+async def test_the_end_of_background_work_is_told_with_the_next_answer_once(connect, project):
+    client = connect(tools=["Bash", "Glob"], permission_mode="bypassPermissions")
+    await client.open()
+    begun = await client.call("Bash", command="echo over > over", run_in_background=True)
+    job = begun["structuredContent"]["backgroundTaskId"]
+    told = []
+    while not told:
+        answer = await client.call("Glob", pattern="*")
+        told = [block["text"] for block in answer["content"] if job in block.get("text", "")]
+    assert "completed (exit code 0)" in told[0]
+    assert told[0] in answer["structuredContent"]["text"]
+    assert job not in str(await client.call("Glob", pattern="*"))
+
+
 async def test_a_long_text_is_sent_once(connect, project):
     (project / "long.py").write_text("a line of some length\n" * 1000)
     client = connect()

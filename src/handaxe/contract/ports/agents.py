@@ -107,6 +107,7 @@ def as_job(agent: AgentState, result: str) -> JobState:
         started_at=agent.started_at,
         ended_at=agent.ended_at,
         ended_by="host_ended" if agent.status == "interrupted" else None,
+        last_active_at=agent.last_active_at or None,
         result=result,
     )
 

@@ -38,6 +38,8 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ended_by: EndedBy | None = None
     started_at: float = 0.0
     ended_at: float | None = None
+    last_active_at: float | None = None
+    """Of an agent: when it last said or did something."""
     result: str = ""
     """What it came to in words, where its output is more than that."""
     waiting_for_input: str | None = None

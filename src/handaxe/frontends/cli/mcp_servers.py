@@ -106,10 +106,11 @@ def _rows(arguments: argparse.Namespace, only: str | None = None) -> Sequence[Mc
         return ()
     if not arguments.check:
         return session.mcp.status()
-    return asyncio.run(_checked(session, only))
+    return asyncio.run(checked(session, only))
 
 
-async def _checked(session: Session, only: str | None) -> Sequence[McpServer]:
+async def checked(session: Session, only: str | None = None) -> Sequence[McpServer]:
+    """Connect to the servers of a session, or to one, and see how that went."""
     async with session:
         session.follow()
         assert session.mcp is not None

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handaxe.app.asking import OnAsk
+from handaxe.app.background_work import with_news
 from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
@@ -113,7 +114,7 @@ class Desk:
         finally:
             del self._running[call_id]
             await self._retire(session)
-        return answer(session, result)
+        return answer(session, with_news(result, session.jobs))
 
     async def fetch(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Answer one of the methods about prompts and resources."""

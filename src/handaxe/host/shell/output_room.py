@@ -38,7 +38,7 @@ class OutputRoom:
     def take(self, wanted: int) -> int:
         """How many of so many bytes may be written; they count as written."""
         if self._used_bytes is None:
-            self._used_bytes = sum(size for _, size, _ in outputs_in(self._directory))
+            self._used_bytes = sum(left.size_bytes for left in outputs_in(self._directory))
         if self._used_bytes + wanted > self._max_bytes:
             self._used_bytes = self._after_making_room(wanted)
         granted = max(0, min(wanted, self._max_bytes - self._used_bytes))
@@ -48,15 +48,15 @@ class OutputRoom:
 
     def _after_making_room(self, wanted: int) -> int:
         """What is used once old files went; some more than needed, so that this is seldom."""
-        found = sorted(outputs_in(self._directory))
-        used = sum(size for _, size, _ in found)
+        found = sorted(outputs_in(self._directory), key=lambda left: left.written_at)
+        used = sum(left.size_bytes for left in found)
         enough = self._max_bytes - max(wanted, self._max_bytes // 8)
-        for _, size, path in found:
+        for left in found:
             if used <= enough:
                 break
-            if path in self._open:
+            if left.path in self._open:
                 continue
             with suppress(OSError):
-                path.unlink()
-                used -= size
+                left.path.unlink()
+                used -= left.size_bytes
         return used

@@ -1,39 +1,97 @@
-"""How long the output of commands stays on disk, and how much of it."""
+"""How long what commands leave in the data directory stays there, and how much of it.
 
+That is their output, and what they put into the private directory for temporary files that
+confined ones have.
+"""
+
+import os
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISDIR
+
+import msgspec
 
 SPARED_S = 300.0
 """What was written to so recently may belong to a command that runs."""
+TEMPORARY = "tmp"
+TEMPORARY_SPARED_S = 86_400.0
+"""A session may come back to its temporary files, but hardly after a day."""
+
+
+class Left(msgspec.Struct, frozen=True):
+    """Something that a command left."""
+
+    written_at: float
+    size_bytes: int
+    path: Path
+    spared_s: float = SPARED_S
 
 
 def prune_outputs(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float) -> int:
-    """Delete old output below every session until the rest fits; how many files went."""
-    now = time.time()
-    found: list[tuple[float, int, Path]] = []
-    with suppress(OSError):
-        for directory in sessions.iterdir():
-            found += outputs_in(directory / tasks)
-    total = sum(size for _, size, _ in found)
+    """Delete old leavings below every session until the rest fits; how many went."""
     gone = 0
-    for written_at, size, path in sorted(found):
-        age_s = now - written_at
-        if age_s < SPARED_S or (age_s < max_age_s and total <= max_bytes):
-            continue
+    for left in superfluous(sessions, tasks, max_bytes=max_bytes, max_age_s=max_age_s):
         with suppress(OSError):
-            path.unlink()
+            remove(left)
             gone += 1
-            total -= size
     return gone
 
 
-def outputs_in(directory: Path) -> list[tuple[float, int, Path]]:
-    """The files of output in a directory: when each was last written to, how long it is, where."""
-    found: list[tuple[float, int, Path]] = []
+def superfluous(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float) -> list[Left]:
+    """What is too old, and then the oldest of what is too much; never what may be in use."""
+    now = time.time()
+    found: list[Left] = []
+    with suppress(OSError):
+        for directory in sessions.iterdir():
+            found += outputs_in(directory / tasks)
+            found += _temporary(directory)
+    total = sum(left.size_bytes for left in found)
+    going: list[Left] = []
+    for left in sorted(found, key=lambda one: one.written_at):
+        age_s = now - left.written_at
+        if age_s < left.spared_s or (age_s < max_age_s and total <= max_bytes):
+            continue
+        going.append(left)
+        total -= left.size_bytes
+    return going
+
+
+def remove(left: Left) -> None:
+    """Delete it."""
+    if left.path.is_dir() and not left.path.is_symlink():
+        shutil.rmtree(left.path)
+    else:
+        left.path.unlink()
+
+
+def outputs_in(directory: Path) -> list[Left]:
+    """The files of output in a directory."""
+    found: list[Left] = []
     with suppress(OSError):
         for path in directory.iterdir():
             if path.suffix == ".output":
                 status = path.lstat()
-                found.append((status.st_mtime, status.st_size, path))
+                found.append(Left(status.st_mtime, status.st_size, path))
     return found
+
+
+def _temporary(session: Path) -> list[Left]:
+    """The temporary files of a session as one thing; it is as new as the newest of them."""
+    top = session / TEMPORARY
+    if not top.is_dir() or top.is_symlink():
+        return []
+    size, newest = 0, 0.0
+    # By names: an iterator that the end of the process leaves open in a thread would be told of.
+    places = [str(session), str(top)]
+    while places:
+        place = places.pop()
+        with suppress(OSError):
+            status = os.lstat(place)
+            newest = max(newest, status.st_mtime)
+            if not S_ISDIR(status.st_mode):
+                size += status.st_size
+            elif place != str(session):
+                places += [f"{place}/{name}" for name in os.listdir(place)]
+    return [Left(newest, size, top, TEMPORARY_SPARED_S)]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from handaxe.contract.call import ToolCall
 from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.runtime.pipeline.under_way import Admitted, fingerprint_of
+from handaxe.runtime.pipeline.under_way import Admitted
+from handaxe.session.call_facts import fingerprint_of
 
 
 class Arrivals:

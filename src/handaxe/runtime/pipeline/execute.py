@@ -27,8 +27,8 @@ from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
-from handaxe.runtime.pipeline.under_way import FINGERPRINT_BYTES, Activity, Admitted, fingerprint_of
-from handaxe.session.call_facts import CallFacts
+from handaxe.runtime.pipeline.under_way import Activity, Admitted
+from handaxe.session.call_facts import FINGERPRINT_BYTES, CallFacts, fingerprint_of
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 

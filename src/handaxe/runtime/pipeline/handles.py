@@ -30,11 +30,9 @@ class Filled:
         self.reads: list[Resource] = []
         self._tool = tool
         self._among = among
-        given = cast("dict[str, Any]", call.input if type(call.input) is dict else {})
-        if any(isinstance(value, dict | list) for value in given.values()):
-            filled = _filled(given, "", self._put, 0)
-            if self.notes:
-                self.call = ToolCall(call.id, call.tool, filled)
+        filled = _filled(call.input, "", self._put, 0)
+        if self.notes:
+            self.call = ToolCall(call.id, call.tool, filled)
 
     def _put(self, handle: str, place: str) -> str:
         try:

@@ -3,7 +3,7 @@
 No state is changed and nothing outside the roots is looked at.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -15,8 +15,10 @@ from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool
 from handaxe.runtime.permission.families import canonical_name
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.handles import Filled
 from handaxe.text.coercion import InputProblems, read_input
+
+if TYPE_CHECKING:
+    from handaxe.runtime.pipeline.handles import Filled
 
 
 class Parsed(msgspec.Struct, frozen=True):
@@ -54,12 +56,13 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
     tool, renamed = among.catalog.find(call.tool)
     if among.deferral is not None:
         among.deferral.refuse_unloaded(tool)
-    filled = Filled(call, tool.name, among)
+    filled = _filled(call, tool.name, among) if _may_hold_handles(call.input) else None
+    given = call if filled is None else filled.call
     try:
-        args, coerced = read_input(tool.args_type, filled.call.input)
+        args, coerced = read_input(tool.args_type, given.input)
     except InputProblems as problems:
         raise BadInput(tool.name, problems.problems) from None
-    notes = (renamed, *filled.notes, *coerced) if renamed else (*filled.notes, *coerced)
+    notes = (renamed, *coerced) if renamed else tuple(coerced)
     effects = tool.effects_of(args)
     subjects = tool.subjects(args)
     places: dict[str, Located] = {}
@@ -67,10 +70,26 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
         if isinstance(subject, PathSubject):
             _locate(subject.path, places, among)
     effects = _resolved(effects, places, among)
-    if filled.call is call:
+    if filled is None:
         return Parsed(call, tool, args, effects, subjects, places, notes)
     effects = msgspec.structs.replace(effects, reads=(*effects.reads, *filled.reads))
-    return Parsed(filled.call, tool, args, effects, subjects, places, notes, asked=call)
+    notes = (*filled.notes, *notes)
+    return Parsed(given, tool, args, effects, subjects, places, notes, asked=call)
+
+
+def _may_hold_handles(call_input: object) -> bool:
+    """Whether there is anything in an input but plain values; in most there is not."""
+    if call_input.__class__ is not dict:
+        return False
+    values = cast("dict[str, object]", call_input).values()
+    return any(value.__class__ is dict or value.__class__ is list for value in values)
+
+
+def _filled(call: ToolCall, tool: str, among: Collaborators) -> "Filled | None":
+    from handaxe.runtime.pipeline.handles import Filled
+
+    filled = Filled(call, tool, among)
+    return filled if filled.notes else None
 
 
 def situated(parsed: Parsed, effects: Effects, subjects: tuple[Subject, ...]) -> Parsed:

@@ -43,6 +43,9 @@ class Pruned(msgspec.Struct, frozen=True):
     kept_bytes: int
 
 
+_KINDS = ("events", "results", "checkpoints", "outputs", "temporary", "other")
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Bytes in the data directory, by kind."""
 
@@ -51,11 +54,16 @@ class Usage(msgspec.Struct, frozen=True):
     checkpoints: int
     other: int
     sessions: int
+    outputs: int = 0
+    """What commands printed."""
+    temporary: int = 0
+    """What confined commands put aside for a while."""
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.events + self.results + self.checkpoints + self.other
+        kept = self.events + self.results + self.checkpoints
+        return kept + self.outputs + self.temporary + self.other
 
 
 class _Part(msgspec.Struct):
@@ -124,7 +132,7 @@ def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned |
 
 def usage(home: Path) -> Usage:
     """How much the data directory holds."""
-    totals = {"events": 0, "results": 0, "checkpoints": 0, "other": 0}
+    totals: dict[str, int] = dict.fromkeys(_KINDS, 0)
     checkpoints = (
         blobs_directory(home),
         pins_directory(home),
@@ -140,12 +148,21 @@ def usage(home: Path) -> Usage:
                     place.is_relative_to(kept) for kept in checkpoints
                 ):
                     totals["checkpoints"] += size
-                elif place.name == "results":
-                    totals["results"] += size
                 else:
-                    totals["events" if name.startswith("events.jsonl") else "other"] += size
+                    totals[_kind_of(place.relative_to(home).parts, name)] += size
     found = sum(1 for _ in sessions_directory(home).glob("*/"))
     return Usage(**totals, sessions=found)
+
+
+def _kind_of(place: tuple[str, ...], name: str) -> str:
+    """What a file in the data directory is, besides what is kept for undo."""
+    if place[:1] == ("sessions",) and place[2:3] == ("tmp",):
+        return "temporary"
+    if place[-1:] == ("results",):
+        return "results"
+    if place[-1:] == ("tasks",) and name.endswith(".output"):
+        return "outputs"
+    return "events" if name.startswith("events.jsonl") else "other"
 
 
 def _parts(home: Path) -> Iterator[_Part]:

@@ -1,5 +1,6 @@
 """TaskOutput: how background work stands, and what it has said."""
 
+import time
 from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
@@ -63,13 +64,23 @@ class TaskOutput(Tool[TaskOutputArgs]):
 def _all_known(states: list[JobState]) -> ToolResult:
     """Without an id: what there is to ask for, the running first."""
     states = sorted(states, key=lambda state: state.status != "running")
-    rows = [
-        f"{state.job_id}{f' ({state.name})' if state.name else ''}: {TYPES[state.kind]}, "
-        f"{state.status}: {state.description or state.command}"
-        for state in states
-    ]
-    text = "\n".join(rows) or "This session has no background tasks and no agents."
+    text = "\n".join(map(_row, states)) or "This session has no background tasks and no agents."
     return ToolResult(text, data={"tasks": [_task(state, "", 0) for state in states]})
+
+
+def _row(state: JobState) -> str:
+    name = f" ({state.name})" if state.name else ""
+    silence = _silence(state)
+    since = f" (last active {silence})" if silence else ""
+    about = state.description or state.command
+    return f"{state.job_id}{name}: {TYPES[state.kind]}, {state.status}{since}: {about}"
+
+
+def _silence(state: JobState) -> str:
+    """How long an agent at work has said and done nothing: it may have come to a stop."""
+    if state.status != "running" or state.last_active_at is None:
+        return ""
+    return f"{max(0.0, time.time() - state.last_active_at):,.0f} s ago"
 
 
 def _said(state: JobState, job: Job | None, new_bytes: int) -> str:
@@ -86,6 +97,8 @@ def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
         f"<task_type>{TYPES[state.kind]}</task_type>",
         f"<status>{state.status}</status>",
     ]
+    if silence := _silence(state):
+        lines.append(f"<last_active>{silence}</last_active>")
     if state.exit_code is not None:
         lines.append(f"<exit_code>{state.exit_code}</exit_code>")
     if state.ended_by not in {None, "exit"}:
@@ -124,4 +137,5 @@ def _task(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
         "output_path": state.output_path,
         "output_is_cut": state.output_is_cut,
         "waiting_for_input": state.waiting_for_input,
+        "last_active_at": state.last_active_at,
     }

@@ -1,6 +1,7 @@
 """`handaxe doctor`: what works on this machine, and what to do about the rest."""
 
 import argparse
+import asyncio
 import os
 import sys
 
@@ -8,9 +9,11 @@ import msgspec
 
 from handaxe.app.examining import examine
 from handaxe.app.findings import Finding
+from handaxe.contract.ports.mcp_servers import McpServer
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.paint import wants_colour
 from handaxe.storage.home import data_home
+from handaxe.text.counting import counted
 from handaxe.text.visible import visible
 
 _COLOURS = {"ok": "32", "weak": "33", "no": "31"}
@@ -19,11 +22,14 @@ _COLOURS = {"ok": "32", "weak": "33", "no": "31"}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--check", action="store_true", help="connect to the MCP servers as well")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings."""
     found = examine(os.path.realpath("."), data_home())
+    if arguments.check:
+        found = _connected(found)
     if arguments.json:
         by_key = {finding.key: _facts(finding) for finding in found}
         sys.stdout.write(msgspec.json.encode(by_key).decode() + "\n")
@@ -42,6 +48,32 @@ def run(arguments: argparse.Namespace) -> int:
         if finding.advice:
             print(f"      {'':{width}}  {visible(finding.advice)}")
     return DONE
+
+
+def _connected(found: list[Finding]) -> list[Finding]:
+    """The findings with how each server that may start took it to be spoken to."""
+    from handaxe.app.session import Session
+    from handaxe.frontends.cli.mcp_servers import checked
+
+    session = Session(".")
+    rows = asyncio.run(checked(session)) if session.mcp is not None else ()
+    by_key = {f"mcp.server.{row.name}": row for row in rows if row.status != "disabled"}
+    return [
+        _spoken_to(finding, by_key[finding.key]) if finding.key in by_key else finding
+        for finding in found
+    ]
+
+
+def _spoken_to(finding: Finding, server: McpServer) -> Finding:
+    if server.status == "connected":
+        value = f"{finding.value}; connected, {counted(len(server.tools), 'tool')}"
+        return msgspec.structs.replace(finding, value=value)
+    return msgspec.structs.replace(
+        finding,
+        standing="weak" if server.status == "needs-auth" else "no",
+        value=f"{finding.value}; {server.status}{f': {server.error}' if server.error else ''}",
+        advice=finding.advice or f"`handaxe mcp get {server.name} --check` says more.",
+    )
 
 
 def _is_first_of_many(finding: Finding, found: list[Finding]) -> bool:

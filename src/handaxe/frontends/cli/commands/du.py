@@ -28,6 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
         "events": found.events,
         "results": found.results,
         "checkpoints": found.checkpoints,
+        "outputs": found.outputs,
+        "temporary": found.temporary,
         "other": found.other,
         "total": found.total,
     }

@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.app.explaining import Question, explain, explain_question
+from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
@@ -15,8 +16,11 @@ from handaxe.frontends.cli.wire import decode_line
 from handaxe.host.git_configuration import is_git_clean
 from handaxe.host.shell.program import programs_inside
 from handaxe.host.shfmt import count_commands
+from handaxe.runtime.permission.families import canonical_name
+from handaxe.text.near_names import nearest
 from handaxe.text.visible import visible
 from handaxe.text.wellformed import on_one_line, scrub
+from handaxe.tools import loaders
 
 _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}
 
@@ -41,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     tool, call_input = _asked(arguments)
     session = open_session(arguments)
+    _warn_of_a_slip(tool, session)
     place = session.workdir
     answer = explain(
         tool,
@@ -56,6 +61,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         sys.stdout.write(_shown(answer))
     return DONE
+
+
+def _warn_of_a_slip(tool: str, session: Session) -> None:
+    """A decision about a tool that is not there helps nobody who only misspelled its name."""
+    near = nearest(tool, list(loaders()))
+    is_known = tool in loaders() or any(one.name == tool for one in session.catalog.offered())
+    if near and not is_known and canonical_name(tool) == tool and not tool.startswith("mcp__"):
+        print(
+            f"handaxe: warning: no tool is named {tool!r}; did you mean {near!r}?", file=sys.stderr
+        )
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,8 @@
-"""`handaxe gc`: remove what the undo record keeps beyond its budget or its time."""
+"""`handaxe gc`: remove what the data directory keeps beyond its budget or its time."""
 
 import argparse
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -9,8 +10,11 @@ import msgspec
 from handaxe.app.configuration import Configuration
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import read_settings_option
+from handaxe.host.shell.opening import TASKS
+from handaxe.host.shell.retention import remove, superfluous
+from handaxe.settings.model import Settings
 from handaxe.storage.home import data_home, sessions_directory
-from handaxe.storage.result_store import drop_old_results
+from handaxe.storage.result_store import DAY_S, drop_old_results, old_results
 from handaxe.storage.undo.pruning import prune
 from handaxe.text.counting import counted
 
@@ -34,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
         retention_days=settings.undo.retention_days,
         dry_run=arguments.dry_run,
     )
-    if not arguments.dry_run:
-        drop_old_results(sessions_directory(home), settings.retention_days)
+    results, left = _beside_undo(sessions_directory(home), settings, dry_run=arguments.dry_run)
     if arguments.json:
-        sys.stdout.write(msgspec.json.encode(pruned).decode() + "\n")
+        told = {**msgspec.to_builtins(pruned), "results": results, "leavings": left}
+        sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
         return DONE
     verb = "would be freed" if arguments.dry_run else "freed"
     print(
@@ -47,4 +51,26 @@ def run(arguments: argparse.Namespace) -> int:
         f"{counted(pruned.contents, 'content')}. "
         f"{pruned.kept_bytes:,} bytes stay."
     )
+    for what, freed in (("stored results", results), ("output and temporary files", left)):
+        if freed["count"]:
+            print(f"{counted(freed['bytes'], 'byte')} {verb}: {what}.")
     return DONE
+
+
+def _beside_undo(
+    sessions: Path, settings: Settings, *, dry_run: bool
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Old results, and what commands left; how much there was of each."""
+    days = settings.cleanup_period_days or settings.retention_days
+    old = old_results(sessions, days)
+    files = [path for directory in old for path in directory.iterdir()]
+    results = {"count": len(files), "bytes": sum(path.lstat().st_size for path in files)}
+    left = superfluous(
+        sessions, TASKS, max_bytes=settings.shell.max_kept_bytes, max_age_s=days * DAY_S
+    )
+    if not dry_run:
+        drop_old_results(sessions, days)
+        for one in left:
+            with suppress(OSError):
+                remove(one)
+    return results, {"count": len(left), "bytes": sum(one.size_bytes for one in left)}
