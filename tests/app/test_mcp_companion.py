@@ -270,3 +270,17 @@ async def test_a_first_answer_waits_for_what_has_to_be_there(
         assert seen == [status]
         # Tools that wait to be loaded are named in the system prompt.
         assert ("mcp__a__" in str(model.requests[0])) == (status == "connected")
+
+
+async def test_a_search_for_tools_waits_for_servers_and_names_those_that_failed(project):
+    servers = {"a": SERVER, "b": {"command": "no-such-program"}}
+    settings = {"tool_search": {"when": "always"}}
+    async with Session(project, mcp_servers=servers, settings=settings) as session:
+        found = await session.call("ToolSearch", query="select:mcp__a__echo")
+        assert found.data["matches"] == ["mcp__a__echo"]
+        assert found.notes == ()
+        missed = await session.call("ToolSearch", query="+zeppelin")
+        assert missed.data["matches"] == []
+        (note,) = missed.notes
+        assert "'b'" in note
+        assert "no-such-program" in note

@@ -29,7 +29,3 @@ class ToolIndex(ABC):
     @abstractmethod
     def shows(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which a model is shown."""
-
-    @abstractmethod
-    def troubles(self) -> tuple[str, ...]:
-        """Sources of tools that cannot be searched now, one sentence each."""

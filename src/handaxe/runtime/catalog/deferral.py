@@ -4,7 +4,7 @@ What the model has seen never moves: tools that are always sent keep their place
 that are loaded later are appended in the order they came.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -35,13 +35,11 @@ class Deferral(ToolIndex):
         *,
         when: When = "auto",
         limit_chars: int,
-        troubles: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self._catalog = catalog
         self._loaded = loaded
         self._when = when
         self._limit_chars = limit_chars
-        self._troubles = troubles
         self._sizes: dict[int, int] = {}
         self._is_on = False
         self._beside_sent: tuple[str, ...] = ()
@@ -107,10 +105,6 @@ class Deferral(ToolIndex):
     def shows(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which a model is shown."""
         return self._catalog.shows(edit_tool)
-
-    def troubles(self) -> tuple[str, ...]:
-        """Sources of tools that cannot be searched now, one sentence each."""
-        return self._troubles()
 
     def _is_used(self, offered: list[AnyTool]) -> bool:
         """Whether tools wait; once they do they always do, so that nothing moves."""

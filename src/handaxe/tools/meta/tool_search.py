@@ -7,6 +7,7 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Items
 from handaxe.contract.effects import Effects
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.tool_index import FoundTool, ToolIndex
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
@@ -32,11 +33,15 @@ class ToolSearch(Tool[ToolSearchArgs]):
     aliases = ("MCPSearch",)
     search_hint = "find and load deferred tools by keyword"
     uses = (ToolIndex,)
+    may_use = (McpServers,)
     effects = Effects.on_state("loaded tools")
     always_load = True
 
     async def call(self, args: ToolSearchArgs, ctx: ToolContext) -> ToolResult:
-        index = ctx[ToolIndex]
+        index, servers = ctx[ToolIndex], ctx.find(McpServers)
+        if servers is not None:
+            # What a server brings that is still on its way should be found, too.
+            await servers.settled()
         found = await index.find(args.query, args.max_results)
         waiting = index.waiting()
         data = {
@@ -46,13 +51,22 @@ class ToolSearch(Tool[ToolSearchArgs]):
             "tools": found,
         }
         text = _told(found) if found else _nothing(args.query, waiting)
-        notes = index.troubles() if not found else ()
+        notes = _troubles(servers) if servers is not None and not found else ()
         return ToolResult(
             text, data=data, display=(Items(tuple(tool.name for tool in found)),), notes=notes
         )
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"ToolSearch({partial_input.get('query', '')})"
+
+
+def _troubles(servers: McpServers) -> tuple[str, ...]:
+    """Which servers could not bring their tools, and why."""
+    return tuple(
+        f"The MCP server {row.name!r} has no tools here: {row.error or row.status}"
+        for row in servers.status()
+        if row.status in {"failed", "needs-auth", "pending"}
+    )
 
 
 def _told(found: tuple[FoundTool, ...]) -> str:
