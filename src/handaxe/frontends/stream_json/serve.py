@@ -19,6 +19,7 @@ from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
 from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import expanded
+from handaxe.app.suggesting import suggested_prompt
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.questions import OnQuestion
@@ -62,6 +63,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the client answers permission questions."""
     servers: Servers = Servers()
     lookups: Lookups = Lookups()
+    suggests: bool = False
+    """Whether the client wants to know what the person may say next."""
     going_on: str | None = None
     """What is said to an agent whose conversation ended in the middle of a turn; None: nothing."""
     heartbeat_s: float = HEARTBEAT_S
@@ -270,6 +273,10 @@ class Conversation:
             await self._run(agent, prompt, waiting)
         finally:
             beating.cancel()
+        if self._serving.suggests and self._queue.empty():
+            text = await suggested_prompt(agent, self.last)
+            if text is not None:
+                self._write(self._codec.wrapped("prompt_suggestion", suggestion=text))
 
     async def _run(self, agent: Agent, prompt: Prompt | None, waiting: Waiting) -> None:
         assert self._codec is not None
