@@ -49,6 +49,8 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the skills that count; None: all."""
     servers: Mapping[str, Any] = {}
     """MCP servers in the client's own process, by name what opens their streams."""
+    context_apart: bool = False
+    """Whether what differs from place to place stands in the first message."""
     source: str | None = None
     """How the session begins for its hooks, where that is not what its past says."""
 
@@ -176,6 +178,7 @@ class Conversation:
                 if isinstance(skills, list)
                 else None,
                 servers=openers_of(serving.servers.inside, self.channel),
+                context_apart=request.get("excludeDynamicSections") is True,
             )
         )
         if request.get("forwardSubagentText"):
