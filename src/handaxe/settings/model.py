@@ -54,6 +54,9 @@ class EditOptions(_Options, frozen=True, kw_only=True):
         "Where `format` is `auto`: formats by model names without a vendor, such as "
         '`{"qwen3-*": "multi"}`; asked before the built-in table.',
     ] = {}
+    perforce: Annotated[
+        bool, "Refuse to change files that their owner may not write, and say `p4 edit FILE`."
+    ] = False
     tolerance: Annotated[
         Literal["exact", "visible"],
         "`exact` wants the very text; `visible` also accepts differences a reader cannot see, "

@@ -1,5 +1,6 @@
 """What the changing file tools can be refused for."""
 
+import shlex
 from typing import Any
 
 from handaxe.contract.faults import ToolFault
@@ -15,6 +16,18 @@ class NotRead(ToolFault):
         super().__init__(
             "File has not been read yet. Read it first before writing to it. "
             f"Call Read with file_path={path!r}."
+        )
+
+
+class NotOpened(ToolFault):
+    """The file is under Perforce and nobody has opened it for a change."""
+
+    code = "file.not_opened"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"File is read-only: Perforce keeps {path} so until it is opened. Run "
+            f"`p4 edit {shlex.quote(path)}` first, then try again."
         )
 
 
