@@ -17,6 +17,7 @@ from handaxe.app.outside_imports import OutsideImports
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
+from handaxe.settings.model import AttributionOptions
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
 ADDED_VARIABLE = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
@@ -123,10 +124,12 @@ class AgentPrompts:
         """What the place has to say, asked when the model is first: a hook may have added to it."""
         if self._notes is None and self._workplace is not None:
             self._notes = self._workplace.notes()
-        language = self._session.settings.language
+        settings = self._session.settings
+        language = settings.language
         wish = f"# Language\n\nTalk to the person in {language}." if language else ""
         remembered = "" if self._options.apart else self._remembered
-        return (*(self._notes or ()), *filter(None, (remembered, wish)))
+        wishes = (remembered, wish, _attribution(settings.attribution))
+        return (*(self._notes or ()), *filter(None, wishes))
 
     @property
     def context(self) -> str:
@@ -155,6 +158,16 @@ class AgentPrompts:
         if self._last is None or self._last[0] != parts:
             self._last = parts, system_prompt(parts)
         return self._last[1]
+
+
+def _attribution(options: AttributionOptions) -> str:
+    """What stands at the end of what goes to a repository."""
+    wanted = (
+        ("every commit message you write", options.commit),
+        ("every description of a pull request you write", options.pr),
+    )
+    lines = [f"End {what} with these lines:\n\n{text}" for what, text in wanted if text.strip()]
+    return "\n\n".join(("# Attribution", *lines)) if lines else ""
 
 
 def environment_of(session: Session, model: str) -> Environment:

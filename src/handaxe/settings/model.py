@@ -242,6 +242,13 @@ class WorktreeOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     ] = ()
 
 
+class AttributionOptions(_Options, frozen=True, kw_only=True):
+    """What an agent adds to what it writes for others; nothing where nothing is set."""
+
+    commit: Annotated[str, "Ends every commit message, such as a `Co-Authored-By` line."] = ""
+    pr: Annotated[str, "Ends every description of a pull request."] = ""
+
+
 class Settings(_Options, frozen=True, kw_only=True):
     """The whole configuration of a session."""
 
@@ -255,6 +262,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     sandbox: SandboxOptions = SandboxOptions()
     agents: AgentOptions = AgentOptions()
     worktree: WorktreeOptions = WorktreeOptions()
+    attribution: AttributionOptions = AttributionOptions()
     background_tasks: Annotated[
         bool,
         "Whether commands and agents may go on in the background; otherwise all of them are "
