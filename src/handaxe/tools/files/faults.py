@@ -1,6 +1,5 @@
 """What the changing file tools can be refused for."""
 
-import shlex
 from typing import Any
 
 from handaxe.contract.faults import ToolFault
@@ -25,6 +24,8 @@ class NotOpened(ToolFault):
     code = "file.not_opened"
 
     def __init__(self, path: str) -> None:
+        import shlex
+
         super().__init__(
             f"File is read-only: Perforce keeps {path} so until it is opened. Run "
             f"`p4 edit {shlex.quote(path)}` first, then try again."
