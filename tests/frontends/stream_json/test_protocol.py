@@ -186,6 +186,7 @@ def test_answers_to_permission_questions(connect, script, project, answer, writt
     client.say("go")
     request = client.until("control_request")
     assert request["request"]["subtype"] == "can_use_tool"
+    assert request["request"]["blocked_path"] == str(project / "a.txt")
     client.answer(request, answer)
     client.until("result")
     assert client.close() == 0
