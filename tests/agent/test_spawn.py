@@ -89,7 +89,7 @@ async def test_a_type_without_usable_tools_is_refused(session: Session, project:
     agents = {"odd": {"description": "Has nothing.", "tools": "Nonesuch"}}
     model = Player(calls(task(subagent_type="odd")), says("Oh."))
     await Agent(model, session, agents=agents).ask("Go.")
-    assert "zero tools" in last_result(model).content[0].text
+    assert "would be spawned with zero tools — refusing." in last_result(model).content[0].text
 
 
 async def test_agents_are_nested_only_so_deep(session: Session):
