@@ -646,3 +646,25 @@ async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session
     text = last_result(model, 2).content[0].text
     assert text != "written"
     assert "permission" in text or "unknown" in text
+
+
+async def test_an_agent_can_speak_to_the_sessions_own(session: Session):
+    said = asyncio.Event()
+
+    def answer(request: ModelRequest):
+        if request.messages[0].content[0].text == "Do it.":
+            if "hears it as soon as" in str(request.messages):
+                said.set()
+                return says("Done.")
+            return calls(("m1", "SendMessage", {"to": "main", "message": "I found a bug."}))
+        if "I found a bug." in str(request.messages):
+            return says("I heard of the bug.")
+        return [said, *calls(("g1", "Glob", {"pattern": "*"}))]
+
+    model = Player(calls(task(run_in_background=True, name="scout")), *[answer] * 6)
+    final = await Agent(model, session).ask("Go.")
+    assert final.result == "I heard of the bug."
+    heard = str([r for r in model.requests if "I found a bug." in str(r.messages)][-1].messages)
+    assert "No person said this. The agent scout (A task) says:" in heard
+    alone = await session.call("SendMessage", to="main", message="Hello?")
+    assert alone.code == "agent.not_found"
