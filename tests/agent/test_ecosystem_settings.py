@@ -124,3 +124,17 @@ def test_a_project_cannot_choose_the_program_that_gives_the_key(project: Path):
     session = Session(project, settings={"trusted_folders": [str(project)]})
     assert session.settings.api_key_helper is None
     assert any("apiKeyHelper" in warning for warning in session.warnings)
+
+
+async def test_what_ends_commits_and_pull_requests_is_told_where_it_is_set(project: Path):
+    line = "Co-Authored-By: Somebody <somebody@example.org>"
+    told: list[str] = []
+    for settings in ({}, {"attribution": {"commit": line, "pr": "", "sessionUrl": False}}):
+        model = Player(says("Hi."))
+        async with Session(project, settings=settings) as session:
+            assert session.warnings == ()
+            await Agent(model, session).ask("Hello.")
+        told.append("\n".join(model.requests[0].system))
+    assert "# Attribution" not in told[0]
+    assert f"End every commit message you write with these lines:\n\n{line}" in told[1]
+    assert "pull request" not in told[1].partition("# Attribution")[2].partition("# Env")[0]

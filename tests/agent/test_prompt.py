@@ -82,3 +82,33 @@ async def test_a_session_sends_the_same_prompt_and_tools_every_time(project: Pat
             seen += [(request.system, request.tools) for request in model.requests]
     assert all(msgspec.json.encode(pair) == msgspec.json.encode(seen[0]) for pair in seen)
     assert "Use tabs." in "".join(seen[0][0])
+
+
+async def test_what_differs_from_place_to_place_can_stand_in_the_first_message(tmp_path: Path):
+    prompts: list[tuple[str, ...]] = []
+    for name in ("one", "two"):
+        project = tmp_path / name
+        project.mkdir()
+        (project / "CLAUDE.md").write_text(f"Speak of {name}.")
+        heard: list[str] = []
+
+        async def hear(event: dict[str, object], heard: list[str] = heard) -> None:
+            heard.append(str(event["prompt"]))
+
+        model = Player(says("Hi."), says("Again."), says("A summary."), says("Still here."))
+        hooks = {"UserPromptSubmit": [hear]}
+        async with Session(project, hooks=hooks) as session:
+            agent = Agent(model, session, context_apart=True, append_system_prompt="Be kind.")
+            await agent.ask("Hello.")
+            await agent.ask("Go on.")
+            first = str(model.requests[0].messages)
+            assert f"Working directory: {project}" in first
+            assert f"Speak of {name}." in first
+            assert str(model.requests[1].messages).count("Working directory") == 1
+            assert heard == ["Hello.", "Go on."]
+            await agent.compact()
+            await agent.ask("Are you there?")
+            assert f"Speak of {name}." in str(model.requests[-1].messages)
+        prompts.append(model.requests[0].system)
+        assert "Be kind." in str(prompts[-1])
+    assert prompts[0] == prompts[1]

@@ -90,7 +90,7 @@ async def test_a_type_without_usable_tools_is_refused(session: Session, project:
     agents = {"odd": {"description": "Has nothing.", "tools": "Nonesuch"}}
     model = Player(calls(task(subagent_type="odd")), says("Oh."))
     await Agent(model, session, agents=agents).ask("Go.")
-    assert "zero tools" in last_result(model).content[0].text
+    assert "would be spawned with zero tools — refusing." in last_result(model).content[0].text
 
 
 async def test_agents_are_nested_only_so_deep(session: Session):
@@ -672,3 +672,25 @@ async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session
     text = last_result(model, 2).content[0].text
     assert text != "written"
     assert "permission" in text or "unknown" in text
+
+
+async def test_an_agent_can_speak_to_the_sessions_own(session: Session):
+    said = asyncio.Event()
+
+    def answer(request: ModelRequest):
+        if request.messages[0].content[0].text == "Do it.":
+            if "hears it as soon as" in str(request.messages):
+                said.set()
+                return says("Done.")
+            return calls(("m1", "SendMessage", {"to": "main", "message": "I found a bug."}))
+        if "I found a bug." in str(request.messages):
+            return says("I heard of the bug.")
+        return [said, *calls(("g1", "Glob", {"pattern": "*"}))]
+
+    model = Player(calls(task(run_in_background=True, name="scout")), *[answer] * 6)
+    final = await Agent(model, session).ask("Go.")
+    assert final.result == "I heard of the bug."
+    heard = str([r for r in model.requests if "I found a bug." in str(r.messages)][-1].messages)
+    assert "No person said this. The agent scout (A task) says:" in heard
+    alone = await session.call("SendMessage", to="main", message="Hello?")
+    assert alone.code == "agent.not_found"

@@ -281,3 +281,51 @@ async def test_a_first_answer_waits_for_what_has_to_be_there(
         assert seen == [status]
         # Tools that wait to be loaded are named in the system prompt.
         assert ("mcp__a__" in str(model.requests[0])) == (status == "connected")
+
+
+async def test_a_search_for_tools_waits_for_servers_and_names_those_that_failed(project):
+    servers = {"a": SERVER, "b": {"command": "no-such-program"}}
+    settings = {"tool_search": {"when": "always"}}
+    async with Session(project, mcp_servers=servers, settings=settings) as session:
+        found = await session.call("ToolSearch", query="select:mcp__a__echo")
+        assert found.data["matches"] == ["mcp__a__echo"]
+        assert found.notes == ()
+        missed = await session.call("ToolSearch", query="+zeppelin")
+        assert missed.data["matches"] == []
+        (note,) = missed.notes
+        assert "'b'" in note
+        assert "no-such-program" in note
+
+
+async def test_what_a_server_says_about_its_tools_is_told_once_to_who_has_them(project):
+    servers = {"a": SERVER}
+    model = Player(says("Hi."), says("Again."))
+    async with Session(project, mcp_servers=servers) as session, Agent(model, session) as agent:
+        agent.patience = "all"
+        await agent.ask("Hello.")
+        await agent.ask("Go on.")
+    (section,) = [part for part in model.requests[0].system if "# MCP servers" in part]
+    assert "## a\n\nBe nice." in section
+    assert "Be nice." not in str(model.requests[1].messages)
+    assert model.requests[0].system == model.requests[1].system
+    model = Player(says("Hi."))
+    async with (
+        Session(project, mcp_servers=servers, deny=["mcp__a"]) as session,
+        Agent(model, session) as agent,
+    ):
+        agent.patience = "all"
+        await agent.ask("Hello.")
+    assert "Be nice." not in str(model.requests[0])
+
+
+async def test_a_server_that_comes_later_says_it_then(project):
+    model = Player(says("Hi."), says("Again."))
+    servers = {"a": SERVER}
+    async with Session(project, mcp_servers=servers) as session, Agent(model, session) as agent:
+        await agent.ask("Hello.")
+        assert session.mcp is not None
+        await session.mcp.settled()
+        await agent.ask("Go on.")
+    assert "Be nice." not in str(model.requests[0])
+    assert "The MCP server 'a' is connected" in str(model.requests[1].messages)
+    assert model.requests[0].system == model.requests[1].system

@@ -402,3 +402,27 @@ def test_a_signal_ends_the_run_and_it_can_be_resumed(project, script, number, co
         out = run("-p", "go on", "--resume", "s", "--model", model, cwd=project)
     assert out.returncode == 0, out
     assert out.stdout.startswith(b"Woken:")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Run the tests.", "Run the tests."),
+        ('"Commit this"\nBecause.', "Commit this"),
+        ("NONE", ""),
+    ],
+)
+def test_what_a_person_may_say_next_follows_the_result(project, script, said, told):
+    model = script({"text": "Mended."}, {"text": said, "expect": "likely to say next"})
+    out = run("-p", "mend it", "--model", model, "--prompt-suggestions", "--verbose",
+              "--output-format", "stream-json", cwd=project)  # fmt: skip
+    lines = [json.loads(line) for line in out.stdout.splitlines()]
+    after = lines[[line["type"] for line in lines].index("result") + 1 :]
+    assert [line["suggestion"] for line in after] == ([told] if told else [])
+    assert all({"uuid", "session_id"} <= line.keys() for line in after)
+
+
+def test_suggestions_are_for_programs(project, script):
+    out = run("-p", "go", "--model", script({"text": "ok"}), "--prompt-suggestions", cwd=project)
+    assert out.returncode == 2
+    assert b"--output-format stream-json" in out.stderr

@@ -206,3 +206,38 @@ async def test_the_plain_list_stands_in_for_tasks_where_these_are_switched_off(
         assert not names & tasks
     async with handaxe.Session(project, tools=["TaskCreate"]) as session:
         assert {tool.name for tool in session.catalog.offered()} == {"TaskCreate"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("Write", {"file_path": "a.txt", "content": "new"}),
+        ("Edit", {"file_path": "a.txt", "old_string": "old", "new_string": "new"}),
+        ("MultiEdit", {"file_path": "a.txt", "edits": [{"old_string": "old", "new_string": "n"}]}),
+        ("EditLines", {"file_path": "a.txt", "changes": [{"after": "0", "text": "new"}]}),
+        (
+            "ApplyPatch",
+            {"input": "*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** End Patch"},
+        ),
+    ],
+)
+async def test_a_file_that_perforce_keeps_is_not_changed_behind_its_back(
+    free, project, monkeypatch, tool, given
+):
+    file = project / "a.txt"
+    file.write_text("old\n")
+    file.chmod(0o444)
+    monkeypatch.setenv("CLAUDE_CODE_PERFORCE_MODE", "1")
+    async with free() as session:
+        await session.call("Read", file_path="a.txt")
+        refused = await session.call(tool, given)
+        assert refused.code == "file.not_opened", refused.text
+        assert f"p4 edit {file}" in refused.text
+        assert file.read_text() == "old\n"
+        file.chmod(0o644)
+        assert (await session.call("Write", file_path="a.txt", content="new")).ok
+    monkeypatch.setenv("CLAUDE_CODE_PERFORCE_MODE", "0")
+    file.chmod(0o444)
+    async with free() as session:
+        await session.call("Read", file_path="a.txt")
+        assert (await session.call("Write", file_path="a.txt", content="newer")).ok

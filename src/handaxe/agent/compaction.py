@@ -201,7 +201,7 @@ class Compactor:
         asked = text_named("summarize") + (f"\n\n{wish}" if wish else "")
         request = ModelRequest(
             system=system,
-            messages=_with_question(fitting, asked),
+            messages=with_question(fitting, asked),
             tools=specs,
             tool_choice="none",
             max_tokens=SUMMARY_TOKENS,
@@ -238,7 +238,8 @@ class Compactor:
         return self._fixed[key]
 
 
-def _with_question(messages: Sequence[Message], question: str) -> tuple[Message, ...]:
+def with_question(messages: Sequence[Message], question: str) -> tuple[Message, ...]:
+    """The conversation, and at its end something that no person asked."""
     asked = UserMessage((TextBlock(question),), synthetic=True)
     last = messages[-1] if messages else None
     if isinstance(last, UserMessage):

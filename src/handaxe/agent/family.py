@@ -68,6 +68,8 @@ class Family(msgspec.Struct, kw_only=True):
     """Gives agents that want one a checkout of their own."""
     emit: Callable[[Event], None]
     tell: Callable[[AgentEvent], None]
+    say_to_main: Callable[[str], None] = lambda _: None
+    """Says something to the session's own agent, as soon as it can hear it."""
     limits: SpawnLimits = SpawnLimits()
     prices: Mapping[str, Price] = {}
     options: LoopOptions = LoopOptions()

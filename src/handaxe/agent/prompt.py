@@ -46,7 +46,8 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a system prompt is made of."""
 
     tools: tuple[str, ...] = ()
-    environment: Environment
+    environment: Environment | None
+    """None: it is told elsewhere."""
     memory: tuple[MemoryText, ...] = ()
     kinds: tuple[AgentKind, ...] = ()
     """Sub-agents that can be started."""
@@ -73,9 +74,17 @@ def system_prompt(parts: PromptParts) -> tuple[str, ...]:
         head,
         "\n\n".join(_lasting(parts)),
         "\n\n".join(_own(parts)),
-        _environment(parts.environment),
+        _environment(parts.environment) if parts.environment is not None else "",
     )
     return tuple(section for section in sections if section)
+
+
+def context_text(
+    environment: Environment, memory: Sequence[MemoryText], notes: Sequence[str]
+) -> str:
+    """What differs from place to place, for a message in front of the conversation."""
+    sections = (_memory(memory) if memory else "", *notes, _environment(environment))
+    return "\n\n".join(section for section in sections if section)
 
 
 def _head(parts: PromptParts) -> str:

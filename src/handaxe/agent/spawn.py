@@ -18,7 +18,7 @@ from handaxe.agent.kinds import GENERAL
 from handaxe.agent.limits import Limits, Meter
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.wording import agent_notice, as_reminder
+from handaxe.agent.wording import agent_message, agent_notice, as_reminder
 from handaxe.contract.agent_faults import (
     AgentNameTaken,
     AgentNotFound,
@@ -146,6 +146,13 @@ class SpawnedAgents(Agents):
         kind = self._kind(state.agent_type)
         state = msgspec.structs.replace(state, tool_use_id=call_id, ended_at=None)
         return (await self._launch(state, kind, text, lambda _: None, in_background=True)).agent
+
+    def tell_main(self, text: str) -> bool:
+        """Tell the session's own agent something; False if that is the one who speaks."""
+        if self._state is None:
+            return False
+        self._family.say_to_main(as_reminder(agent_message(self._state, text)))
+        return True
 
     async def stop(self, who: str) -> AgentState:
         """End an agent because a person said so: no message wakes it again."""

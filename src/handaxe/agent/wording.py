@@ -36,6 +36,12 @@ def agent_notice(state: AgentState, max_chars: int) -> str:
     )
 
 
+def agent_message(state: AgentState, text: str) -> str:
+    """What an agent at work has to say to the session's own."""
+    name = state.name or state.agent_id
+    return f"No person said this. The agent {name} ({state.description}) says:\n\n{text.strip()}"
+
+
 def refusals(denied: Sequence[ToolResult]) -> str:
     """What an agent in the background was refused, for whoever reads its report."""
     if not denied:

@@ -77,6 +77,7 @@ class Agent:
         stop_after_nudges: int | None = None,
         agents: Mapping[str, Any] | None = None,
         agent_limits: SpawnLimits | None = None,
+        context_apart: bool = False,
         wait_for_agents_s: float = 600.0,
         defer_calls: bool = True,
         **session_options: Any,  # noqa: ANN401 - those of `Session`
@@ -129,6 +130,7 @@ class Agent:
                 style=style or self.output_style.text,
                 style_is_whole=not style and self.output_style.is_whole,
                 memory=memory,
+                apart=context_apart and system_prompt is None,
             ),
         )
         self._prompts.problems = tuple(self.styles.problems)
@@ -223,6 +225,8 @@ class Agent:
         await self._arrived()
         for note in await self._prompts.load(self.workplace):
             yield Told(note)
+        if not self.messages and (context := self._prompts.context):
+            self.session.collaborators.hooks.late.insert(0, context)
         self._note_choice()
         prompt = self._with_beginning(prompt)
         if prompt is not None:

@@ -61,6 +61,7 @@ def join_agents(
         housing=WorktreeHousing(among),
         emit=among.emit,
         tell=loop.tell,
+        say_to_main=loop.send,
         limits=wanted.limits or _limits(session),
         prices=loop.meter.prices,
         options=wanted.options,

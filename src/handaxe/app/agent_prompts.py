@@ -10,13 +10,14 @@ import msgspec
 
 from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces
 from handaxe.agent.nearby_memory import tell_loaded
-from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
+from handaxe.agent.prompt import Environment, MemoryText, PromptParts, context_text, system_prompt
 from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_memory import auto_memory
 from handaxe.app.outside_imports import OutsideImports
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
+from handaxe.settings.model import AttributionOptions
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
 ADDED_VARIABLE = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
@@ -35,6 +36,9 @@ class PromptOptions(msgspec.Struct, frozen=True, kw_only=True):
     style: str = ""
     style_is_whole: bool = False
     memory: bool = True
+    apart: bool = False
+    """Whether what differs from place to place stands in the first message, so that the prompt is
+    the same for all who are set up alike."""
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -69,6 +73,8 @@ class AgentPrompts:
             return ()
         self._workplace = workplace
         self._environment = environment_of(self._session, self.model)
+        if self._options.apart:
+            self._tell_again(workplace)
         session, workdir = self._session, self._session.workdir
         if not (self._options.memory and session.configuration.discovery.instructions):
             return self.problems
@@ -93,6 +99,15 @@ class AgentPrompts:
             await workplace.nearby.follow(self._files.copy(workdir.current))
         return (*self.problems, *found.notes)
 
+    def _tell_again(self, workplace: Workplace) -> None:
+        """Let a summary keep what stands in the first message."""
+        earlier = workplace.reminders
+
+        async def reminders() -> Sequence[str]:
+            return (self.context, *await earlier())
+
+        workplace.reminders = reminders
+
     def _remember(self) -> None:
         """Put in sight what earlier sessions in this project noted; as it is now, for the cache."""
         memory = auto_memory(self._session.settings, self._session.workdir.root)
@@ -109,19 +124,30 @@ class AgentPrompts:
         """What the place has to say, asked when the model is first: a hook may have added to it."""
         if self._notes is None and self._workplace is not None:
             self._notes = self._workplace.notes()
-        language = self._session.settings.language
+        settings = self._session.settings
+        language = settings.language
         wish = f"# Language\n\nTalk to the person in {language}." if language else ""
-        return (*(self._notes or ()), *filter(None, (self._remembered, wish)))
+        remembered = "" if self._options.apart else self._remembered
+        wishes = (remembered, wish, _attribution(settings.attribution))
+        return (*(self._notes or ()), *filter(None, wishes))
+
+    @property
+    def context(self) -> str:
+        """What the first message tells before anything else; mostly nothing."""
+        if not self._options.apart or self._environment is None:
+            return ""
+        return context_text(self._environment, self._memory, (self._remembered,))
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
         environment = self._environment or environment_of(self._session, self.model)
         if environment.model != self.model:
             environment = msgspec.structs.replace(environment, model=self.model)
+        apart = self._options.apart
         parts = PromptParts(
             tools=tuple(spec.name for spec in specs),
-            environment=environment,
-            memory=self._memory,
+            environment=None if apart else environment,
+            memory=() if apart else self._memory,
             kinds=self.kinds,
             notes=self._noted(),
             style=self._options.style,
@@ -132,6 +158,16 @@ class AgentPrompts:
         if self._last is None or self._last[0] != parts:
             self._last = parts, system_prompt(parts)
         return self._last[1]
+
+
+def _attribution(options: AttributionOptions) -> str:
+    """What stands at the end of what goes to a repository."""
+    wanted = (
+        ("every commit message you write", options.commit),
+        ("every description of a pull request you write", options.pr),
+    )
+    lines = [f"End {what} with these lines:\n\n{text}" for what, text in wanted if text.strip()]
+    return "\n\n".join(("# Attribution", *lines)) if lines else ""
 
 
 def environment_of(session: Session, model: str) -> Environment:

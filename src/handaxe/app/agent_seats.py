@@ -29,6 +29,7 @@ from handaxe.app.narrowed_policy import NarrowedPolicy, Narrowing
 from handaxe.app.offers import Offers
 from handaxe.app.recording import Record
 from handaxe.app.resuming import resume_agent, resume_state
+from handaxe.app.server_words import ServerWords
 from handaxe.app.session import Session
 from handaxe.app.skill_listing import SkillNews
 from handaxe.app.tool_specs import ToolSpecs
@@ -235,15 +236,16 @@ class _Place:
             ledger, emit, history.instructions, partial(tell_loaded, among)
         )
         skills = SkillNews(offers, session.settings)
+        words = ServerWords(offers, catalog)
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,
             specs=ToolSpecs(among),
             notes=lambda: (
-                *notes(announcer, skills),
+                *notes(announcer, skills, words),
                 *self._equipment.notes(offers.get(Skills)),
             ),
-            changes=lambda: changes(announcer, nearby, skills),
+            changes=lambda: changes(announcer, nearby, skills, words),
             nearby=nearby,
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,

@@ -8,6 +8,7 @@ from handaxe.agent.nearby_memory import NearbyMemory, tell_loaded
 from handaxe.agent.workplace import Workplace
 from handaxe.app.loading import Announcer
 from handaxe.app.open_tasks import open_items
+from handaxe.app.server_words import ServerWords
 from handaxe.app.session import Session
 from handaxe.app.session_title import SessionTitle
 from handaxe.app.skill_listing import SkillNews
@@ -31,6 +32,7 @@ def workplace_of(session: Session) -> Workplace:
         among.offers[ReadLedger], among.emit, session.heard, partial(tell_loaded, among)
     )
     skills = SkillNews(among.offers, session.settings)
+    words = ServerWords(among.offers, among.catalog)
     title = SessionTitle(session.surroundings.data_home, session.id)
     return Workplace(
         among=among,
@@ -40,8 +42,8 @@ def workplace_of(session: Session) -> Workplace:
         new_call_id=session.new_call_id,
         flush=session.flush,
         reminders=lambda: reminders(among.offers, nearby, skills),
-        notes=lambda: notes(announcer, skills),
-        changes=lambda: changes(announcer, nearby, skills),
+        notes=lambda: notes(announcer, skills, words),
+        changes=lambda: changes(announcer, nearby, skills, words),
         nearby=nearby,
         title=title.read,
         rename=title.write,
@@ -62,14 +64,16 @@ async def has_tool(session: Session, tool: str) -> bool:
     return True
 
 
-def notes(announcer: Announcer, skills: SkillNews) -> tuple[str, ...]:
-    """Sections of the system prompt: skills that can be run, tools that can be loaded."""
-    return tuple(note for note in (skills.first(), announcer.first()) if note)
+def notes(announcer: Announcer, skills: SkillNews, words: ServerWords) -> tuple[str, ...]:
+    """Sections of the system prompt: skills that can be run, servers, tools that can be loaded."""
+    return tuple(note for note in (skills.first(), words.first(), announcer.first()) if note)
 
 
-async def changes(announcer: Announcer, nearby: NearbyMemory, skills: SkillNews) -> Sequence[str]:
+async def changes(
+    announcer: Announcer, nearby: NearbyMemory, skills: SkillNews, words: ServerWords
+) -> Sequence[str]:
     """What the model has to hear now: tools and skills that came, instructions that count."""
-    return (*announcer(), *await nearby.news(), *skills())
+    return (*announcer(), *words(), *await nearby.news(), *skills())
 
 
 async def reminders(

@@ -25,8 +25,8 @@ class NoToolsForAgent(ToolFault):
 
     def __init__(self, kind: str) -> None:
         super().__init__(
-            f"Agent {kind!r} would be spawned with zero tools: refusing. The tools it names are "
-            "not on offer here; use another type, or do the work yourself."
+            f"Agent {kind!r} would be spawned with zero tools — refusing. The tools it names "
+            "are not on offer here; use another type, or do the work yourself."
         )
 
 

@@ -6,7 +6,6 @@ after a restart.
 """
 
 import asyncio
-import copy
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -73,6 +72,9 @@ class Jobs:
 
     def seen_by(self, agent_id: str) -> Self:
         """The same work for a sub-agent: it is told of what it starts, as long as it is there."""
+        # Most sessions have no sub-agent.
+        import copy
+
         # Everything that changes is shared; only whose eyes these are is not.
         view = copy.copy(self)
         view._viewer = agent_id

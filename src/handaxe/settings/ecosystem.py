@@ -5,7 +5,7 @@ Such a key is accepted without a word and not used here. This is data, kept as l
 
 _TOP = """
     $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps
-    allowedChannelPlugins alwaysThinkingEnabled attribution
+    allowedChannelPlugins alwaysThinkingEnabled
     autoCompactWindow autoConnectIde autoInstallIdeExtension
     autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
     awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces
@@ -48,6 +48,7 @@ UNUSED: dict[tuple[str, ...], frozenset[str]] = {
     ("sandbox",): frozenset(_SANDBOX.split()),
     ("sandbox", "network"): frozenset(_SANDBOX_NETWORK.split()),
     ("worktree",): frozenset({"bgIsolation"}),
+    ("attribution",): frozenset({"sessionUrl"}),
 }
 """Names that are known and not used, by the group they stand in."""
 

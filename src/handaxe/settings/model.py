@@ -51,6 +51,9 @@ class EditOptions(_Options, frozen=True, kw_only=True):
         "Where `format` is `auto`: formats by model names without a vendor, such as "
         '`{"qwen3-*": "multi"}`; asked before the built-in table.',
     ] = {}
+    perforce: Annotated[
+        bool, "Refuse to change files that their owner may not write, and say `p4 edit FILE`."
+    ] = False
     tolerance: Annotated[
         Literal["exact", "visible"],
         "`exact` wants the very text; `visible` also accepts differences a reader cannot see, "
@@ -239,6 +242,13 @@ class WorktreeOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     ] = ()
 
 
+class AttributionOptions(_Options, frozen=True, kw_only=True):
+    """What an agent adds to what it writes for others; nothing where nothing is set."""
+
+    commit: Annotated[str, "Ends every commit message, such as a `Co-Authored-By` line."] = ""
+    pr: Annotated[str, "Ends every description of a pull request."] = ""
+
+
 class Settings(_Options, frozen=True, kw_only=True):
     """The whole configuration of a session."""
 
@@ -252,6 +262,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     sandbox: SandboxOptions = SandboxOptions()
     agents: AgentOptions = AgentOptions()
     worktree: WorktreeOptions = WorktreeOptions()
+    attribution: AttributionOptions = AttributionOptions()
     background_tasks: Annotated[
         bool,
         "Whether commands and agents may go on in the background; otherwise all of them are "

@@ -1,14 +1,17 @@
 """The program that command lines are handed to, as the settings write it, in words."""
 
-import shlex
-
 from handaxe.settings.model import ShellOptions
 
 
 def words_of_prefix(options: ShellOptions) -> tuple[str, ...]:
-    """The program and its first arguments; nothing where none is set, or it cannot be read."""
+    """The program and its first arguments; nothing where none is set."""
+    given = (options.prefix or "").strip()
+    if not given:
+        return ()
+    import shlex
+
     try:
-        return tuple(shlex.split(options.prefix or ""))
+        return tuple(shlex.split(given))
     except ValueError:
         # One quote too many: it can only be the path itself.
-        return ((options.prefix or "").strip(),)
+        return (given,)

@@ -32,6 +32,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
 _SWITCHES: dict[str, tuple[str, str]] = {
     "CLAUDE_CODE_GLOB_HIDDEN": ("search", "glob_hidden"),
     "CLAUDE_CODE_GLOB_NO_IGNORE": ("search", "glob_ignored"),
+    "CLAUDE_CODE_PERFORCE_MODE": ("edit", "perforce"),
 }
 """Variables that say yes as well as no."""
 _SWITCHED_OFF: dict[str, str] = {

@@ -186,6 +186,7 @@ def test_answers_to_permission_questions(connect, script, project, answer, writt
     client.say("go")
     request = client.until("control_request")
     assert request["request"]["subtype"] == "can_use_tool"
+    assert request["request"]["blocked_path"] == str(project / "a.txt")
     client.answer(request, answer)
     client.until("result")
     assert client.close() == 0
@@ -348,6 +349,9 @@ def test_a_command_in_the_background_is_announced_and_told(connect, script):
     assert (started["task_type"], started["description"]) == ("local_bash", "Say hi")
     told = client.until("system", "task_notification")
     assert (told["status"], told["task_id"]) == ("completed", started["task_id"])
+    live = [m["tasks"] for m in client.seen if m.get("subtype") == "background_tasks_changed"]
+    task = {"task_id": started["task_id"], "task_type": "local_bash", "description": "Say hi"}
+    assert live == [[task], []]
     client.close()
     parsed(client.seen)
 
@@ -363,3 +367,17 @@ def test_a_hook_wakes_an_agent_that_waits_for_a_message(connect, script, project
     (project / "go").touch()
     assert client.until("result")["result"] == "I see."
     assert client.close() == 0
+
+
+def test_a_suggestion_follows_each_turn_that_is_over(connect, script):
+    model = script(
+        {"text": "One."}, {"text": "Go on.", "expect": "likely to say next"}, {"text": "Two."},
+        {"text": "NONE"},
+    )  # fmt: skip
+    client = connect("--model", model, "--prompt-suggestions")
+    client.say("first")
+    assert client.until("result")["result"] == "One."
+    assert client.until("prompt_suggestion")["suggestion"] == "Go on."
+    client.say("second")
+    assert client.close() == 0
+    assert kinds(client.seen).count("prompt_suggestion") == 1

@@ -375,3 +375,11 @@ async def test_a_client_switches_its_server_off_and_on(options, script, calculat
         assert await ask("add") == "Back."
         with pytest.raises(Exception, match="nobody"):
             await client.reconnect_mcp_server("nobody")
+
+
+async def test_a_client_can_have_its_context_in_the_first_message(options, script, project):
+    model = script({"text": "{{last.text}}"})
+    preset = {"type": "preset", "preset": "claude_code", "exclude_dynamic_sections": True}
+    messages = await all_of(query(prompt="hello", options=options(model, system_prompt=preset)))
+    assert f"Working directory: {project}" in messages[-1].result
+    assert messages[-1].result.endswith("hello")

@@ -158,6 +158,10 @@ class Agents(ABC):
     async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
         """Tell an agent something, by id or name; one that has ended goes on in the background."""
 
+    def tell_main(self, text: str) -> bool:  # noqa: ARG002 - nobody is above by default
+        """Tell the session's own agent something; False if that is the one who speaks."""
+        return False
+
     @abstractmethod
     def listed(self) -> tuple[AgentState, ...]:
         """Every agent of the session, also those of earlier runs, oldest first."""

@@ -107,6 +107,7 @@ class AgentOpener:
             append_subagent_system_prompt=arguments.append_subagent_system_prompt or "",
             wait_for_agents_s=self.wait_for_agents_s,
             defer_calls=self.defers_calls,
+            context_apart=brought.context_apart,
         )
         if self._kept is not None:
             agent.loop.go_back(self._kept)

@@ -12,7 +12,7 @@ _WITHOUT_EFFECT = (
     "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",
 )  # fmt: skip
 _FLAGS_WITHOUT_EFFECT = (
-    "--session-mirror", "--prompt-suggestions", "--allow-dangerously-skip-permissions",
+    "--session-mirror", "--allow-dangerously-skip-permissions",
 )  # fmt: skip
 _SILENT = {"allow_dangerously_skip_permissions", "thinking"}
 
@@ -83,6 +83,7 @@ def _add_formats(parser: argparse.ArgumentParser) -> None:
         ("--include-hook-events", "stream-json: what hooks did"),
         ("--replay-user-messages", "stream-json: repeat what was said to the agent"),
         ("--forward-subagent-text", "stream-json: also what sub-agents say"),
+        ("--prompt-suggestions", "stream-json: what the person may say next, after each turn"),
     ):
         group.add_argument(name, action="store_true", help=text)
 

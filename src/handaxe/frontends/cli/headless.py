@@ -199,12 +199,21 @@ async def _answer(
             if final is not None and final.is_error:
                 break
         else:
+            if arguments.prompt_suggestions:
+                await _suggest(agent, final, teller)
             await agent.session.jobs.wait_for_commands(COMMANDS_GRACE_S)
         stop()
     finally:
         await agent.close()
         await agent.session.close()
     return calls.exit_code(final)
+
+
+async def _suggest(agent: Agent, final: RunFinished | None, teller: Teller) -> None:
+    from handaxe.app.suggesting import suggested_prompt
+
+    if (text := await suggested_prompt(agent, final)) is not None:
+        teller.suggestion(text)
 
 
 def _told(done: list[AgentEvent], teller: Teller) -> int:
@@ -280,6 +289,7 @@ def _serving(arguments: argparse.Namespace, opener: AgentOpener) -> Serving:
         asks=arguments.permission_prompt_tool == "stdio",
         servers=opener.servers,
         lookups=Lookups(cost_of=cost_of),
+        suggests=arguments.prompt_suggestions,
         going_on=_going_on() if is_set(_RESUME_VARIABLE) else None,
     )
 
@@ -305,6 +315,8 @@ def _check(arguments: argparse.Namespace) -> None:
     tool = arguments.permission_prompt_tool
     if tool == "stdio" and not is_stream:
         raise SetupError("--permission-prompt-tool stdio needs --input-format stream-json.")
+    if arguments.prompt_suggestions and arguments.output_format != "stream-json":
+        raise SetupError("--prompt-suggestions needs --output-format stream-json.")
 
 
 def _prompt(arguments: argparse.Namespace) -> str | None:

@@ -50,6 +50,9 @@ class Teller:
     def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
         """Tell what happens beside the run."""
 
+    def suggestion(self, text: str) -> None:
+        """Tell what the person may say next, where a program wants to know."""
+
     def result(self, message: dict[str, Any]) -> None:
         """Print how it ended."""
         deferred = message.get("deferred_tool_use")
@@ -82,6 +85,10 @@ class StreamTeller(Teller):
         """Write the messages of one event."""
         for message in self._codec.messages(event):
             self._write(message)
+
+    def suggestion(self, text: str) -> None:
+        """Write what the person may say next."""
+        self._write(self._codec.wrapped("prompt_suggestion", suggestion=text))
 
     def session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
         """Write the messages of what happens beside the run."""

@@ -36,6 +36,18 @@ class AgentTasks:
     def __init__(self, output_of: Callable[[str], str]) -> None:
         self._output_of = output_of
         self._tasks: dict[str, _Task] = {}
+        self._live: dict[str, Json] = {}
+
+    def live(self, job: JobState) -> list[Json]:
+        """All that goes on in the background, now that this has begun or ended."""
+        self._live.pop(job.job_id, None)
+        if job.status == "running":
+            self._live[job.job_id] = {
+                "task_id": job.job_id,
+                "task_type": "local_agent" if job.kind == "agent" else "local_bash",
+                "description": job.description or job.command or job.job_id,
+            }
+        return list(self._live.values())
 
     def started(self, event: AgentStarted) -> Json:
         """The fields that announce it."""

@@ -111,7 +111,7 @@ class Codec:
             if isinstance(event, RunStarted):
                 self._partial.begin(event.model)
             for raw in self._partial.events(event, self._message_id or self._new_answer()):
-                yield self._wrapped("stream_event", event=raw, parent_tool_use_id=None)
+                yield self.wrapped("stream_event", event=raw, parent_tool_use_id=None)
         if isinstance(event, _GOES_ON):
             yield from self._due()
         for message in self._of(event):
@@ -121,6 +121,8 @@ class Codec:
         """The messages that follow from an event of the session itself."""
         if isinstance(event, AgentStarted | JobStarted):
             yield from self._due()
+        if isinstance(event, JobStarted | JobEnded):
+            yield self._system("background_tasks_changed", tasks=self._tasks.live(event.job))
         match event:
             case AgentStarted():
                 yield self._system("task_started", **self._tasks.started(event))
@@ -145,7 +147,7 @@ class Codec:
                 yield self._progress(call_id, tool, elapsed_time_seconds=round(lasted_s, 1))
 
     def _progress(self, call_id: str, tool: str, **fields: object) -> Json:
-        return self._wrapped(
+        return self.wrapped(
             "tool_progress",
             tool_use_id=call_id,
             tool_name=tool,
@@ -350,12 +352,12 @@ class Codec:
             "stop_sequence": None,
             "usage": usage.under_known_names(),
         }
-        told = self._wrapped("assistant", message=message, parent_tool_use_id=parent)
+        told = self.wrapped("assistant", message=message, parent_tool_use_id=parent)
         return {**told, "aborted": True} if stop_reason == "aborted" else told
 
     def _user(self, content: list[Json], parent: str | None) -> Json:
         message = {"role": "user", "content": content}
-        return self._wrapped("user", message=message, parent_tool_use_id=parent)
+        return self.wrapped("user", message=message, parent_tool_use_id=parent)
 
     def _finished(self, final: RunFinished) -> Iterator[Json]:
         self.open_calls.clear()
@@ -382,9 +384,10 @@ class Codec:
         )
 
     def _system(self, subtype: str, **fields: object) -> Json:
-        return self._wrapped("system", subtype=subtype, **fields)
+        return self.wrapped("system", subtype=subtype, **fields)
 
-    def _wrapped(self, kind: str, **fields: object) -> Json:
+    def wrapped(self, kind: str, **fields: object) -> Json:
+        """A message of the session."""
         return self._stamped({"type": kind, **fields})
 
     def _stamped(self, message: Json) -> Json:

@@ -10,6 +10,7 @@ from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.permission_changes import PermissionChanges
 from handaxe.contract.ports.questions import Question
+from handaxe.contract.tool import PATH_FIELDS
 from handaxe.frontends.stream_json.channel import Channel, OtherEndFailed
 from handaxe.frontends.stream_json.lines import fits, shortened
 from handaxe.frontends.stream_json.shapes import Json
@@ -73,13 +74,19 @@ def _question(request: PermissionRequest) -> Json:
         "tool_name": request.tool,
         "input": request.input,
         "permission_suggestions": suggestions(request.proposals) or None,
-        "blocked_path": None,
+        "blocked_path": _path(request.input),
         "tool_use_id": request.call_id,
         "decision_reason": request.reason,
     }
     if request.agent_id is not None:
         fields["agent_id"] = request.agent_id
     return fields
+
+
+def _path(given: Json) -> str | None:
+    """The file or directory a call is about, if it names one."""
+    named = (given.get(field) for field in PATH_FIELDS)
+    return next((path for path in named if isinstance(path, str)), None)
 
 
 def _mapping(value: object) -> dict[str, Any]:

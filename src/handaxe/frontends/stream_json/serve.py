@@ -19,6 +19,7 @@ from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
 from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import expanded
+from handaxe.app.suggesting import suggested_prompt
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.questions import OnQuestion
@@ -48,6 +49,8 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the skills that count; None: all."""
     servers: Mapping[str, Any] = {}
     """MCP servers in the client's own process, by name what opens their streams."""
+    context_apart: bool = False
+    """Whether what differs from place to place stands in the first message."""
     source: str | None = None
     """How the session begins for its hooks, where that is not what its past says."""
 
@@ -62,6 +65,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the client answers permission questions."""
     servers: Servers = Servers()
     lookups: Lookups = Lookups()
+    suggests: bool = False
+    """Whether the client wants to know what the person may say next."""
     going_on: str | None = None
     """What is said to an agent whose conversation ended in the middle of a turn; None: nothing."""
     heartbeat_s: float = HEARTBEAT_S
@@ -173,6 +178,7 @@ class Conversation:
                 if isinstance(skills, list)
                 else None,
                 servers=openers_of(serving.servers.inside, self.channel),
+                context_apart=request.get("excludeDynamicSections") is True,
             )
         )
         if request.get("forwardSubagentText"):
@@ -270,6 +276,10 @@ class Conversation:
             await self._run(agent, prompt, waiting)
         finally:
             beating.cancel()
+        if self._serving.suggests and self._queue.empty():
+            text = await suggested_prompt(agent, self.last)
+            if text is not None:
+                self._write(self._codec.wrapped("prompt_suggestion", suggestion=text))
 
     async def _run(self, agent: Agent, prompt: Prompt | None, waiting: Waiting) -> None:
         assert self._codec is not None

@@ -13,10 +13,14 @@ from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
 
 MAX_SUMMARY_CHARS = 200
+MAIN = "main"
+"""What an agent calls the session's own."""
 
 
 class SendMessageArgs(ToolArgs, kw_only=True):
-    to: Annotated[str, msgspec.Meta(min_length=1), "The agent's id or name."]
+    to: Annotated[
+        str, msgspec.Meta(min_length=1), "The agent's id or name; `main` is the session's own."
+    ]
     message: Annotated[str, msgspec.Meta(min_length=1), "What to tell it."]
     summary: Annotated[str | None, "The message in a few words, for whoever watches."] = None
 
@@ -37,9 +41,13 @@ class SendMessage(Tool[SendMessageArgs]):
 
     async def call(self, args: SendMessageArgs, ctx: ToolContext) -> ToolResult:
         agents = ctx[Agents]
+        summary = args.summary or args.message.strip().partition("\n")[0]
+        summary = summary[:MAX_SUMMARY_CHARS]
+        if args.to == MAIN and agents.tell_main(args.message):
+            text = "The session's own agent hears it as soon as its calls are done."
+            return ToolResult(text, data={"agentId": MAIN, "resumed": False, "summary": summary})
         was_running = agents.find(args.to) is not None
         state = await agents.send(args.to, args.message, call_id=ctx.call_id)
-        summary = args.summary or args.message.strip().partition("\n")[0]
         text = (
             f"Agent {state.agent_id} hears it as soon as its calls are done."
             if was_running
@@ -49,7 +57,7 @@ class SendMessage(Tool[SendMessageArgs]):
         data = {
             "agentId": state.agent_id,
             "resumed": not was_running,
-            "summary": summary[:MAX_SUMMARY_CHARS],
+            "summary": summary,
             "outputFile": state.output_file,
         }
         return ToolResult(text, data=data)

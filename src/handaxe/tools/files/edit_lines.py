@@ -15,6 +15,7 @@ from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
+from handaxe.settings.model import Settings
 from handaxe.text.counting import counted
 from handaxe.text.diff import Hunk, patch_of, stat
 from handaxe.text.line_tags import LineRef, parse_ref, tag_of
@@ -47,7 +48,7 @@ class EditLines(Tool[EditLinesArgs]):
 
     search_hint = "change, insert, delete lines by number and tag, modify code"
     effects = Effects.on("/")
-    uses = (Files, Workdir, ReadLedger)
+    uses = (Files, Workdir, ReadLedger, Settings)
 
     def effects_of(self, args: EditLinesArgs) -> Effects:
         return Effects.on(args.file_path)

@@ -18,6 +18,20 @@ class NotRead(ToolFault):
         )
 
 
+class NotOpened(ToolFault):
+    """The file is under Perforce and nobody has opened it for a change."""
+
+    code = "file.not_opened"
+
+    def __init__(self, path: str) -> None:
+        import shlex
+
+        super().__init__(
+            f"File is read-only: Perforce keeps {path} so until it is opened. Run "
+            f"`p4 edit {shlex.quote(path)}` first, then try again."
+        )
+
+
 class NotReadWhole(ToolFault):
     """Write was asked to replace a file of which only a part was read."""
 

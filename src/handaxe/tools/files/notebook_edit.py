@@ -14,6 +14,7 @@ from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import LineChange, ReadLedger, Seen
 from handaxe.session.workdir import Workdir
+from handaxe.settings.model import Settings
 from handaxe.text import notebook_edit as cells
 from handaxe.text.near_names import nearest
 from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook
@@ -53,7 +54,7 @@ class NotebookEdit(Tool[NotebookEditArgs]):
 
     search_hint = "jupyter notebook cell, ipynb, insert, replace, delete"
     effects = Effects.on("/")
-    uses = (Files, Workdir, ReadLedger)
+    uses = (Files, Workdir, ReadLedger, Settings)
 
     def effects_of(self, args: NotebookEditArgs) -> Effects:
         return Effects.on(args.notebook_path)

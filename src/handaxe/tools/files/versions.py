@@ -1,5 +1,6 @@
 """What the changing file tools share: is it the file that was read, and what changed in it."""
 
+import stat
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,11 +12,12 @@ from handaxe.contract.file_faults import CannotEncode, IsDirectory, NotRegular
 from handaxe.contract.ports.files import FileInfo, Files, FileVersion
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import LineChange, ReadLedger, Seen
+from handaxe.settings.model import Settings
 from handaxe.text.diff import Hunk, format_hunks, structured_patch
 from handaxe.text.encoding import CannotEncode as NoBytes
 from handaxe.text.encoding import Format, NotText, decode, encode, is_empty, sniff
 from handaxe.text.replace import MatchedWith
-from handaxe.tools.files.faults import AlreadyThere, ChangedSinceRead, NotRead
+from handaxe.tools.files.faults import AlreadyThere, ChangedSinceRead, NotOpened, NotRead
 
 MAX_SHOWN_BYTES = 100 * 1024
 """Files up to this size are put into the result whole; of larger ones only the changed lines."""
@@ -34,6 +36,8 @@ async def existing_file(path: str, ctx: ToolContext) -> FileInfo | None:
 
 async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) -> Seen:
     """What was seen of the file; a fault if that is nothing, or not what is there now."""
+    if not info.mode & stat.S_IWUSR and ctx[Settings].edit.perforce:
+        raise NotOpened(path)
     ledger = ctx[ReadLedger]
     seen = ledger.find(info.path)
     if seen is None:

@@ -12,6 +12,7 @@ from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
+from handaxe.settings.model import Settings
 from handaxe.text import encoding
 from handaxe.text.diff import Hunk, stat
 from handaxe.tools.files.faults import NotReadWhole
@@ -37,7 +38,7 @@ class Write(Tool[WriteArgs]):
 
     search_hint = "create a new file, overwrite, save"
     effects = Effects.on("/")
-    uses = (Files, Workdir, ReadLedger)
+    uses = (Files, Workdir, ReadLedger, Settings)
 
     def effects_of(self, args: WriteArgs) -> Effects:
         return Effects.on(args.file_path)

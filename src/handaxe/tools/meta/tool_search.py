@@ -41,8 +41,11 @@ class ToolSearch(Tool[ToolSearchArgs]):
 
     async def call(self, args: ToolSearchArgs, ctx: ToolContext) -> ToolResult:
         index, servers = ctx[ToolIndex], ctx.find(McpServers)
-        if args.query.startswith(RECONNECT) and servers is not None:
-            return await _reconnected(args.query, servers, index)
+        if servers is not None:
+            if args.query.startswith(RECONNECT):
+                return await _reconnected(args.query, servers, index)
+            # What a server brings that is still on its way should be found, too.
+            await servers.settled()
         found = await index.find(args.query, args.max_results)
         waiting = index.waiting()
         data = {

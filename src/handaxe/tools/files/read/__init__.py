@@ -9,7 +9,6 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display, Text
 from handaxe.contract.effects import Effects
 from handaxe.contract.file_faults import Binary, NotFound, TooLarge
-from handaxe.contract.media_faults import BadPdf
 from handaxe.contract.ports.files import Files, Window
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.tool_index import ToolIndex
@@ -106,6 +105,7 @@ class Read(Tool[ReadArgs]):
             head = await ctx[Files].head(path, 5)
         if not head.startswith(b"%PDF-"):
             return await self._text(window, path, args, ctx)
+        from handaxe.contract.media_faults import BadPdf
         from handaxe.tools.files.read.pdf import read_pdf
 
         try:
