@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from handaxe.settings.model import Settings
-    from handaxe.text.dialects import image_message
+    from handaxe.text.result_dialects import image_message
 
 __version__ = "0.1.0"
 
@@ -51,7 +51,7 @@ _HOMES = {
     "ToolFault": "handaxe.contract",
     "ToolResult": "handaxe.contract",
     "connect": "handaxe.app.api",
-    "image_message": "handaxe.text.dialects",
+    "image_message": "handaxe.text.result_dialects",
     "open_tasks": "handaxe.app.open_tasks",
     "tool": "handaxe.app.own_tools",
 }

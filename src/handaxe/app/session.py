@@ -371,7 +371,7 @@ class Session:
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
         """A result as the block or message a provider expects for it."""
-        from handaxe.text.dialects import tool_result
+        from handaxe.text.result_dialects import tool_result
 
         return tool_result(result, provider)
 

@@ -24,7 +24,9 @@ def name_of(value: Json) -> str:
     """The name of a value's type in JSON."""
     kind = cast("type[Any]", type(value))
     return _NAMES.get(kind) or next(
-        (name for known, name in _NAMES.items() if issubclass(kind, known)), kind.__name__
+        (name for known, name in _NAMES.items() if issubclass(kind, known)),
+        # A class may be called as a type of JSON is, and is none all the same.
+        f"Python {kind.__name__}",
     )
 
 

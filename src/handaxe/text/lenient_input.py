@@ -188,6 +188,7 @@ class _Reader:
         fields: Schema = schema.get("properties", {})
         required = schema.get("required", [])
         rest = schema.get("additionalProperties", True)
+        chosen = dict.fromkeys(schema.get("propertyNames", {}).get("enum", ()))
         for name in required:
             if name not in value:
                 place = short(joined(path, name))
@@ -200,8 +201,9 @@ class _Reader:
                 if item is None and name not in required and not self._takes_null(fields[name]):
                     continue
                 read[name] = self._value(item, fields[name], place)
-            elif rest is False:
-                self.problems.append(self._unexpected(str(name), place, fields, value))
+            elif rest is False or (chosen and name not in chosen):
+                known = chosen or fields
+                self.problems.append(self._unexpected(str(name), place, known, value))
             else:
                 read[name] = self._value(item, {} if rest is True else rest, place)
         self._check_limits(value, schema, path)

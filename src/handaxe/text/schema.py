@@ -6,6 +6,7 @@ Reading an input by such a schema is the business of `coercion`; a provider's di
 `dialects`.
 """
 
+import datetime
 import enum
 import types
 from functools import lru_cache
@@ -40,6 +41,8 @@ _LIMITS = {
     "multiple_of": "multipleOf",
     "pattern": "pattern",
 }
+_MOMENTS = {datetime.datetime: "date-time", datetime.time: "time"}
+"""What msgspec says only of those with a time zone, which a model would better give anyway."""
 _ORDER = ("$ref", "type", "description", "enum", "const", "anyOf", "properties", "required")
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
 
@@ -134,6 +137,7 @@ class _Writer:
     def _collection(self, origin: Any, parts: tuple[Any, ...]) -> JsonSchema:  # noqa: ANN401
         schema = dict(_PLAIN[origin])
         if origin is dict:
+            schema["propertyNames"] = _of_names(self._of(parts[0]))
             schema["additionalProperties"] = self._of(parts[1])
         elif origin is tuple and parts[-1] is not ...:
             schema["prefixItems"] = [self._of(part) for part in parts]
@@ -185,7 +189,20 @@ class _Writer:
         """Dates, UUIDs, data classes, typed dicts: as msgspec describes them."""
         (schema,), defs = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
         self._defs.update(defs)
+        if kind in _MOMENTS:
+            schema.setdefault("format", _MOMENTS[kind])
         return schema
+
+
+def _of_names(key: JsonSchema) -> JsonSchema:
+    """What the names of a dict have to be, which are text whatever they mean."""
+    if "enum" in key:
+        return {"enum": [value if isinstance(value, str) else str(value) for value in key["enum"]]}
+    if key.get("type") == "integer":
+        return {"pattern": "^-?[0-9]+$"}
+    return {
+        name: key[name] for name in ("pattern", "minLength", "maxLength", "format") if name in key
+    }
 
 
 def _of_values(values: list[Any]) -> JsonSchema:
