@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import msgspec
-
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.result import ToolResult
 from handaxe.text.dialects import entry_of, wire_name
-from handaxe.text.wellformed import well_formed
+from handaxe.text.wellformed import scrub, well_formed
 
 
 def tool_result(result: ToolResult, provider: str) -> dict[str, Any]:
@@ -72,9 +70,9 @@ def _plain_result(result: ToolResult) -> dict[str, Any]:
     pictures = [{"data": image.data, "mimeType": image.media_type} for image in _images(result)]
     content += [{"type": "image", **picture} for picture in pictures]
     answer: dict[str, Any] = {"content": content, "isError": not result.ok}
-    data = msgspec.to_builtins(result.data) if result.data is not None else None
+    data = result.to_json()["data"] if result.data is not None else None
     if isinstance(data, dict):
-        answer["structuredContent"] = data
+        answer["structuredContent"] = scrub(data)
     return answer
 
 

@@ -187,7 +187,11 @@ class _Writer:
 
     def _foreign(self, kind: Any) -> JsonSchema:  # noqa: ANN401 - any type msgspec knows
         """Dates, UUIDs, data classes, typed dicts: as msgspec describes them."""
-        (schema,), defs = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+        try:
+            (schema,), defs = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+        except (TypeError, RuntimeError):
+            # What msgspec says here is for whoever calls msgspec.
+            raise TypeError(f"{kind!r} has no form in JSON") from None
         self._defs.update(defs)
         if kind in _MOMENTS:
             schema.setdefault("format", _MOMENTS[kind])

@@ -48,24 +48,42 @@ def on_one_line(encoded: bytes) -> bytes:
     return encoded
 
 
-def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any JSON-able value
-    """`value` with every text in it well-formed and nothing deeper than `depth` levels."""
+def scrub(value: Any, depth: int = MAX_DEPTH, above: tuple[int, ...] = ()) -> Any:  # noqa: ANN401
+    """Any value with every text in it well-formed, every name one that JSON takes, and an end.
+
+    Nothing is deeper than `depth` levels, and nothing holds itself; `above` is for its own use.
+    """
     if isinstance(value, str):
         return well_formed(value)
     if not isinstance(value, dict | list | tuple):
         return value
     if depth == 0:
         return f"({TOO_DEEP})"
+    if id(cast("object", value)) in above:
+        return "(holds itself)"
+    above = (*above, id(cast("object", value)))
     # Plain loops: a comprehension would be a second stack frame per level.
     if isinstance(value, dict):
         clean: dict[Any, Any] = {}
         for key, item in cast("dict[Any, Any]", value).items():
-            clean[scrub(key, 1)] = scrub(item, depth - 1)
+            clean[_name(key)] = scrub(item, depth - 1, above)
         return clean
     items: list[Any] = []
     for item in cast("list[Any]", value):
-        items.append(scrub(item, depth - 1))  # noqa: PERF401 - see above
+        items.append(scrub(item, depth - 1, above))  # noqa: PERF401 - see above
     return items
+
+
+def _name(key: Any) -> str | int | float:  # noqa: ANN401 - any key of a dict
+    return key if isinstance(key, int | float) else well_formed(in_words(key))
+
+
+def in_words(value: object) -> str:
+    """Whatever it is as text, also if it cannot say so itself."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - anybody's code
+        return f"({type(value).__name__})"
 
 
 def has_plain_values(raw: Any) -> bool:  # noqa: ANN401 - any value
