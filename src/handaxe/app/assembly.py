@@ -9,7 +9,7 @@ import msgspec
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
 from handaxe.app.live_settings import refuse_mode
-from handaxe.contract.faults import SetupError
+from handaxe.contract.faults import SetupError, said
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
@@ -134,7 +134,7 @@ def _usable(tool: Tool[Any]) -> Tool[Any]:
         told: object = tool.prompt()
         msgspec.json.encode(tool.input_examples)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
+        what = f"{type(error).__name__}: {said(error)}"
         raise SetupError(f"What {name} tells a model cannot be had: {what}.") from error
     if not isinstance(told, str):
         raise SetupError(f"`prompt` of {name} gives a text, not {told!r}.")

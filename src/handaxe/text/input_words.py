@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from handaxe.text.counting import counted
+from handaxe.text.wellformed import in_words, scrub
 
 Json: TypeAlias = Any
 
@@ -59,7 +60,7 @@ def shown(value: Json) -> str:
         return f'"{value[:60]}..."' if len(value) > 60 else f'"{value}"'
     if name_of(value) in ("array", "object"):
         return counted(len(value), "item")
-    return msgspec.json.encode(value, enc_hook=repr).decode()
+    return msgspec.json.encode(scrub(value), enc_hook=in_words).decode()
 
 
 def how_read(value: Json, read: Json) -> str:

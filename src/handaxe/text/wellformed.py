@@ -15,6 +15,8 @@ MAX_DEPTH = 100
 """JSON nested deeper than this is an attack or an accident, never a tool's input or answer."""
 TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
 
+_MOST_BITS = 1 << 12
+"""A longer number is not spelled out: Python refuses far longer ones."""
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 
 
@@ -53,10 +55,8 @@ def scrub(value: Any, depth: int = MAX_DEPTH, above: tuple[int, ...] = ()) -> An
 
     Nothing is deeper than `depth` levels, and nothing holds itself; `above` is for its own use.
     """
-    if isinstance(value, str):
-        return well_formed(value)
     if not isinstance(value, dict | list | tuple):
-        return value
+        return _scrubbed_leaf(value)
     if depth == 0:
         return f"({TOO_DEEP})"
     if id(cast("object", value)) in above:
@@ -74,8 +74,17 @@ def scrub(value: Any, depth: int = MAX_DEPTH, above: tuple[int, ...] = ()) -> An
     return items
 
 
+def _scrubbed_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"(a number of {value.bit_length():,} bits)"
+    return value
+
+
 def _name(key: Any) -> str | int | float:  # noqa: ANN401 - any key of a dict
-    return key if isinstance(key, int | float) else well_formed(in_words(key))
+    is_number = isinstance(key, int | float) and not isinstance(key, bool)
+    return key if is_number else well_formed(in_words(key))
 
 
 def in_words(value: object) -> str:

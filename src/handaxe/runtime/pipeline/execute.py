@@ -326,10 +326,13 @@ class Pipeline:
         return activity.result or result
 
     def _finish(self, admitted: Admitted, result: ToolResult, began: float) -> ToolResult:
-        call, parsed, text = admitted.call, admitted.parsed, result.text
+        call, parsed = admitted.call, admitted.parsed
+        # What went well was settled; of what did not anybody may have said why.
+        text = result.text if result.ok else well_formed(result.text)
         result = msgspec.structs.replace(
             result,
             id=call.id,
+            text=text,
             tool=parsed.tool.name if parsed else result.tool or well_formed(call.tool),
             # Three digits; to round to them at once would go through their spelling.
             duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,

@@ -9,6 +9,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.runtime.pipeline.traffic import Ticket
+from handaxe.text.wellformed import in_words
 
 FINGERPRINT_BYTES = 8
 
@@ -23,8 +24,8 @@ def fingerprint_of(tool: str, call_input: object) -> bytes:
     """
     try:
         encoded = _encoder.encode(call_input)
-    except (TypeError, ValueError, RecursionError):
-        encoded = repr(call_input).encode(errors="backslashreplace")
+    except Exception:  # noqa: BLE001 - whatever a host's program gave as input
+        encoded = in_words(call_input).encode(errors="backslashreplace")
     name = tool.encode(errors="backslashreplace")
     return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)
 
