@@ -39,7 +39,6 @@ def word(kind: type, **parts: object) -> Any:
     return kind(**cast("Any", parts))
 
 
-@pytest.mark.proves("S1")
 @pytest.mark.parametrize(
     "answer",
     [

@@ -242,9 +242,10 @@ class Session:
         await self._pipeline.close()
         await self._companions.close()
         await self.hooks.end(self._collaborators, reason)
-        if self._record.is_started:
-            self._record.emit(SessionClosed())
         await self._changes.close(self.settings.undo)
+        if self._record.is_started:
+            # The last word: nothing is written between this and the end.
+            self._record.emit(SessionClosed())
         await self._record.close()
 
     async def call(
