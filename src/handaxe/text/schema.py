@@ -127,7 +127,11 @@ class _Writer:
         return schema
 
     def _union(self, parts: tuple[Any, ...]) -> JsonSchema:
-        branches = [self._of(part) for part in parts if part is not msgspec.UnsetType]
+        branches: list[JsonSchema] = []
+        for part in parts:
+            # Two types of Python may be one to JSON.
+            if part is not msgspec.UnsetType and (branch := self._of(part)) not in branches:
+                branches.append(branch)
         if len(branches) == 1:
             return branches[0]
         if all(branch.keys() == {"type"} for branch in branches):
