@@ -131,7 +131,7 @@ def _usable(tool: Tool[Any]) -> Tool[Any]:
         wanted = f"class {name}(Tool[MyArgs]), with MyArgs a subclass of ToolArgs"
         raise SetupError(f"The input of {name} is not an object of named fields: {wanted}.")
     try:
-        told: object = tool.prompt()
+        told = cast("object", tool.prompt())
         msgspec.json.encode(tool.input_examples)
     except Exception as error:
         what = f"{type(error).__name__}: {said(error)}"
