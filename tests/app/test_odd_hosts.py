@@ -51,7 +51,7 @@ def word(kind: type, **parts: object) -> Any:
         word(Allow, input={"x": object()}),
         word(Deny, reason=5),
         word(Deny, reason="x", interrupt="yes"),
-        asyncio.CancelledError(), SystemExit(0), ValueError("\ud800"),
+        asyncio.CancelledError(), SystemExit(0), ValueError("x"),
     ],
     ids=lambda answer: type(answer).__name__,
 )  # fmt: skip
