@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from handaxe.contract.result_schema import result_schema
     from handaxe.settings.model import Settings
-    from handaxe.text.dialects import image_message
+    from handaxe.text.result_dialects import image_message
 
 __version__ = "0.1.0"
 
@@ -52,7 +52,7 @@ _HOMES = {
     "ToolFault": "handaxe.contract",
     "ToolResult": "handaxe.contract",
     "connect": "handaxe.app.api",
-    "image_message": "handaxe.text.dialects",
+    "image_message": "handaxe.text.result_dialects",
     "open_tasks": "handaxe.app.open_tasks",
     "result_schema": "handaxe.contract.result_schema",
     "tool": "handaxe.app.own_tools",

@@ -1,15 +1,18 @@
 """A typed async function as a tool."""
 
+import functools
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import pydantic
 import pytest
 
+from handaxe import Session, SetupError
 from handaxe.app.own_tools import tool
-from handaxe.contract import Effects, Tool, ToolContext, ToolResult
+from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.ports.files import Files
 from handaxe.text.coercion import InputProblems, read_input
 from handaxe.text.schema import input_schema
@@ -196,6 +199,18 @@ async def strange(a: Formless):
     return a
 
 
+async def yielding(a: int):
+    yield a
+
+
+async def hidden(*, __a: int):
+    return __a
+
+
+async def half(a: str = "\ud800"):
+    return a
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
@@ -205,7 +220,12 @@ async def strange(a: Formless):
         (named, r"named takes \*\*parts: int"),
         (positional, "positional takes a: int"),
         (formless, "an annotation that cannot be resolved"),
-        (strange, "a parameter type without a JSON form"),
+        (strange, "a parameter that JSON cannot hold: .*Formless.* has no form in JSON"),
+        (functools.partial(untyped, b=1), "is not an async function"),
+        (staticmethod(untyped), "is not an async function"),
+        (yielding, "yielding yields. Return the result"),
+        (hidden, "a parameter '__a'"),
+        (half, "a parameter that JSON cannot hold"),
     ],
 )
 def test_what_cannot_become_a_tool_is_refused_with_the_reason(function, words):
@@ -300,3 +320,159 @@ def test_mutable_defaults_are_told_to_the_model():
 
     fields = input_schema(pick.args_type)["properties"]
     assert (fields["numbers"]["default"], fields["where"]["default"]) == ([1, 2], {"a": "b"})
+
+
+async def test_the_context_may_be_documented_or_optional():
+    @tool
+    async def look(
+        a: int, first: Annotated[ToolContext, "ours"], second: ToolContext | None = None
+    ) -> str:
+        """Look at both."""
+        return f"{a} {first is second}"
+
+    assert list(input_schema(look.args_type)["properties"]) == ["a"]
+    assert (await result_of(look, a=1)).text == "1 True"
+
+
+def test_a_return_type_that_json_does_not_know_promises_nothing():
+    @tool
+    async def count() -> Iterator[int]:
+        """Count up."""
+        return iter([1])
+
+    assert count.output_type is None
+
+
+def test_a_docstring_with_half_a_character_is_told_all_the_same():
+    async def odd() -> str:
+        return ""
+
+    odd.__doc__ = "Half: \ud800."
+    assert tool(odd).prompt() == "Half: \\ud800."
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"text": 5}, "ToolResult.text is a text, not 5"),
+        ({"text": None}, "ToolResult.text is a text, not None"),
+        ({"ok": "yes"}, "ToolResult.ok is true or false, not 'yes'"),
+        ({"notes": (1,)}, "ToolResult.notes is a tuple of texts, not (1,)"),
+        ({"notes": "abc"}, "ToolResult.notes is a tuple of texts, not 'abc'"),
+        ({"messages": [None]}, "ToolResult.messages is a tuple of texts, not [None]"),
+        (
+            {"content": ("a",)},
+            "ToolResult.content is a tuple of TextBlock or ImageBlock, not ('a',)",
+        ),
+        ({"display": object()}, "ToolResult.display is a tuple of Text or Code or"),
+    ],
+)
+async def test_a_result_with_wrong_parts_is_a_bug_of_its_tool(project, given, words):
+    @tool(effects=Effects.none())
+    async def give() -> ToolResult:
+        return ToolResult(**{"text": "x", **given})
+
+    async with Session(project, tools=[give]) as session:
+        result = await session.call("give")
+        assert session.result_of(result.id) == result
+    assert (result.ok, result.code) == (False, "internal.error")
+    assert words in result.text
+
+
+async def test_notes_and_messages_may_be_lists_and_hold_half_a_character(project):
+    @tool(effects=Effects.none())
+    async def give() -> ToolResult:
+        notes, messages = cast("Any", (["a \ud800"], ["b"]))
+        return ToolResult("x", notes=notes, messages=messages)
+
+    async with Session(project, tools=[give]) as session:
+        result = await session.call("give")
+    assert (result.notes, result.messages) == (("a \\ud800",), ("b",))
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise RuntimeError("planned")
+
+
+def ring():
+    made: list[Any] = []
+    made += [made, made]
+    return made
+
+
+def tower():
+    made: list[Any] = []
+    for _ in range(5_000):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {("a", "b"): object(), "half": "\ud800"},
+        {"mute": Mute()},
+        {Mute(): 1},
+        {"ring": ring()},
+        ring(),
+        {"deep": tower()},
+        {None: 1, True: 2},
+        {"nan": float("nan"), "big": 10**400},
+        object(),
+        b"\xff",
+    ],
+    ids=lambda data: type(data).__name__,
+)
+async def test_whatever_a_tool_gives_as_data_breaks_nothing(project, data):
+    @tool(effects=Effects.none())
+    async def give() -> ToolResult:
+        return ToolResult("x", data=data)
+
+    async with Session(project, tools=[give]) as session:
+        result = await session.call("give")
+        assert (result.ok, result.text) == (True, "x")
+        json.dumps(result.to_json())
+        for provider in ("anthropic", "openai", "gemini", "json-schema"):
+            msgspec.json.encode(session.tool_result(result, provider))
+        stored = session.result_of(result.id)
+        assert stored is not None
+        assert (stored.text, stored.id) == ("x", result.id)
+
+
+class NoArgs(ToolArgs):
+    pass
+
+
+def spoilt(**members):
+    async def call(self, args, ctx):
+        return ToolResult("x")
+
+    return type("Spoilt", (Tool,), {"args_type": NoArgs, "call": call, **members})
+
+
+def fails(self):
+    raise ValueError("planned")
+
+
+Unresolved = msgspec.defstruct("Unresolved", [("x", cast("Any", "Nowhere"))], bases=(ToolArgs,))
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"prompt": fails}, "What Spoilt tells a model cannot be had: ValueError: planned"),
+        ({"prompt": lambda _: None}, "`prompt` of Spoilt gives a text, not None"),
+        ({"input_examples": ({"x": object()},)}, "What Spoilt tells a model cannot be had"),
+        ({"args_type": Unresolved}, "The input of Spoilt has no schema: name 'Nowhere'"),
+    ],
+)
+def test_a_tool_that_cannot_be_told_to_a_model_is_refused_with_the_session(project, members, words):
+    with pytest.raises(SetupError, match=words):
+        Session(project, tools=[spoilt(**members)])
+
+
+async def test_a_tool_that_cannot_say_whether_it_is_enabled_is_not_on_offer(project):
+    async with Session(project, tools=["Read", spoilt(enabled=fails)]) as session:
+        assert [one["name"] for one in session.tools()] == ["Read"]
+        assert (await session.call("Spoilt")).code == "call.unknown_tool"

@@ -589,3 +589,33 @@ def test_no_input_raises_anything_but_its_problems(raw):
         assert args is None or isinstance(args, args_type)
         assert all(sentence.encode() for sentence in said)
         assert said or args is not None
+
+
+class Named(ToolArgs, frozen=True):
+    sizes: dict[Colour, int]
+    numbers: dict[int, str] = msgspec.field(default_factory=dict)
+
+
+def test_names_of_a_dict_that_are_none_are_told_with_those_there_are():
+    args, _ = read_input(Named, {"sizes": {"red": "1"}, "numbers": {"7": "x"}})
+    assert args == Named(sizes={Colour.RED: 1}, numbers={7: "x"})
+
+    assert problems_of(Named, {"sizes": {"read": 1, "x": "y"}}) == [
+        "An unexpected parameter `sizes.read` was provided; did you mean `red`?",
+        "An unexpected parameter `sizes.x` was provided; the parameters are `red`, `blue`",
+    ]
+    assert problems_of(Named, {"sizes": {}, "numbers": {"seven": "x"}}) == [
+        "The parameter `numbers` is not valid: Expected `int`, got `str`"
+    ]
+
+
+class array:  # noqa: N801 - called as a type of JSON is
+    pass
+
+
+@pytest.mark.parametrize("odd", [object(), array(), type("string", (), {})()])
+def test_what_is_called_like_a_type_of_json_is_none(odd):
+    (problem,) = problems_of(Everything, odd)
+    assert f"provided as `Python {type(odd).__name__}`" in problem
+    problems = problems_of(Everything, {"file_path": "a", "tags": odd, "count": "1"})
+    assert "is not a JSON value" in problems[0]

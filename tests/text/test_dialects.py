@@ -1,5 +1,7 @@
 """One tool, one result, four providers."""
 
+import datetime
+import decimal
 import json
 import re
 from typing import Annotated, Any, Literal
@@ -11,7 +13,8 @@ import pytest
 from handaxe.contract import SetupError, ToolArgs, ToolResult
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.text.coercion import read_input
-from handaxe.text.dialects import PROVIDERS, image_message, tool_result, tool_schema, wire_name
+from handaxe.text.dialects import PROVIDERS, tool_schema, wire_name
+from handaxe.text.result_dialects import image_message, tool_result
 from handaxe.text.schema import input_schema
 
 
@@ -318,3 +321,31 @@ def test_no_lone_surrogate_reaches_a_provider(provider):
     tool = tool_schema("T", "a\ud800", input_schema(ToolArgs), provider)
 
     assert json.dumps([result, tool], ensure_ascii=False).encode()
+
+
+class Raw(ToolArgs, frozen=True):
+    content: bytes
+    price: decimal.Decimal
+    when: datetime.datetime
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_what_strict_input_does_not_know_is_said_in_words(provider):
+    made = tool_schema("T", "d", input_schema(Raw), provider, strict=True)
+    schema = made["input_schema"] if provider == "anthropic" else made["function"]["parameters"]
+    assert schema["properties"] == {
+        "content": {"type": "string", "description": '(contentEncoding: "base64")'},
+        "price": {"type": "string", "description": '(format: "decimal")'},
+        "when": {"type": "string", "format": "date-time"},
+    }
+
+
+def test_names_of_a_dict_are_said_in_words_to_gemini():
+    class Chosen(ToolArgs, frozen=True):
+        sizes: dict[Literal["a", "b"], int]
+
+    made = tool_schema("T", "d", input_schema(Chosen), "gemini")["parameters"]
+    assert made["properties"]["sizes"] == {
+        "type": "OBJECT",
+        "description": '(propertyNames: {"enum":["a","b"]})',
+    }

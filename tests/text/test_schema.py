@@ -195,7 +195,7 @@ def test_every_kind_of_field_has_its_own_form():
         "number_or_text": {"type": ["integer", "string"], "default": 3},
         "null_matters": {"type": ["integer", "null"], "default": 5},
         "few": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
-        "when": {"type": "string"},
+        "when": {"type": "string", "format": "date-time"},
         "anything": {},
         "title": {"type": "string", "default": ""},
         "maybe": {"type": "integer"},
@@ -300,3 +300,25 @@ def test_what_differs_each_time_or_fails_is_no_default():
 
     assert [name for name, field in properties.items() if "default" in field] == []
     assert "required" not in input_schema(Different)
+
+
+def test_the_names_of_a_dict_are_told_where_not_every_text_is_one():
+    class Named(ToolArgs, frozen=True):
+        free: dict[str, int]
+        colours: dict[Colour, int]
+        words: dict[Literal["a", "b"], int]
+        numbers: dict[int, str]
+        short: dict[Annotated[str, msgspec.Meta(max_length=3)], int]
+        days: dict[datetime.date, int]
+
+    schema = input_schema(Named)
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+    assert {name: part.get("propertyNames") for name, part in schema["properties"].items()} == {
+        "free": None,
+        "colours": {"enum": ["red", "blue"]},
+        "words": {"enum": ["a", "b"]},
+        "numbers": {"pattern": "^-?[0-9]+$"},
+        "short": {"maxLength": 3},
+        "days": {"format": "date"},
+    }

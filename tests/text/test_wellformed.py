@@ -77,3 +77,28 @@ def test_neither_depth_nor_a_cycle_takes_long():
     assert not has_plain_values({"a": cycle})
     assert not has_plain_values({"a": nested(10_000)})
     assert len(flaws_of({"a": cycle})) == 1
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise RuntimeError("planned")
+
+
+def test_any_value_of_python_comes_to_an_end_and_has_names_that_json_takes():
+    ring: list[Any] = []
+    ring += [ring, ring]
+    names = {("a", 1): 1, None: 2, Mute(): 3, 4: 4, "half \ud800": ring}
+
+    assert scrub(names) == {
+        "('a', 1)": 1,
+        "None": 2,
+        "(Mute)": 3,
+        4: 4,
+        "half \\ud800": ["(holds itself)", "(holds itself)"],
+    }
+
+
+def test_what_is_there_twice_does_not_hold_itself():
+    shared = [1]
+
+    assert scrub([shared, {"a": shared}]) == [[1], {"a": [1]}]

@@ -24,7 +24,7 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.text.dialects import result_texts
+from handaxe.text.result_dialects import result_texts
 
 NEVER_RAN = "The call was interrupted before it started: nothing was changed."
 NO_OUTPUT = "(no output)"

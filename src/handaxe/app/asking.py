@@ -13,12 +13,13 @@ from handaxe.app.configuration import Configuration
 from handaxe.app.kept_rules import KeptRules
 from handaxe.app.question_turns import Turns
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.contract.faults import SetupError
+from handaxe.contract.faults import SetupError, said
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.session.permission_state import Answer, PermissionState
+from handaxe.text.wellformed import in_words, well_formed
 
 OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
 _log = logging.getLogger("handaxe.asking")
@@ -57,8 +58,8 @@ class Broker(Asker):
             answer = await self._in_turn(request)
         else:
             answer = await self._by_deadline(request, request.agent_id)
-        if answer.by != "user":
-            answer = msgspec.structs.replace(answer, by="callback")
+        by = "user" if answer.by == "user" else "callback"
+        answer = msgspec.structs.replace(answer, by=by, reason=well_formed(answer.reason))
         if isinstance(answer, Allow):
             await self._remember(answer)
         self._state.record(
@@ -103,10 +104,14 @@ class Broker(Asker):
             if comes_from_outside(error):
                 raise
             _log.warning("on_ask failed", exc_info=error)
-            return Deny(f"The permission callback failed ({type(error).__name__}: {error}).")
+            return Deny(f"The permission callback failed ({type(error).__name__}: {said(error)}).")
         if not isinstance(answer, Allow | Deny):
-            return Deny(f"The permission callback answered {answer!r}, not Allow or Deny.")
-        return answer
+            words = repr(answer) if isinstance(answer, str) else in_words(answer)
+            return Deny(f"The permission callback answered {words}, not Allow or Deny.")
+        try:
+            return _understood(answer)
+        except (TypeError, ValueError, RecursionError) as error:
+            return Deny(f"The permission callback's answer is not one: {error}.")
 
     async def _remember(self, answer: Allow) -> None:
         if answer.remember == "once" or not answer.rules:
@@ -139,6 +144,11 @@ class AutoAnswers:
                 raise
             _log.warning("the classifier failed", exc_info=error)
             return None
+        try:
+            answer = _understood(answer) if isinstance(answer, Allow | Deny) else None
+        except (TypeError, ValueError, RecursionError) as error:
+            _log.warning("the classifier's answer is not one", exc_info=error)
+            return None
         if isinstance(answer, Deny):
             self._in_a_row += 1
             self._in_all += 1
@@ -147,6 +157,15 @@ class AutoAnswers:
         else:
             return None
         return msgspec.structs.replace(answer, by="mode")
+
+
+def _understood(answer: Allow | Deny) -> Allow | Deny:
+    """An answer whose every part is what it has to be; types alone keep no host from others.
+
+    Raises:
+        TypeError, ValueError, RecursionError: a part is something else.
+    """
+    return msgspec.convert(msgspec.to_builtins(answer), type(answer))
 
 
 def join_voices(

@@ -5,9 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
+import msgspec
+
 from handaxe.app.configuration import FILE_SOURCES, Configuration
 from handaxe.app.live_settings import refuse_mode
-from handaxe.contract.faults import SetupError
+from handaxe.contract.faults import SetupError, said
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.presets import select
@@ -119,15 +121,23 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
 
 
 def _usable(tool: Tool[Any]) -> Tool[Any]:
-    """The tool, if it says what its input is."""
+    """The tool, if it says what it is and what its input is."""
     from handaxe.text.schema import input_schema
 
     name = type(tool).__name__
     try:
         is_object = input_schema(tool.args_type).get("type") == "object"
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, NameError, TypeError, ValueError) as error:
         raise SetupError(f"The input of {name} has no schema: {error}.") from None
     if not is_object:
         wanted = f"class {name}(Tool[MyArgs]), with MyArgs a subclass of ToolArgs"
         raise SetupError(f"The input of {name} is not an object of named fields: {wanted}.")
+    try:
+        told = cast("object", tool.prompt())
+        msgspec.json.encode(tool.input_examples)
+    except Exception as error:
+        what = f"{type(error).__name__}: {said(error)}"
+        raise SetupError(f"What {name} tells a model cannot be had: {what}.") from error
+    if not isinstance(told, str):
+        raise SetupError(f"`prompt` of {name} gives a text, not {told!r}.")
     return tool

@@ -11,6 +11,7 @@ from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.session.permission_state import RuleBehaviour
 from handaxe.settings.places import SCOPES
 
+_SCOPES: dict[Remember, Scope] = {"project": "local", "always": "user"}
 _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
 
 
@@ -46,8 +47,10 @@ class KeptRules:
         return found
 
     async def keep(self, rules: tuple[str, ...], how: Remember) -> None:
-        """Allow something in this project, or everywhere."""
-        await self.add(rules, "allow", "local" if how == "project" else "user")
+        """Allow something in this project, or everywhere; what is said otherwise keeps nothing."""
+        scope = _SCOPES.get(how)
+        if scope is not None:
+            await self.add(rules, "allow", scope)
 
     async def add(self, rules: tuple[str, ...], behaviour: RuleBehaviour, scope: Scope) -> None:
         """Write rules into a file, after those that stand there."""

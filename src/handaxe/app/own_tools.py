@@ -9,12 +9,23 @@ import inspect
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
-from handaxe.text.wellformed import scrub
+from handaxe.text.wellformed import scrub, well_formed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -91,10 +102,10 @@ def _tool_of(
     if not (effects is None or isinstance(effects, Effects) or callable(effects)):
         raise TypeError(f"@tool: `effects` is an Effects or a function of the input: {effects!r}.")
     hints = _hints_of(function)
-    contexts = tuple(param for param, hint in hints.items() if hint is ToolContext)
+    contexts = tuple(param for param, hint in hints.items() if _is_context(hint))
     facts.setdefault("search_hint", _hint_from(function.__doc__ or ""))
     returned = hints.pop("return", None)
-    if returned not in _UNTYPED_RETURNS:
+    if returned not in _UNTYPED_RETURNS and _has_schema(returned):
         facts.setdefault("output_type", returned)
     members: dict[str, Any] = {
         **facts,
@@ -103,7 +114,7 @@ def _tool_of(
         "context_names": contexts,
         "effects": effects if isinstance(effects, Effects) else Effects.unknown(),
         "effects_from": staticmethod(effects) if callable(effects) else None,
-        "__doc__": function.__doc__,
+        "__doc__": well_formed(function.__doc__) if function.__doc__ else None,
         "__module__": function.__module__,
     }
     made = type(_class_name(function), (FunctionTool,), members)
@@ -112,13 +123,34 @@ def _tool_of(
     return made()
 
 
+def _has_schema(returned: Any) -> bool:  # noqa: ANN401 - any annotation
+    """Whether a return type promises something; what JSON has no form for is no promise."""
+    from handaxe.text.schema import output_schema
+
+    try:
+        output_schema(returned)
+    except (TypeError, ValueError, NameError):
+        return False
+    return True
+
+
+def _is_context(hint: Any) -> bool:  # noqa: ANN401 - any annotation
+    """Whether a parameter is for the context, also where it may be left out or is documented."""
+    if get_origin(hint) is Annotated:
+        return _is_context(get_args(hint)[0])
+    return hint is ToolContext or ToolContext in get_args(hint)
+
+
 _UNTYPED_RETURNS = (None, type(None), str, Any, ToolResult)
 
 
 def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The types of all parameters and of the return value; a clear refusal otherwise."""
     title = f"@tool: {getattr(function, '__qualname__', function)!s}"
-    if not inspect.iscoroutinefunction(function):
+    if inspect.isasyncgenfunction(function):
+        raise TypeError(f"{title} yields. Return the result; `ctx.report` tells how far it is.")
+    is_function = inspect.isfunction(function) or inspect.ismethod(function)
+    if not is_function or not inspect.iscoroutinefunction(function):
         raise TypeError(f"{title} is not an async function. Write `async def`.")
     try:
         hints = get_type_hints(function, include_extras=True)
@@ -127,6 +159,8 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     for name, param in inspect.signature(function).parameters.items():
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD, param.POSITIONAL_ONLY):
             raise TypeError(f"{title} takes {param}: every parameter needs a name of its own.")
+        if name.startswith("__"):
+            raise TypeError(f"{title} has a parameter {name!r}: two underscores cannot lead.")
         if name not in hints:
             raise TypeError(f"{title} has no annotation for the parameter {name!r}.")
     return hints
@@ -167,9 +201,9 @@ def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
     try:
         msgspec.json.Decoder(args_type)
         input_schema(args_type)
-    except TypeError as error:
+    except (TypeError, ValueError, NameError) as error:
         title = f"@tool: {function.__qualname__}"
-        raise TypeError(f"{title} has a parameter type without a JSON form: {error}") from None
+        raise TypeError(f"{title} has a parameter that JSON cannot hold: {error}") from None
 
 
 def _default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type

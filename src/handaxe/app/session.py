@@ -242,9 +242,10 @@ class Session:
         await self._pipeline.close()
         await self._companions.close()
         await self.hooks.end(self._collaborators, reason)
-        if self._record.is_started:
-            self._record.emit(SessionClosed())
         await self._changes.close(self.settings.undo)
+        if self._record.is_started:
+            # The last word: nothing is written between this and the end.
+            self._record.emit(SessionClosed())
         await self._record.close()
 
     async def call(
@@ -371,7 +372,7 @@ class Session:
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
         """A result as the block or message a provider expects for it."""
-        from handaxe.text.dialects import tool_result
+        from handaxe.text.result_dialects import tool_result
 
         return tool_result(result, provider)
 

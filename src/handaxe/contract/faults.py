@@ -18,6 +18,14 @@ def is_code(code: object) -> bool:
     return "." in code and all(code.split("."))
 
 
+def said(error: BaseException) -> str:
+    """The words of an error; one of somebody else may fail to have any."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - code of whoever wrote the error
+        return "it does not say why"
+
+
 class ToolFault(Exception):
     """A fact the model can act on; raised by any stage, answered as a failed result."""
 
@@ -156,7 +164,7 @@ class InternalError(ToolFault):
 
     def __init__(self, tool: str, error: BaseException) -> None:
         super().__init__(
-            f"{tool} failed because of an internal error ({type(error).__name__}: {error}). "
+            f"{tool} failed because of an internal error ({type(error).__name__}: {said(error)}). "
             "This is a bug of the tool, not of your input; try another way."
         )
 

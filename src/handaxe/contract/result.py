@@ -50,7 +50,7 @@ class ToolResult(msgspec.Struct, frozen=True):
             "code": self.code,
             "text": self.text,
             "content": list(msgspec.to_builtins(self.content)),
-            "data": _as_json(self.data),
+            "data": as_json(self.data),
             "decision": self.decision.to_json() if self.decision is not None else None,
             "notes": list(self.notes),
             "messages": list(self.messages),
@@ -60,15 +60,13 @@ class ToolResult(msgspec.Struct, frozen=True):
         }
 
 
-def _as_json(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
+def as_json(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
     """Data with nothing in it that JSON does not know; an own tool may give anything."""
     if data is None:
         return {}
-    try:
-        return msgspec.to_builtins(data)
-    except (TypeError, ValueError, RecursionError):
-        pass
-    try:
-        return msgspec.to_builtins(data, enc_hook=str, str_keys=True)
-    except (TypeError, ValueError, RecursionError):
-        return f"({type(cast('object', data)).__name__})"
+    for foreign in (None, str):
+        try:
+            return msgspec.to_builtins(data, enc_hook=foreign, str_keys=True)
+        except Exception:  # noqa: BLE001, S112 - code of whoever made the data may run here
+            continue
+    return f"({type(cast('object', data)).__name__})"

@@ -70,7 +70,7 @@ def fingerprint_of(tool: str, call_input: object) -> bytes:
     """
     try:
         encoded = _encoder.encode(call_input)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # noqa: BLE001 - whatever a host's program gave as input
         encoded = in_words(call_input).encode()
     name = tool.encode(errors="backslashreplace")
     return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)

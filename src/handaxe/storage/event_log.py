@@ -27,13 +27,13 @@ from handaxe.contract.events import (
     UserSaid,
 )
 from handaxe.contract.faults import ResultLost
-from handaxe.contract.result import ToolResult
+from handaxe.contract.result import ToolResult, as_json
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
 from handaxe.session.call_facts import CallFacts
 from handaxe.storage.home import make_private
 from handaxe.storage.presence import Presence
-from handaxe.text.wellformed import writable
+from handaxe.text.wellformed import in_words, scrub
 
 IDLE_S = 5.0
 SYNC_DELAY_S = 0.05
@@ -48,7 +48,7 @@ _WRITTEN_SOON = (UserSaid, AssistantEnded)
 
 _OFFSET_BYTES = 8
 _log = logging.getLogger("handaxe.storage")
-_encoder = msgspec.json.Encoder(enc_hook=str)
+_encoder = msgspec.json.Encoder(enc_hook=in_words)
 
 
 @cache
@@ -287,8 +287,18 @@ def _undisplayed(event: CallFinished) -> CallFinished:
 def _encoded(event: Event) -> bytes:
     try:
         return _encoder.encode(event)
-    except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
-        return _encoder.encode(writable(event))
+    except Exception:  # noqa: BLE001 - an own tool's data may be anything, and fail in any way
+        return _encoder.encode(scrub(msgspec.to_builtins(_tamed(event), enc_hook=in_words)))
+
+
+def _tamed(event: Event) -> Event:
+    """The event with an end to what a caller or a tool put into it, however that is made."""
+    if isinstance(event, CallStarted):
+        return msgspec.structs.replace(event, input=scrub(event.input))
+    if isinstance(event, CallFinished):
+        result = msgspec.structs.replace(event.result, data=scrub(as_json(event.result.data)))
+        return msgspec.structs.replace(event, result=result)
+    return event
 
 
 class LoggedEvents:

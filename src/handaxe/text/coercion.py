@@ -16,7 +16,7 @@ from handaxe.text.wellformed import has_plain_values, well_formed
 Args = TypeVar("Args")
 Json: TypeAlias = Any
 
-MAX_PROBLEMS = 25
+_MAX_PROBLEMS = 25
 _CLOSED: dict[Any, bool] = {}
 
 
@@ -24,11 +24,11 @@ class InputProblems(Exception):
     """The input cannot be read; every problem is one sentence in `problems`."""
 
     def __init__(self, problems: list[str]) -> None:
-        shown = [well_formed(problem) for problem in problems[:MAX_PROBLEMS]]
-        if len(problems) > MAX_PROBLEMS:
+        shown = [well_formed(problem) for problem in problems[:_MAX_PROBLEMS]]
+        if len(problems) > _MAX_PROBLEMS:
             from handaxe.text.counting import counted
 
-            shown.append(f"... and {counted(len(problems) - MAX_PROBLEMS, 'more problem')}")
+            shown.append(f"... and {counted(len(problems) - _MAX_PROBLEMS, 'more problem')}")
         super().__init__("\n".join(shown))
         self.problems = shown
 
@@ -46,9 +46,12 @@ def read_input(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
         except (msgspec.ValidationError, UnicodeError):
             pass
     # Most inputs fit; what reads the others is loaded when the first one does not.
-    from handaxe.text.lenient_input import read_leniently
+    from handaxe.text.lenient_input import Unreadable, read_leniently
 
-    return read_leniently(args_type, raw)
+    try:
+        return read_leniently(args_type, raw, most_told=_MAX_PROBLEMS)
+    except Unreadable as found:
+        raise InputProblems(found.problems) from None
 
 
 def _is_closed(args_type: type[Any]) -> bool:

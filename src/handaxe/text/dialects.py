@@ -1,4 +1,4 @@
-"""One tool definition and one result, as each model provider wants them.
+"""One tool definition, as each model provider wants it; results are in `result_dialects`.
 
 Only shapes are made here. Nothing is sent, no vendor's library is imported, and what a
 dialect cannot say (a limit, a default) is said in the description instead of being lost.
@@ -9,9 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.faults import SetupError
-from handaxe.contract.result import ToolResult
 from handaxe.text.wellformed import well_formed
 
 Schema: TypeAlias = dict[str, Any]
@@ -22,17 +20,28 @@ _NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multi
 _SIZES = ("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties")
 _SAID_IN_WORDS = {
     # What each dialect refuses and a description can carry.
-    "anthropic": (*_NUMERIC, "minLength", "maxLength", *_SIZES),
+    "anthropic": (*_NUMERIC, "minLength", "maxLength", *_SIZES, "contentEncoding"),
     "openai": (
         "minLength",
         "maxLength",
         "uniqueItems",
         "minProperties",
         "maxProperties",
+        "contentEncoding",
         "default",
     ),
-    "gemini": ("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "format"),
+    "gemini": (
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "uniqueItems",
+        "format",
+        "contentEncoding",
+        "propertyNames",
+    ),
 }
+_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+"""What strict input of every provider knows."""
 _GEMINI_KEEPS = {
     "type", "description", "enum", "default", "properties", "required", "items", "anyOf",
     "nullable", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems",
@@ -56,26 +65,12 @@ def tool_schema(
 
     `strict` asks for guaranteed input where the provider offers that and the schema allows it.
     """
-    dialect = _of(provider, _TOOL_SCHEMAS)
+    dialect = entry_of(provider, _TOOL_SCHEMAS)
     strict = strict and _is_strictable(input_schema)
     schema = _mapped(input_schema, dict)
     if provider != "json-schema":
         schema = {"type": "object", **_merged(schema, schema)}
     return dialect(_Offer(name, well_formed(description), schema, strict, list(examples)))
-
-
-def tool_result(result: ToolResult, provider: str) -> dict[str, Any]:
-    """A call's result as the block or message that `provider` expects for it."""
-    return _of(provider, _TOOL_RESULTS)(result)
-
-
-def image_message(result: ToolResult, provider: str) -> dict[str, Any] | None:
-    """The message that carries a result's images where the result itself cannot."""
-    images = _images(result)
-    if provider != "openai" or not images:
-        return None
-    urls = [{"url": f"data:{image.media_type};base64,{image.data}"} for image in images]
-    return {"role": "user", "content": [{"type": "image_url", "image_url": url} for url in urls]}
 
 
 def wire_name(name: str, provider: str) -> str:
@@ -84,7 +79,8 @@ def wire_name(name: str, provider: str) -> str:
     return f"_{name}"[:64] if is_refused else name
 
 
-def _of(provider: str, table: dict[str, Any]) -> Any:  # noqa: ANN401 - an entry of the table
+def entry_of(provider: str, table: dict[str, Any]) -> Any:  # noqa: ANN401 - an entry of the table
+    """What a table by providers holds for one of them."""
     if provider not in table:
         known = ", ".join(PROVIDERS)
         raise SetupError(f"There is no provider {provider!r}. Choose one of: {known}.")
@@ -172,6 +168,8 @@ def _mapped(schema: Any, change: Callable[[Schema], Schema]) -> Any:  # noqa: AN
 def _in_words(schema: Schema, dialect: str) -> Schema:
     """Limits that the dialect refuses, moved into the description."""
     refused = {key: schema.pop(key) for key in _SAID_IN_WORDS[dialect] if key in schema}
+    if schema.get("format", "date") not in _FORMATS:
+        refused["format"] = schema.pop("format")
     words = [f"{key}: {msgspec.json.encode(value).decode()}" for key, value in refused.items()]
     if words:
         said = f"({', '.join(words)})"
@@ -336,65 +334,3 @@ def _lone_union(schema: Schema) -> Schema:
     if schema.get("nullable"):
         branches[0]["nullable"] = True
     return {"anyOf": branches}
-
-
-def result_texts(result: ToolResult) -> list[str]:
-    """What a model reads of a result: its text, more text, notes."""
-    texts = [result.text, *(block.text for block in result.content if isinstance(block, TextBlock))]
-    texts += [f"Note: {note}" for note in result.notes]
-    return [well_formed(text) for text in texts if text]
-
-
-def _images(result: ToolResult) -> list[ImageBlock]:
-    return [block for block in result.content if isinstance(block, ImageBlock)]
-
-
-def _anthropic_result(result: ToolResult) -> dict[str, Any]:
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": text} for text in result_texts(result)]
-    # A failed result may hold nothing but text.
-    for image in _images(result) if result.ok else ():
-        source = {"type": "base64", "media_type": image.media_type, "data": image.data}
-        blocks.append({"type": "image", "source": source})
-    block = {"type": "tool_result", "tool_use_id": result.id, "content": blocks}
-    return block if result.ok else {**block, "is_error": True}
-
-
-def _openai_result(result: ToolResult) -> dict[str, Any]:
-    texts = result_texts(result)
-    count = len(_images(result))
-    if count:
-        texts.append(f"({count} image{'s' if count > 1 else ''}: see the next message)")
-    text = "\n\n".join(texts)
-    # A tool message has no flag for failure.
-    content = text if result.ok else f"Error: {text}"
-    return {"role": "tool", "tool_call_id": result.id, "content": content}
-
-
-def _gemini_result(result: ToolResult) -> dict[str, Any]:
-    response = {"output" if result.ok else "error": "\n\n".join(result_texts(result))}
-    answer: dict[str, Any] = {"name": wire_name(result.tool, "gemini"), "response": response}
-    if result.id:
-        answer["id"] = result.id
-    inline = [{"mimeType": image.media_type, "data": image.data} for image in _images(result)]
-    if inline:
-        answer["parts"] = [{"inlineData": data} for data in inline]
-    return {"functionResponse": answer}
-
-
-def _plain_result(result: ToolResult) -> dict[str, Any]:
-    content = [{"type": "text", "text": text} for text in result_texts(result)]
-    pictures = [{"data": image.data, "mimeType": image.media_type} for image in _images(result)]
-    content += [{"type": "image", **picture} for picture in pictures]
-    answer: dict[str, Any] = {"content": content, "isError": not result.ok}
-    data = msgspec.to_builtins(result.data) if result.data is not None else None
-    if isinstance(data, dict):
-        answer["structuredContent"] = data
-    return answer
-
-
-_TOOL_RESULTS = {
-    "anthropic": _anthropic_result,
-    "openai": _openai_result,
-    "gemini": _gemini_result,
-    "json-schema": _plain_result,
-}

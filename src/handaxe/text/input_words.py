@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from handaxe.text.counting import counted
+from handaxe.text.wellformed import in_words, scrub
 
 Json: TypeAlias = Any
 
@@ -24,7 +25,9 @@ def name_of(value: Json) -> str:
     """The name of a value's type in JSON."""
     kind = cast("type[Any]", type(value))
     return _NAMES.get(kind) or next(
-        (name for known, name in _NAMES.items() if issubclass(kind, known)), kind.__name__
+        (name for known, name in _NAMES.items() if issubclass(kind, known)),
+        # A class may be called as a type of JSON is, and is none all the same.
+        f"Python {kind.__name__}",
     )
 
 
@@ -57,7 +60,7 @@ def shown(value: Json) -> str:
         return f'"{value[:60]}..."' if len(value) > 60 else f'"{value}"'
     if name_of(value) in ("array", "object"):
         return counted(len(value), "item")
-    return msgspec.json.encode(value, enc_hook=repr).decode()
+    return msgspec.json.encode(scrub(value), enc_hook=in_words).decode()
 
 
 def how_read(value: Json, read: Json) -> str:

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from handaxe.text.coercion import MAX_PROBLEMS, InputProblems
 from handaxe.text.input_words import (
     how_read,
     in_order,
@@ -34,20 +33,33 @@ _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _MSGSPEC_PLACE = r"(?s) - at `(?:key` in `)?\$\.?(.*?)`$"
 
 
-def read_leniently(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
-    """The typed input, and a note for everything that was read as meant."""
+class Unreadable(Exception):
+    """The input cannot be read as meant; every problem is one sentence."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__()
+        self.problems = problems
+
+
+def read_leniently(args_type: type[Args], raw: Json, *, most_told: int) -> tuple[Args, list[str]]:
+    """The typed input, and a note for everything that was read as meant.
+
+    Raises:
+        Unreadable: with all problems; those after `most_told` are only counted.
+    """
     schema = input_schema(args_type)
     reader = _Reader(schema.get("$defs", {}), _renamed(args_type))
     reader.numbered = getattr(args_type, "numbered", ())
+    reader.most_told = most_told
     sent: Json = _decoded(raw) if isinstance(raw, str) else raw
     if name_of(sent) != "object":
         wanted = "is expected as `object` with named parameters"
-        raise InputProblems([f"The input {wanted} but provided as `{name_of(raw)}`"])
+        raise Unreadable([f"The input {wanted} but provided as `{name_of(raw)}`"])
     if sent is not raw:
         reader.notes.append("input: read a JSON object sent as text")
     fitted = reader.whole(sent, schema)
     if reader.problems:
-        raise InputProblems(reader.problems)
+        raise Unreadable(reader.problems)
     return _built(args_type, fitted), reader.notes
 
 
@@ -66,12 +78,12 @@ def _built(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401 - wha
     except msgspec.ValidationError as error:
         place = re.search(_MSGSPEC_PLACE, str(error))
         reason = str(error)[: place.start()] if place else str(error)
-        raise InputProblems([_not_valid(place[1] if place else "", reason)]) from None
+        raise Unreadable([_not_valid(place[1] if place else "", reason)]) from None
     except ValueError as error:
         # A pydantic model's error, known by its shape: pydantic is never imported here.
         listed = cast("list[dict[str, Any]]", getattr(error, "errors", list)())
         problems = [_not_valid(place_of(item["loc"]), item["msg"]) for item in listed]
-        raise InputProblems(problems or [_not_valid("", str(error))]) from None
+        raise Unreadable(problems or [_not_valid("", str(error))]) from None
 
 
 def _not_valid(place: str, reason: str) -> str:
@@ -85,6 +97,7 @@ class _Reader:
         self.notes: list[str] = []
         self.problems: list[str] = []
         self.numbered: tuple[str, ...] = ()
+        self.most_told = 0
         self._defs = defs
         self._renamed = renamed
         self._depth = 0
@@ -188,6 +201,7 @@ class _Reader:
         fields: Schema = schema.get("properties", {})
         required = schema.get("required", [])
         rest = schema.get("additionalProperties", True)
+        chosen = dict.fromkeys(schema.get("propertyNames", {}).get("enum", ()))
         for name in required:
             if name not in value:
                 place = short(joined(path, name))
@@ -200,8 +214,9 @@ class _Reader:
                 if item is None and name not in required and not self._takes_null(fields[name]):
                     continue
                 read[name] = self._value(item, fields[name], place)
-            elif rest is False:
-                self.problems.append(self._unexpected(str(name), place, fields, value))
+            elif rest is False or (chosen and name not in chosen):
+                known = chosen or fields
+                self.problems.append(self._unexpected(str(name), place, known, value))
             else:
                 read[name] = self._value(item, {} if rest is True else rest, place)
         self._check_limits(value, schema, path)
@@ -232,7 +247,7 @@ class _Reader:
     def _unexpected(self, name: str, place: str, fields: Schema, given: dict[str, Any]) -> str:
         from handaxe.text.near_names import nearest
 
-        if len(self.problems) > MAX_PROBLEMS:
+        if len(self.problems) > self.most_told:
             # It will only be counted, and a search for every one of thousands takes long.
             return place
         near = self._renamed.get(name) if place == name else None

@@ -6,6 +6,7 @@ Reading an input by such a schema is the business of `coercion`; a provider's di
 `dialects`.
 """
 
+import datetime
 import enum
 import types
 from functools import lru_cache
@@ -40,6 +41,8 @@ _LIMITS = {
     "multiple_of": "multipleOf",
     "pattern": "pattern",
 }
+_MOMENTS = {datetime.datetime: "date-time", datetime.time: "time"}
+"""What msgspec says only of those with a time zone, which a model would better give anyway."""
 _ORDER = ("$ref", "type", "description", "enum", "const", "anyOf", "properties", "required")
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
 
@@ -124,7 +127,11 @@ class _Writer:
         return schema
 
     def _union(self, parts: tuple[Any, ...]) -> JsonSchema:
-        branches = [self._of(part) for part in parts if part is not msgspec.UnsetType]
+        branches: list[JsonSchema] = []
+        for part in parts:
+            # Two types of Python may be one to JSON.
+            if part is not msgspec.UnsetType and (branch := self._of(part)) not in branches:
+                branches.append(branch)
         if len(branches) == 1:
             return branches[0]
         if all(branch.keys() == {"type"} for branch in branches):
@@ -134,6 +141,7 @@ class _Writer:
     def _collection(self, origin: Any, parts: tuple[Any, ...]) -> JsonSchema:  # noqa: ANN401
         schema = dict(_PLAIN[origin])
         if origin is dict:
+            schema["propertyNames"] = _of_names(self._of(parts[0]))
             schema["additionalProperties"] = self._of(parts[1])
         elif origin is tuple and parts[-1] is not ...:
             schema["prefixItems"] = [self._of(part) for part in parts]
@@ -183,9 +191,26 @@ class _Writer:
 
     def _foreign(self, kind: Any) -> JsonSchema:  # noqa: ANN401 - any type msgspec knows
         """Dates, UUIDs, data classes, typed dicts: as msgspec describes them."""
-        (schema,), defs = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+        try:
+            (schema,), defs = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+        except (TypeError, RuntimeError):
+            # What msgspec says here is for whoever calls msgspec.
+            raise TypeError(f"{kind!r} has no form in JSON") from None
         self._defs.update(defs)
+        if kind in _MOMENTS:
+            schema.setdefault("format", _MOMENTS[kind])
         return schema
+
+
+def _of_names(key: JsonSchema) -> JsonSchema:
+    """What the names of a dict have to be, which are text whatever they mean."""
+    if "enum" in key:
+        return {"enum": [value if isinstance(value, str) else str(value) for value in key["enum"]]}
+    if key.get("type") == "integer":
+        return {"pattern": "^-?[0-9]+$"}
+    return {
+        name: key[name] for name in ("pattern", "minLength", "maxLength", "format") if name in key
+    }
 
 
 def _of_values(values: list[Any]) -> JsonSchema:

@@ -15,6 +15,8 @@ MAX_DEPTH = 100
 """JSON nested deeper than this is an attack or an accident, never a tool's input or answer."""
 TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
 
+_MOST_BITS = 1 << 12
+"""A longer number is not spelled out: Python refuses far longer ones."""
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 
 
@@ -48,58 +50,49 @@ def on_one_line(encoded: bytes) -> bytes:
     return encoded
 
 
-def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any JSON-able value
-    """`value` with every text in it well-formed and nothing deeper than `depth` levels."""
-    if isinstance(value, str):
-        return well_formed(value)
+def scrub(value: Any, depth: int = MAX_DEPTH, above: tuple[int, ...] = ()) -> Any:  # noqa: ANN401
+    """Any value with every text in it well-formed, every name one that JSON takes, and an end.
+
+    Nothing is deeper than `depth` levels, and nothing holds itself; `above` is for its own use.
+    """
     if not isinstance(value, dict | list | tuple):
-        return value
+        return _scrubbed_leaf(value)
     if depth == 0:
         return f"({TOO_DEEP})"
+    if id(cast("object", value)) in above:
+        return "(holds itself)"
+    above = (*above, id(cast("object", value)))
     # Plain loops: a comprehension would be a second stack frame per level.
     if isinstance(value, dict):
         clean: dict[Any, Any] = {}
         for key, item in cast("dict[Any, Any]", value).items():
-            clean[scrub(key, 1)] = scrub(item, depth - 1)
+            clean[_name(key)] = scrub(item, depth - 1, above)
         return clean
     items: list[Any] = []
     for item in cast("list[Any]", value):
-        items.append(scrub(item, depth - 1))  # noqa: PERF401 - see above
+        items.append(scrub(item, depth - 1, above))  # noqa: PERF401 - see above
     return items
 
 
-def writable(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any value at all
-    """Whatever a host program put into a record, as something that can be written down."""
-    if value is None or isinstance(value, bool | float | bytes):
-        return value
-    if isinstance(value, int):
-        return value if _LEAST_INT <= value <= _MOST_INT else "(is a number beyond 64 bits)"
-    if not isinstance(value, msgspec.Struct | dict | list | tuple):
-        return in_words(value)
-    if depth == 0:
-        return f"({TOO_DEEP})"
-    if isinstance(value, list | tuple):
-        items: list[Any] = []
-        for item in cast("Iterable[Any]", value):
-            items.append(writable(item, depth - 1))  # noqa: PERF401 - one frame per level
-        return items
-    clean: dict[str, Any] = {}
-    inner = cast("dict[Any, Any]", value if isinstance(value, dict) else _fields(value))
-    for key, item in inner.items():
-        clean[in_words(key)] = writable(item, depth - 1)
-    return clean if isinstance(value, dict) else msgspec.structs.replace(value, **clean)
+def _scrubbed_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"(a number of {value.bit_length():,} bits)"
+    return value
 
 
-def _fields(struct: msgspec.Struct) -> dict[str, Any]:
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+def _name(key: Any) -> str | int | float:  # noqa: ANN401 - any key of a dict
+    is_number = isinstance(key, int | float) and not isinstance(key, bool)
+    return key if is_number else in_words(key)
 
 
 def in_words(value: object) -> str:
-    """What a value says of itself, if it can."""
+    """Whatever it is as text, also if it cannot say so itself."""
     try:
         return well_formed(str(value))
-    except Exception:  # noqa: BLE001 - anybody's `__str__`, or nested without end
-        return f"(a {type(value).__name__})"
+    except Exception:  # noqa: BLE001 - anybody's code
+        return f"({type(value).__name__})"
 
 
 def has_plain_values(raw: Any) -> bool:  # noqa: ANN401 - any value

@@ -9,10 +9,16 @@ from tests.waiting import until
 
 from handaxe import Effects, Session, ToolCall, ToolFault, ToolResult
 from handaxe.contract.context import CallOverError
-from handaxe.contract.events import CallFinished, CallProgress, SessionClosed
+from handaxe.contract.events import (
+    CallFinished,
+    CallProgress,
+    CallStarted,
+    DirectoryChanged,
+    SessionClosed,
+)
 from handaxe.contract.ports.files import Files
 from handaxe.contract.stopping import Stopped
-from handaxe.runtime.pipeline import execute, in_time
+from handaxe.runtime.pipeline import batch, execute, in_time
 from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.session.workdir import Workdir
 from handaxe.storage.home import data_home
@@ -296,6 +302,64 @@ async def test_a_session_closes_over_a_tool_that_will_not_stop(project, caplog, 
     assert isinstance(events[-1], SessionClosed)
     if kind is Deaf:
         assert "Deaf is still at work when its session closes" in caplog.text
+
+
+class Tidying(Wait):
+    """Takes a while to end when it is told to."""
+
+    def __init__(self):
+        self.may_end = asyncio.Event()
+
+    async def call(self, args, ctx):
+        try:
+            return await super().call(args, ctx)
+        except asyncio.CancelledError:
+            await self.may_end.wait()
+            raise Stopped(ToolResult("half of it", ok=False, code="x.half")) from None
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+async def test_a_batch_that_nobody_waits_for_ends_with_what_its_calls_came_to(
+    monkeypatch, is_waited_for
+):
+    monkeypatch.setattr(batch, "CLOSE_S", 60 if is_waited_for else 0.01)
+    tidying = Tidying()
+    bench = Workbench([tidying, Wait()])
+    calls = [call("Tidying", "1"), call("Wait", "2")]
+    running = asyncio.ensure_future(run_batch(calls, bench.pipeline))
+    await until(lambda: len(bench.events) == 2)
+    await asyncio.sleep(0)
+    running.cancel()
+    if is_waited_for:
+        await until(lambda: len(bench.events) == 3)
+        tidying.may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    tidying.may_end.set()
+    await until(lambda: not bench.pipeline._traffic._open)
+    started = [event.call_id for event in bench.events if isinstance(event, CallStarted)]
+    ended = {e.call_id: e.result for e in bench.events if isinstance(e, CallFinished)}
+    assert (started, len(bench.events)) == (["1", "2"], 4)
+    assert ended["1"].code == ("x.half" if is_waited_for else "call.cancelled")
+    assert "nothing was changed" not in ended["1"].text
+
+
+async def test_nothing_comes_after_the_last_word_of_a_session(project, monkeypatch):
+    """What ends while the session closes is told before, or not at all."""
+    session = Session(project, session_id="s")
+    (project / "a.txt").write_text("x")
+    await session.call("Read", file_path="a.txt")
+    emit, let_go = session.surroundings.emit, session._changes.close
+
+    async def close(options):
+        emit(DirectoryChanged(path="/late"))
+        await let_go(options)
+
+    monkeypatch.setattr(session._changes, "close", close)
+    await session.close()
+    emit(DirectoryChanged(path="/later"))
+    late, last = list(events_of(data_home(), "s"))[-2:]
+    assert (late.path, type(last)) == ("/late", SessionClosed)
 
 
 async def test_work_that_was_left_to_itself_opens_no_files_any_more(project):

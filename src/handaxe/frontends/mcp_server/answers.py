@@ -12,7 +12,7 @@ import msgspec
 from handaxe.app.session import Session
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.faults import UnknownTool
-from handaxe.contract.result import ToolResult
+from handaxe.contract.result import ToolResult, as_json
 from handaxe.frontends.mcp_server.protocol import CODE_KEY, INVALID_PARAMS, RpcError
 
 MAX_TOLD_TWICE_CHARS = 10_000
@@ -49,7 +49,7 @@ def _promised(session: Session, result: ToolResult) -> dict[str, Any] | None:
         return None
     from handaxe.frontends.mcp_server.offer import output_schema_of
 
-    return _plain(result.data) if output_schema_of(tool) is not None else None
+    return as_json(result.data) if output_schema_of(tool) is not None else None
 
 
 def _beside(result: ToolResult, text: str) -> dict[str, Any] | None:
@@ -57,7 +57,7 @@ def _beside(result: ToolResult, text: str) -> dict[str, Any] | None:
     has_pictures = any(isinstance(block, ImageBlock) for block in result.content)
     if has_pictures or len(text) > MAX_TOLD_TWICE_CHARS:
         return None
-    data = _plain(result.data)
+    data = as_json(result.data)
     whole: dict[str, Any] = {"text": text}
     if isinstance(data, dict):
         whole |= data
@@ -66,7 +66,3 @@ def _beside(result: ToolResult, text: str) -> dict[str, Any] | None:
     if len(whole) == 1:
         return None
     return whole if len(_encoder.encode(whole)) <= 2 * MAX_TOLD_TWICE_CHARS else None
-
-
-def _plain(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
-    return msgspec.to_builtins(data, enc_hook=str)

@@ -66,7 +66,6 @@ class LocalShell(Shell):
         on_end: Callable[[RunningCommand], None] | None = None,
         limits: ShellLimits | None = None,
         on_written: Callable[[int], None] = lambda _: None,
-        with_snapshot: bool = False,
         following: Following | None = None,
         bash: BashChoice | None = None,
     ) -> None:
@@ -85,7 +84,7 @@ class LocalShell(Shell):
         self._token = os.urandom(8).hex()
         self._running: dict[str, LocalCommand] = {}
         self._is_closed = False
-        self._snapshot = Snapshot(self._run_plain) if with_snapshot else None
+        self._snapshot = Snapshot(self._run_plain) if self._bash.with_snapshot else None
 
     @property
     def running(self) -> list[RunningCommand]:

@@ -59,9 +59,8 @@ def shell_of(
             runaway_bytes=options.runaway_bytes,
             file_from_bytes=min(FILE_FROM_BYTES, options.max_inline_chars),
         ),
-        with_snapshot=options.snapshot,
         following=following_of(options, inherited, roots, sieve),
-        bash=BashChoice(options.program, words_of_prefix(options)),
+        bash=BashChoice(options.program, words_of_prefix(options), options.snapshot),
     )
 
 

@@ -25,12 +25,14 @@ def bash_program(path: str) -> str:
 
 
 class BashChoice(msgspec.Struct, frozen=True):
-    """Which bash runs commands, and who runs it."""
+    """Which bash runs commands, who runs it, and what it knows."""
 
     program: str | None = None
     """Its path; unset, or no bash: the first on PATH."""
     prefix: tuple[str, ...] = ()
     """A program, with its first arguments, that is handed each command line to run."""
+    with_snapshot: bool = False
+    """Whether commands have the functions and aliases of the user's own shell."""
 
     def found(self, path: str) -> str:
         """The bash to start."""

@@ -3,6 +3,7 @@
 Built-in tools come as loaders, so that a session that calls one tool imports one tool.
 """
 
+import logging
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, unshown
 from handaxe.text.wellformed import well_formed
 
 AnyTool = Tool[Any]
+_log = logging.getLogger("handaxe.catalog")
 
 
 class Catalog:
@@ -174,7 +176,7 @@ class Catalog:
             (tool.name in self._selected or tool.name in self._external)
             and self._allows(tool.name)
             and self._has_ports(tool)
-            and tool.enabled()
+            and _is_enabled(tool)
         )
 
     def _has_ports(self, tool: AnyTool) -> bool:
@@ -182,6 +184,14 @@ class Catalog:
             if port not in self._ports:
                 return False
         return True
+
+
+def _is_enabled(tool: AnyTool) -> bool:
+    try:
+        return tool.enabled()
+    except Exception:  # noqa: BLE001 - one bad tool keeps no other from being offered
+        _log.exception("%s cannot tell whether it is enabled", tool.name)
+        return False
 
 
 def _hides_nothing(_: str) -> bool:

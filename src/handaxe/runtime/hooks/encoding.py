@@ -2,14 +2,14 @@
 
 import msgspec
 
-from handaxe.text.wellformed import writable
+from handaxe.text.wellformed import in_words, scrub
 
-_encoder = msgspec.json.Encoder(enc_hook=str)
+_encoder = msgspec.json.Encoder(enc_hook=in_words)
 
 
 def encoded(event: object) -> bytes:
     """The event as JSON, whatever values a host program put into it."""
     try:
         return _encoder.encode(event)
-    except (UnicodeEncodeError, RecursionError, TypeError, ValueError):
-        return _encoder.encode(writable(event))
+    except Exception:  # noqa: BLE001 - code of whoever made the values may run here
+        return _encoder.encode(scrub(msgspec.to_builtins(scrub(event), enc_hook=in_words)))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from handaxe.contract.events import HookRan
+from handaxe.contract.faults import said
 from handaxe.contract.ports.hook_models import HookModels
 from handaxe.contract.ports.hook_programs import HookPrograms, NoAnswer
 from handaxe.contract.ports.mcp_servers import McpServers
@@ -213,7 +214,7 @@ class Rounds:
             if comes_from_outside(error):
                 raise
             _log.warning("the hook %s failed", hook.name, exc_info=error)
-            problem = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {said(error)}"
         if problem is not None:
             outcome = _failure(placed, problem)
         took_ms = round((time.perf_counter() - began) * 1000, 3)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from handaxe.contract.call import ToolCall
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.arrivals import Arrivals
-from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.execute import CLOSE_S, Pipeline
 
 
 async def run_batch(
@@ -29,7 +29,7 @@ async def run_batch(
         if len(admitted) == 1:
             await conduct(next(iter(admitted)))
         else:
-            await asyncio.gather(*(conduct(position) for position in admitted))
+            await _all([asyncio.ensure_future(conduct(position)) for position in admitted])
     finally:
         # However this ends, every call gets its result.
         for position, call in admitted.items():
@@ -41,3 +41,13 @@ async def run_batch(
         for position, call in enumerate(calls)
     ]
     return await pipeline.end_batch(asked, [results[position] for position in range(len(calls))])
+
+
+async def _all(calls: list[asyncio.Task[None]]) -> None:
+    """Wait for every call; whoever stops the wait stops them, and sees how they end."""
+    try:
+        await asyncio.gather(*calls)
+    except asyncio.CancelledError:
+        # The first that was stopped ends the gathering, while others still put things in order.
+        await asyncio.wait(calls, timeout=CLOSE_S)
+        raise

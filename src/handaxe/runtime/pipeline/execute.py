@@ -34,7 +34,7 @@ from handaxe.text.wellformed import well_formed
 
 _WITHIN: ContextVar[str] = ContextVar("call_id", default="")
 CLOSE_S = 2.0
-"""So long has a call that is stopped for its end when the session closes."""
+"""So long has a call that is stopped for its end when its session closes or its caller goes."""
 Recall = Callable[[str], ToolResult | None]
 """The stored result of a finished call, by id."""
 
@@ -177,10 +177,15 @@ class Pipeline:
         return self._finish(admitted, result, time.perf_counter())
 
     def abandon(self, admitted: Admitted) -> ToolResult:
-        """Close a call that never got to run; nothing happens if it has its result already."""
+        """Close a call that nobody waits for; nothing happens if it has its result already."""
+        activity = self._active.get(admitted.call.id)
         result = ToolResult.from_fault(Cancelled(started=False))
-        if admitted.ticket is None or admitted.call.id not in self._active:
+        if admitted.ticket is None or activity is None:
             return self._recalled(admitted.call) if self.has_call(admitted.call.id) else result
+        if activity.admitted is not None:
+            # It is under way and goes on; what it may have done is not to be denied.
+            cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            return self._conclude(activity, cut_off)
         self._announce(admitted.call, admitted.parsed)
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
@@ -328,10 +333,13 @@ class Pipeline:
         return activity.result or result
 
     def _finish(self, admitted: Admitted, result: ToolResult, began: float) -> ToolResult:
-        call, parsed, text = admitted.call, admitted.parsed, result.text
+        call, parsed = admitted.call, admitted.parsed
+        # What went well was settled; of what did not anybody may have said why.
+        text = result.text if result.ok else well_formed(result.text)
         result = msgspec.structs.replace(
             result,
             id=call.id,
+            text=text,
             tool=parsed.tool.name if parsed else result.tool or well_formed(call.tool),
             # Three digits; to round to them at once would go through their spelling.
             duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,

@@ -1,17 +1,22 @@
 """Do it: remember what may change, run the tool, whatever happens give one result."""
 
 import logging
+from typing import Any, cast, get_args
 
 import msgspec
 
+from handaxe.contract.content import ContentBlock
+from handaxe.contract.display import Block
 from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.faults import Failed, InternalError, ToolFault, is_code
 from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.prepare import Prepared
+from handaxe.text.wellformed import well_formed
 
 _log = logging.getLogger("handaxe.pipeline")
+_CONTENT, _BLOCKS = get_args(ContentBlock), get_args(Block)
 
 
 async def run(prepared: Prepared, among: Collaborators) -> ToolResult:
@@ -65,7 +70,51 @@ def failed_by_bug(tool: str, error: BaseException) -> ToolResult:
 def _checked(result: object) -> ToolResult:
     if not isinstance(result, ToolResult):
         raise TypeError(f"call() returned {type(result).__name__}, not ToolResult")
+    is_plain = result.text.__class__ is str and result.ok.__class__ is bool
+    if not is_plain or result.notes or result.messages or result.content or result.display:
+        result = _sound(result)
     if result.ok:
         return result if result.code is None else msgspec.structs.replace(result, code=None)
     # A failure without a code, or with something else in its place, could not be told from others.
     return result if is_code(result.code) else msgspec.structs.replace(result, code=Failed.code)
+
+
+def _sound(result: ToolResult) -> ToolResult:
+    """The result with every part as it has to be; a `TypeError` that names the part otherwise.
+
+    Types are hints to whoever writes a tool; a log, a provider and a screen rely on them.
+    """
+    if not isinstance(cast("object", result.text), str):
+        raise _wrong("text", "a text", result.text)
+    if not isinstance(cast("object", result.ok), bool):
+        raise _wrong("ok", "true or false", result.ok)
+    return msgspec.structs.replace(
+        result,
+        notes=_texts("notes", result.notes),
+        messages=_texts("messages", result.messages),
+        content=_blocks("content", result.content, _CONTENT),
+        display=None if result.display is None else _blocks("display", result.display, _BLOCKS),
+    )
+
+
+def _texts(part: str, given: object) -> tuple[str, ...]:
+    texts = _members(given)
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise _wrong(part, "a tuple of texts", given)
+    return tuple(well_formed(text) for text in cast("tuple[str, ...]", texts))
+
+
+def _blocks(part: str, given: object, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    blocks = _members(given)
+    if blocks is None or not all(isinstance(block, kinds) for block in blocks):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise _wrong(part, f"a tuple of {names}", given)
+    return blocks
+
+
+def _members(given: object) -> tuple[object, ...] | None:
+    return tuple(cast("list[object]", given)) if isinstance(given, tuple | list) else None
+
+
+def _wrong(part: str, wanted: str, given: object) -> TypeError:
+    return TypeError(f"ToolResult.{part} is {wanted}, not {given!r:.200}")

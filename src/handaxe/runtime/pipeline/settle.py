@@ -50,7 +50,7 @@ def _plain(data: object) -> object:
         return data
     try:
         return msgspec.to_builtins(cast("dict[str, Any]", data))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return cast("dict[str, Any]", data)
 
 

@@ -1,0 +1,84 @@
+"""One result, as each model provider wants it back; only shapes are made, nothing is sent."""
+
+from typing import Any
+
+from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.result import ToolResult
+from handaxe.text.dialects import entry_of, wire_name
+from handaxe.text.wellformed import scrub, well_formed
+
+
+def tool_result(result: ToolResult, provider: str) -> dict[str, Any]:
+    """A call's result as the block or message that `provider` expects for it."""
+    return entry_of(provider, _TOOL_RESULTS)(result)
+
+
+def image_message(result: ToolResult, provider: str) -> dict[str, Any] | None:
+    """The message that carries a result's images where the result itself cannot."""
+    images = _images(result)
+    if provider != "openai" or not images:
+        return None
+    urls = [{"url": f"data:{image.media_type};base64,{image.data}"} for image in images]
+    return {"role": "user", "content": [{"type": "image_url", "image_url": url} for url in urls]}
+
+
+def result_texts(result: ToolResult) -> list[str]:
+    """What a model reads of a result: its text, more text, notes."""
+    texts = [result.text, *(block.text for block in result.content if isinstance(block, TextBlock))]
+    texts += [f"Note: {note}" for note in result.notes]
+    return [well_formed(text) for text in texts if text]
+
+
+def _images(result: ToolResult) -> list[ImageBlock]:
+    return [block for block in result.content if isinstance(block, ImageBlock)]
+
+
+def _anthropic_result(result: ToolResult) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": text} for text in result_texts(result)]
+    # A failed result may hold nothing but text.
+    for image in _images(result) if result.ok else ():
+        source = {"type": "base64", "media_type": image.media_type, "data": image.data}
+        blocks.append({"type": "image", "source": source})
+    block = {"type": "tool_result", "tool_use_id": result.id, "content": blocks}
+    return block if result.ok else {**block, "is_error": True}
+
+
+def _openai_result(result: ToolResult) -> dict[str, Any]:
+    texts = result_texts(result)
+    count = len(_images(result))
+    if count:
+        texts.append(f"({count} image{'s' if count > 1 else ''}: see the next message)")
+    text = "\n\n".join(texts)
+    # A tool message has no flag for failure.
+    content = text if result.ok else f"Error: {text}"
+    return {"role": "tool", "tool_call_id": result.id, "content": content}
+
+
+def _gemini_result(result: ToolResult) -> dict[str, Any]:
+    response = {"output" if result.ok else "error": "\n\n".join(result_texts(result))}
+    answer: dict[str, Any] = {"name": wire_name(result.tool, "gemini"), "response": response}
+    if result.id:
+        answer["id"] = result.id
+    inline = [{"mimeType": image.media_type, "data": image.data} for image in _images(result)]
+    if inline:
+        answer["parts"] = [{"inlineData": data} for data in inline]
+    return {"functionResponse": answer}
+
+
+def _plain_result(result: ToolResult) -> dict[str, Any]:
+    content = [{"type": "text", "text": text} for text in result_texts(result)]
+    pictures = [{"data": image.data, "mimeType": image.media_type} for image in _images(result)]
+    content += [{"type": "image", **picture} for picture in pictures]
+    answer: dict[str, Any] = {"content": content, "isError": not result.ok}
+    data = result.to_json()["data"] if result.data is not None else None
+    if isinstance(data, dict):
+        answer["structuredContent"] = scrub(data)
+    return answer
+
+
+_TOOL_RESULTS = {
+    "anthropic": _anthropic_result,
+    "openai": _openai_result,
+    "gemini": _gemini_result,
+    "json-schema": _plain_result,
+}
