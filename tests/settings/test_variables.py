@@ -183,16 +183,16 @@ async def test_glob_by_variables(free, project, monkeypatch):
 async def test_a_read_shows_as_much_as_the_variable_says(free, project, monkeypatch):
     (project / "long.txt").write_text("".join(f"{n:03} {'x' * 95}\n" for n in range(1, 1501)))
     async with free() as session:
+        whole = (await session.call("Read", file_path="long.txt")).data["file"]
+        assert whole["numLines"] == 1_500
+        assert "truncatedByTokenCap" not in whole
+    monkeypatch.setenv("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", "25000")
+    async with free() as session:
         page = await session.call("Read", file_path="long.txt")
         assert page.data["file"]["truncatedByTokenCap"]
         assert page.data["file"]["numLines"] < 1_500
         assert "PARTIAL view" in page.text
         assert "offset=" in page.text
-    monkeypatch.setenv("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", "100000")
-    async with free() as session:
-        whole = (await session.call("Read", file_path="long.txt")).data["file"]
-        assert whole["numLines"] == 1_500
-        assert "truncatedByTokenCap" not in whole
 
 
 async def test_the_plain_list_stands_in_for_tasks_where_these_are_switched_off(

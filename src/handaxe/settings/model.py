@@ -29,7 +29,7 @@ class ReadOptions(_Options, frozen=True, kw_only=True):
         int,
         msgspec.Meta(ge=1_000, le=1_000_000),
         "How much text one call shows, counted as four characters to a token.",
-    ] = 25_000
+    ] = 100_000
     image_max_side: Annotated[
         int, msgspec.Meta(ge=32, le=8_000), "The longest side of a picture, in pixels."
     ] = 1_568

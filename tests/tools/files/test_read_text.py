@@ -20,10 +20,10 @@ async def test_a_cut_line_says_how_to_go_on_and_the_next_call_does(session, proj
 
 
 async def test_many_cut_lines_do_not_fill_the_page_with_notices(session, project: Path):
-    (project / "wide.txt").write_text(("x" * 2001 + "\n") * 45)
+    (project / "wide.txt").write_text(("x" * 2001 + "\n") * 150)
     result = await session.call("Read", file_path="wide.txt")
     assert result.text.count(" is cut:") == 5
-    assert "40 more lines are cut, the first of them 6." in result.text
+    assert "145 more lines are cut, the first of them 6." in result.text
 
 
 async def test_a_single_huge_line_is_readable_to_its_end(session, project: Path):
@@ -38,9 +38,9 @@ async def test_a_single_huge_line_is_readable_to_its_end(session, project: Path)
 async def test_more_text_than_fits_is_cut_at_a_line(session, project: Path):
     (project / "much.txt").write_text(("y" * 1000 + "\n") * 1000)
     result = await session.call("Read", file_path="much.txt")
-    assert result.data["file"]["numLines"] == 100
+    assert result.data["file"]["numLines"] == 400
     assert result.data["file"]["truncatedByTokenCap"]
-    assert "offset=101)" in result.text
+    assert "offset=401)" in result.text
 
 
 @pytest.mark.parametrize("limit", [0, -1, -(2**63)])
