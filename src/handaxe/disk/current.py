@@ -106,10 +106,14 @@ class Current:
         return _facts(now) == _facts(self.info) and not self._may_hide_a_change()
 
     def _may_hide_a_change(self) -> bool:
-        """Whether a change right after the file was found could have left its times equal."""
+        """Whether a change right after the file was found could have left its times equal.
+
+        The time of the content tells. That of the status is younger wherever the file was given
+        a second name a moment ago, to keep its old content.
+        """
         info = self.info
         is_coarse = not (info.st_ctime_ns % 1_000_000_000 or info.st_mtime_ns % 1_000_000_000)
-        return info.st_ctime_ns + (_COARSE_TICK_NS if is_coarse else 0) >= self._found_at_ns
+        return info.st_mtime_ns + (_COARSE_TICK_NS if is_coarse else 0) >= self._found_at_ns
 
 
 def _facts(info: os.stat_result) -> tuple[int, ...]:

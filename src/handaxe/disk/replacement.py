@@ -9,7 +9,8 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable
-from typing import NoReturn
+from types import TracebackType
+from typing import Generic, NoReturn, Self, TypeVar
 
 import msgspec
 
@@ -36,6 +37,8 @@ from handaxe.disk.versions import Absent, Changed, Version, read_open, version_o
 _BIG_BYTES = 1 << 19
 _NOT_RENAMABLE = {errno.EBUSY, errno.EXDEV, errno.EPERM, errno.EACCES}
 _NOT_CREATABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+T = TypeVar("T")
 
 OwnLinks = Callable[[int, int], int]
 """How many names of an inode (device, number) are ours, made to keep its content."""
@@ -90,25 +93,29 @@ class Replacement(msgspec.Struct):
                 raise _InPlaceOnly("it has other hard links")
 
     def _swap(self, current: Current) -> Version:
-        is_big = max(self.content.size_bytes, current.size_bytes) > _BIG_BYTES
         with self._create(current) as temporary:
-            compared = _Beside(lambda: self._compare(current), in_thread=is_big)
-            try:
-                self._write(temporary)
-                self._dress(temporary, current)
-                if not is_big:
-                    # The device has begun; what there is to compute costs no time now.
-                    compared.result()
-                self.ahead()
-                self._make_durable(temporary)
-            finally:
-                # Nobody may close a descriptor that the other thread still reads.
-                compared.wait()
-            digest = compared.result()
+            digest = self._make_durable(temporary, current)
             self._move(temporary, current)
             with explained("sync the directory after replacing the file", applied=True):
                 self.directory.sync()
             return self._verify(temporary.fd, digest)
+
+    def _make_durable(self, temporary: Temporary, current: Current) -> str:
+        """Write and sync the new content, while it and the old one are compared; its digest."""
+        is_big = max(self.content.size_bytes, current.size_bytes) > _BIG_BYTES
+        with _Beside(lambda: self._compare(current), in_thread=is_big) as compared:
+            self._write(temporary)
+            with _Beside(lambda: self._read_back(temporary), in_thread=is_big) as checked:
+                self._dress(temporary, current)
+                if not is_big:
+                    # The device has begun; what there is to compute costs no time now.
+                    compared.result()
+                    checked.result()
+                self.ahead()
+                with explained("sync the new content to disk"):
+                    sync_file(temporary.fd)
+            checked.result()
+        return compared.result()
 
     def _compare(self, current: Current) -> str:
         """Check the old content and give the digest of the new."""
@@ -132,11 +139,9 @@ class Replacement(msgspec.Struct):
         if self.content.size_bytes <= _BIG_BYTES:
             begin_sync(temporary.fd)
 
-    def _make_durable(self, temporary: Temporary) -> None:
-        with explained("sync the new content to disk"):
-            sync_file(temporary.fd)
+    def _read_back(self, temporary: Temporary) -> None:
+        """Check what was written, while the old file is still there."""
         with explained("read the temporary file back"):
-            # While the old file is still there: what a disk loses here, nobody misses.
             self.content.check(temporary.fd)
 
     def _dress(self, temporary: Temporary, current: Current) -> None:
@@ -244,35 +249,44 @@ def _is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
     )
 
 
-class _Beside:
-    """A function run in a thread while its caller writes, or else when its value is asked for."""
+class _Beside(Generic[T]):
+    """A function run in a thread while its caller goes on, or else when its value is asked for.
 
-    def __init__(self, function: Callable[[], str], *, in_thread: bool) -> None:
+    Nobody leaves it before the thread has ended, so that what the thread reads stays open.
+    """
+
+    def __init__(self, function: Callable[[], T], *, in_thread: bool) -> None:
         self._function = function
-        self._value: str | None = None
+        self._given: list[T] = []
         self._error: BaseException | None = None
-        self._thread: threading.Thread | None = None
-        if in_thread:
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
+        self._thread = threading.Thread(target=self._run, daemon=True) if in_thread else None
 
-    def wait(self) -> None:
-        """Return when the thread has ended, well or badly."""
+    def __enter__(self) -> Self:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._thread is not None:
             self._thread.join()
 
-    def result(self) -> str:
-        """What it gave, or the fault it raised."""
-        if self._thread is None and self._value is None:
-            self._value = self._function()
+    def result(self) -> T:
+        """What it gave, or the fault it raised; of a thread, after that was left."""
+        if self._thread is None and not self._given:
+            self._given.append(self._function())
         if self._error is not None:
             raise self._error
-        if self._value is None:
+        if not self._given:
             raise RuntimeError("the comparison in the other thread broke off")
-        return self._value
+        return self._given[0]
 
     def _run(self) -> None:
         try:
-            self._value = self._function()
+            self._given.append(self._function())
         except (DiskFault, OSError) as error:
             self._error = error

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from handaxe.contract.context import ToolContext
 from handaxe.contract.file_faults import NotFound, TooLarge
 from handaxe.contract.ports.files import Files, FileVersion, Loaded
-from handaxe.session.read_ledger import LineChange, ReadLedger
+from handaxe.session.read_ledger import KEPT_FILE_BYTES, LineChange, ReadLedger
 from handaxe.text.diff import Hunk, patch_of
 from handaxe.text.replace import Plan
 from handaxe.tools.files.faults import AlreadyThere
@@ -22,7 +22,6 @@ from handaxe.tools.files.versions import (
 )
 
 MAX_BYTES = 1 << 30
-KEPT_BYTES = 1 << 20
 
 
 async def check_target(path: str, ctx: ToolContext, *, creates: bool) -> None:
@@ -70,7 +69,7 @@ async def carry_out(
     hunks = patch_of(loaded.data, plan)
     pieces = list(plan.pieces(loaded.data))
     version = await ctx[Files].replace(path, pieces, expect=loaded.version)
-    content = b"".join(pieces) if len(loaded.data) <= KEPT_BYTES else None
+    content = b"".join(pieces) if version.size_bytes <= KEPT_FILE_BYTES else None
     changes = line_changes(hunks) if changes is None else changes
     ctx[ReadLedger].edited(version, changes, content=content, shown=shown)
     return version, hunks

@@ -12,12 +12,12 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import NotFound, NotRegular, TooLarge
 from handaxe.contract.ports.files import FileInfo, Files, FileVersion, Loaded
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import KEPT_FILE_BYTES, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text.diff import Hunk, patch_of
 from handaxe.text.patch_text import FilePatch
 from handaxe.text.replace import MatchedWith
-from handaxe.tools.files.changing import KEPT_BYTES, MAX_BYTES, load_as_read
+from handaxe.tools.files.changing import MAX_BYTES, load_as_read
 from handaxe.tools.files.faults import InTheWay, NamedTwice, PatchBroken
 from handaxe.tools.files.missing import with_near_names
 from handaxe.tools.files.named import named_file
@@ -240,7 +240,7 @@ def _tell(patched: Patched, version: FileVersion | None, ledger: ReadLedger) -> 
             ledger.forget(before.version.path)
         return
     size = sum(map(len, pieces))
-    content = b"".join(pieces) if size <= KEPT_BYTES else None
+    content = b"".join(pieces) if size <= KEPT_FILE_BYTES else None
     if patched.action == "updated":
         ledger.edited(version, line_changes(patched.hunks), content=content)
     elif patched.action == "added" or _knew_all(patched.moved_from, ledger):
