@@ -77,6 +77,19 @@ def record_problems(calls: list[tracing.Call]) -> list[str]:
     return wrong
 
 
+def pin_problems(calls: list[tracing.Call]) -> list[str]:
+    """What is wrong with the order of calls where a second name keeps the old content."""
+    linked = _find(calls, "link(at)?", r"\"(\S+)/[^/\"]+\"(, 0)?$")
+    if linked is None:
+        return ["the old content was not given a second name"]
+    at, found = linked
+    renamed = _find(calls, r"renameat2?", r"\.handaxe-\w+\.tmp")
+    before = calls[at : renamed[0] if renamed else at]
+    opened = {call.result for call in before if f'"{found[1]}"' in call.arguments}
+    synced = [call for call in before if call.name == "fsync" and call.arguments in opened]
+    return [] if synced else ["the second name is not synced before the file is replaced"]
+
+
 def _changes_a_name(call: tracing.Call) -> bool:
     return call.name in {
         "mkdir",
@@ -120,6 +133,7 @@ def main() -> int:
         "recorded replace": lambda calls: problems(calls) + record_problems(calls),
         "recorded create": lambda calls: problems(calls) + record_problems(calls),
         "recorded delete": record_problems,
+        "recorded large": lambda calls: pin_problems(calls) + record_problems(calls),
     }
     wrong = {change: check(tracing.calls_of(change)) for change, check in checks.items()}
     print(wrong)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 OLD = b"old line\n" * 1200
 NEW = b"a new line\n" * 1100
+LARGE = OLD * 10 + b"the end\n"
+"""Too large for the undo record, which keeps it by a second name."""
 MODE = 0o640
 NOTE = "user.note"
 
@@ -25,7 +27,7 @@ def prepare(change: str, place: Path) -> None:
     project.mkdir(parents=True)
     file = project / "file"
     if change not in {"create", "recorded create"}:
-        file.write_bytes(OLD)
+        file.write_bytes(LARGE if change == "recorded large" else OLD)
         file.chmod(MODE)
         os.setxattr(file, NOTE, b"kept")
     if change in {"overwrite", "recover"}:
@@ -81,7 +83,7 @@ def _recorded(change: str, place: Path) -> Callable[[], object]:
     session = Session(project, home=place / "home", permission_mode="acceptEdits")
     loop = asyncio.new_event_loop()
 
-    def call(tool: str, **given: str) -> None:
+    def call(tool: str, **given: object) -> None:
         result = loop.run_until_complete(session.call(tool, given))
         assert result.ok, result.text
 
@@ -90,6 +92,10 @@ def _recorded(change: str, place: Path) -> Callable[[], object]:
         call("Write", file_path=name, content=name)
     if change == "recorded create":
         return lambda: call("Write", file_path="x/y/file", content=NEW.decode())
+    if change == "recorded large":
+        call("Read", file_path="file", offset=-1)
+        call("Edit", file_path="file", old_string="the end", new_string="an end")
+        return lambda: call("Edit", file_path="file", old_string="an end", new_string="the end")
     call("Read", file_path="file")
     if change == "recorded replace":
         return lambda: call("Write", file_path="file", content=NEW.decode())

@@ -49,6 +49,16 @@ def test_a_tool_changes_a_file_after_the_record_that_undoes_it_is_durable(change
         assert call_order.problems(calls) == []
 
 
+@needs_strace
+def test_a_large_file_is_replaced_after_the_second_name_that_keeps_it_is_durable():
+    calls = tracing.calls_of("recorded large")
+    assert call_order.pin_problems(calls) == []
+    assert call_order.record_problems(calls) == []
+    assert call_order.problems(calls) == []
+    unsynced = [call for call in calls if call.name != "fsync"]
+    assert call_order.pin_problems(unsynced) != []
+
+
 def test_the_order_check_notices_a_late_record():
     good = [
         tracing.Call("write", '8, "record", 6', "6", 1),

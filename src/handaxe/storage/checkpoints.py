@@ -114,6 +114,7 @@ class DiskCheckpoints(Checkpoints):
     def keep_promises(self) -> None:
         """Return when what running calls may change is durable; raising stops the change."""
         with _told:
+            self._store.keep_pins()
             self._journal.keep_promises()
 
     async def after(self, call_id: str) -> tuple[str, ...]:
@@ -209,6 +210,7 @@ class DiskCheckpoints(Checkpoints):
             if tool in self._waiting:
                 self._journal.promise(record)
             else:
+                self._store.keep_pins()
                 self._journal.append(record, durable=True)
         except BaseException:
             bundle.discard()

@@ -45,6 +45,7 @@ class ContentStore:
         self._blobs = blobs_directory(home)
         self._pins = pins_directory(home)
         self._pinned: Counter[tuple[int, int]] = Counter()
+        self._pins_made = self._pins_kept = 0
         self._mapped: tuple[str, mmap.mmap] | None = None
 
     def new_bundle(self) -> Bundle:
@@ -52,7 +53,10 @@ class ContentStore:
         return Bundle(self._blobs)
 
     def pin(self, path: str, info: os.stat_result) -> str:
-        """Keep a file by a second name, durably; empty where the system refuses that."""
+        """Keep a file by a second name; empty where the system refuses that.
+
+        The name is durable when `keep_pins` has returned, which is to be before the file changes.
+        """
         name = f"{info.st_dev:x}-{info.st_ino:x}-{self._owner}-{os.urandom(6).hex()}"
         pin = self._pins / name
         try:
@@ -65,8 +69,16 @@ class ContentStore:
             pin.unlink()
             return ""
         self._pinned[info.st_dev, info.st_ino] += 1
-        sync_names(self._pins)
+        self._pins_made += 1
         return _PIN + name
+
+    def keep_pins(self) -> None:
+        """Return when the name of every pin made so far is durable; at once if all are."""
+        # Another thread may make one more meanwhile, which this sync may miss.
+        made = self._pins_made
+        if self._pins_kept < made:
+            sync_names(self._pins)
+            self._pins_kept = max(self._pins_kept, made)
 
     def copy(self, source_fd: int, size_bytes: int, digest: str = "") -> tuple[str, str]:
         """Keep a copy, durably; where it is, and the digest of what was copied."""
