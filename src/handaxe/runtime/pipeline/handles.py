@@ -37,12 +37,19 @@ class Filled:
     def _put(self, handle: str, place: str) -> str:
         try:
             text = self._held(handle)
+        except UnicodeDecodeError:
+            raise self._refused(handle, place, "it is not UTF-8 text") from None
         except (OSError, ValueError, atomic.DiskFault, ToolFault) as error:
             why = getattr(error, "strerror", None) or str(error)
-            problem = f"The parameter `{place}` names a file that cannot be passed on: {why}"
-            raise BadInput(self._tool, [problem]) from None
+            raise self._refused(handle, place, why) from None
         self.notes.append(f"{place}: the whole of {handle} ({len(text):,} characters)")
         return text
+
+    def _refused(self, handle: str, place: str, why: str) -> BadInput:
+        problem = (
+            f"The parameter `{place}` names a file that cannot be passed on, {handle!r}: {why}"
+        )
+        return BadInput(self._tool, [problem])
 
     def _held(self, handle: str) -> str:
         files, workdir = self._among.files, self._among.workdir
@@ -58,7 +65,7 @@ class Filled:
         judged = JudgedPath(path=place.path, real=place.real, access="read")
         request = Request(tool="Read", read_only=True, paths=(judged,))
         if decide(request, self._among.policy()).verdict != "allow":
-            raise ValueError(f"{place.path} is not free to be read")
+            raise ValueError("it is not free to be read; Read asks for it")
 
 
 def _filled(value: Any, place: str, put: Callable[[str, str], str], depth: int) -> Any:  # noqa: ANN401 - any JSON value
