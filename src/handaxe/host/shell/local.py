@@ -27,6 +27,7 @@ from handaxe.host.shell.output_room import OutputRoom
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import BashChoice
 from handaxe.host.shell.questions import Question, Said
+from handaxe.host.shell.retention import OUTPUT_SUFFIX
 from handaxe.host.shell.snapshot import Snapshot
 from handaxe.host.shell.user_environment import UserEnvironment
 from handaxe.host.shell.warden import CWD_FD, START_FD
@@ -336,7 +337,7 @@ class LocalShell(Shell):
                 return job_id
 
     def _output_path(self, job_id: str) -> str:
-        return f"{self._directory}/{job_id}.output"
+        return f"{self._directory}/{job_id}{OUTPUT_SUFFIX}"
 
 
 def _refuse_unspeakable(command: ShellCommand) -> None:
