@@ -149,7 +149,8 @@ class LocalShell(Shell):
                 inherited[_TEXT_FD] = _text_file(command.command)
                 argv[-2] = f". /dev/fd/{_TEXT_FD}"
             if self._bash.prefix and command.call_id:
-                argv = [*self._bash.prefix, _handed_over(argv, env)]
+                runner = self._bash.handed_to(self._environment.path)
+                argv = [*runner, _handed_over(argv, env)]
             confined = self._confine(argv, env, command)
             terms = self._terms(
                 job_id, mark, confined, command.cwd if is_plain else None, take_notes
