@@ -240,6 +240,29 @@ async def test_without_a_directory_in_the_project_a_plan_stays_with_the_session(
     assert state_of(project) == before
 
 
+@pytest.mark.parametrize(
+    ("directory", "rules"),
+    [
+        (".claude/commands", {}),
+        (".git/hooks", {}),
+        ("docs/.Claude/agents", {}),
+        ("plans", {"deny": ["Edit(plans/**)"]}),
+        ("plans", {"ask": ["Write(/plans/**)"]}),
+        ("plans", {"deny": ["Edit"]}),
+    ],
+)
+async def test_a_plan_is_kept_only_where_files_may_be_changed(
+    project: Path, directory: str, rules: dict[str, list[str]]
+):
+    (project / directory).mkdir(parents=True)
+    before = state_of(project)
+    async with plan_session(project, directory, **rules) as session:
+        left = await session.call("ExitPlanMode", plan=PLAN)
+    assert left.ok
+    assert Path(left.data["filePath"]).read_text() == PLAN
+    assert state_of(project) == before
+
+
 async def test_a_plan_can_be_agreed_to_where_it_cannot_be_kept(project: Path):
     (project / "plans").write_text("a file where the directory should be")
     async with plan_session(project, "plans") as session:

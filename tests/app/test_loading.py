@@ -35,3 +35,9 @@ async def test_a_variable_chooses_when_tools_wait(project, monkeypatch, said, wh
         sent = {tool.name for tool in one.deferral.sent()}
         assert (FarAway.name not in sent) is waits
         assert (FarAway.name in one.deferral.waiting()) is waits
+
+
+async def test_where_there_are_no_servers_none_is_connected_anew(project):
+    async with Session(project) as session:
+        answer = await session.call("ToolSearch", query="reconnect:a")
+    assert (answer.code, answer.data) == ("mcp.unknown_server", {})

@@ -297,20 +297,21 @@ async def test_a_search_for_tools_waits_for_servers_and_names_those_that_failed(
         assert "no-such-program" in note
 
 
-async def test_what_a_server_says_about_its_tools_is_told_once_to_who_has_them(project):
-    servers = {"a": SERVER}
+@pytest.mark.parametrize("name", ["a", "a.b", "a" * 60])
+async def test_what_a_server_says_about_its_tools_is_told_once_to_who_has_them(project, name):
+    servers = {name: SERVER}
     model = Player(says("Hi."), says("Again."))
     async with Session(project, mcp_servers=servers) as session, Agent(model, session) as agent:
         agent.patience = "all"
         await agent.ask("Hello.")
         await agent.ask("Go on.")
     (section,) = [part for part in model.requests[0].system if "# MCP servers" in part]
-    assert "## a\n\nBe nice." in section
+    assert f"## {name}\n\nBe nice." in section
     assert "Be nice." not in str(model.requests[1].messages)
     assert model.requests[0].system == model.requests[1].system
     model = Player(says("Hi."))
     async with (
-        Session(project, mcp_servers=servers, deny=["mcp__a"]) as session,
+        Session(project, mcp_servers=servers, deny=["mcp__*"]) as session,
         Agent(model, session) as agent,
     ):
         agent.patience = "all"

@@ -91,7 +91,7 @@ def tower() -> list[Any]:
 
 def ring() -> list[Any]:
     made: list[Any] = []
-    made += [made, made]
+    made += [made] * 5
     return made
 
 

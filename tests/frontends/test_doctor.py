@@ -77,6 +77,21 @@ def test_a_shell_that_nothing_runs_in_is_not_missed(project, monkeypatch, capsys
     }
 
 
+def test_the_bash_that_was_chosen_is_the_one_that_is_looked_at(
+    project, tmp_path, monkeypatch, capsys
+):
+    own = tmp_path / "own" / "bash"
+    own.parent.mkdir()
+    own.write_text('#!/bin/sh\nexport LC_ALL=C\nexec /bin/bash "$@"\n')
+    own.chmod(0o755)
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("CLAUDE_CODE_SHELL", str(own))
+    run(["doctor", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert str(own) in found["shell.bash"]["value"]
+    assert found["encoding.commands"]["standing"] == "weak"
+
+
 def test_people_get_an_aligned_list(project, monkeypatch, capsys):
     monkeypatch.chdir(project)
     assert run(["doctor"]) == 0

@@ -193,3 +193,16 @@ def test_a_misspelled_tool_is_told_beside_the_decision(project, tool, warned):
     out = explain("--tool", tool, "--input", '{"file_path": "a.txt"}', "--json", cwd=project)
     assert json.loads(out.stdout)["verdict"] in {"allow", "ask"}
     assert ("did you mean 'Read'?" in out.stderr) is warned
+
+
+def test_a_command_is_judged_from_the_directory_that_its_call_names():
+    inside, empty, outside, read = ask_lines(
+        *({"tool": "Bash", "input": {"command": "ls", "cwd": cwd}} for cwd in ("sub", "", "/x")),
+        {"tool": "Bash", "input": {"command": "cat ../../a", "cwd": "sub"}},
+    )
+    assert (inside["verdict"], empty["verdict"]) == ("allow", "allow")
+    assert (outside["verdict"], "outside the working directories" in outside["reason"]) == (
+        "ask",
+        True,
+    )
+    assert read["verdict"] == "ask"

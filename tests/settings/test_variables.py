@@ -110,6 +110,29 @@ async def test_commands_are_handed_to_the_program_that_is_to_see_them(
     assert "cd sub && echo" in lines[0]
 
 
+@pytest.mark.parametrize("prefix", ["bash -c", "env -u NOTHING bash -c", "/bin/bash -c"])
+async def test_the_program_that_is_to_see_commands_may_be_named_by_its_name(
+    free, monkeypatch, prefix
+):
+    monkeypatch.setenv("CLAUDE_CODE_SHELL_PREFIX", prefix)
+    async with free() as session:
+        assert (await session.call("Bash", command="echo here")).data["stdout"] == "here"
+
+
+@pytest.mark.parametrize("prefix", ["/no/such/program", "no-such-program x", "./wrap.sh", "'open"])
+async def test_without_the_program_that_is_to_see_commands_none_runs(
+    free, project, monkeypatch, prefix
+):
+    (project / "wrap.sh").write_text('#!/bin/sh\nexec bash -c "$1"\n')
+    (project / "wrap.sh").chmod(0o755)
+    monkeypatch.setenv("CLAUDE_CODE_SHELL_PREFIX", prefix)
+    async with free() as session:
+        refused = await session.call("Bash", command="touch made")
+    assert refused.code == "shell.cannot_start"
+    assert "`shell.prefix` hands commands to, is not there" in refused.text
+    assert not (project / "made").exists()
+
+
 async def test_hooks_are_handed_to_it_too(project, tmp_path, monkeypatch):
     seen = tmp_path / "seen"
     wrapper = tmp_path / "wrapper.sh"

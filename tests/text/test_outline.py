@@ -51,3 +51,18 @@ def test_what_is_left_is_spread_over_the_whole():
 
 def test_long_lines_are_cut():
     assert marks(f"# {'x' * 500}\n", "a.md") == [(1, f"# {'x' * 78}…")]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("a.ts", "const a:\n"), ("a.ts", "const a = (\n"), ("a.toml", "["), ("a.md", "~~~x\n"), ("a.c", "a(")],
+)  # fmt: skip
+def test_no_text_keeps_a_pattern_busy(name, line):
+    # A pattern that looks to the end of the text from every line would be at it for minutes.
+    outline = outline_of(line * ((1 << 20) // len(line)), name)
+    assert len(outline.marks) <= MOST
+
+
+def test_a_definition_may_go_over_a_few_lines():
+    text = "const f = (\n  a: A,\n  b: B,\n): C => {\nconst g: Fn<\n  A\n> = (a) => a\n"
+    assert [line for line, _ in marks(text, "a.ts")] == [1, 5]

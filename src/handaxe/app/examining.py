@@ -19,9 +19,10 @@ from handaxe.host.sandbox.bubblewrap import find_bubblewrap
 from handaxe.host.sandbox.means import find_means
 from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
 from handaxe.host.search.program import find_ripgrep
-from handaxe.host.shell.program import bash_program
+from handaxe.host.shell.program import BashChoice
 from handaxe.host.shfmt import count_commands
-from handaxe.settings.model import SandboxOptions
+from handaxe.settings.model import Settings
+from handaxe.settings.sandbox_options import SandboxOptions
 from handaxe.storage.undo.pruning import usage
 from handaxe.text.counting import counted
 
@@ -57,15 +58,17 @@ _LITTLE_SPACE = 2 << 30
 
 def examine(root: str, home: Path) -> list[Finding]:
     """Everything worth knowing about this machine for work in `root`."""
+    configuration = Configuration(root, home=home)
+    bash = _bash(configuration)
     return [
         *_itself(),
-        *_programs(),
-        *_encodings(),
-        *_sandbox(root, home),
+        *_programs(bash),
+        *_encodings(bash),
+        *_sandbox(root, configuration),
         *_limits(),
-        *_disk(root, home),
+        *_disk(home, configuration.settings),
         *_extras(),
-        *examine_servers(Configuration(root, home=home)),
+        *examine_servers(configuration),
     ]
 
 
@@ -75,9 +78,9 @@ def _itself() -> Iterator[Finding]:
     yield Finding(key="python.version", standing="ok", value=f"{version} ({sys.executable})")
 
 
-def _programs() -> Iterator[Finding]:
-    bash = _bash() or "/nonexistent"
-    yield _program("shell.bash", "bash", "no", "Commands need bash: install it.", path=bash)
+def _programs(bash: str | None) -> Iterator[Finding]:
+    place = bash or "/nonexistent"
+    yield _program("shell.bash", "bash", "no", "Commands need bash: install it.", path=place)
     yield _program("shell.zsh", "zsh", "ok", "Not needed: commands run in bash.")
     reads = count_commands("true; true") == 2
     yield Finding(
@@ -93,15 +96,16 @@ def _programs() -> Iterator[Finding]:
     )
 
 
-def _bash() -> str | None:
+def _bash(configuration: Configuration) -> str | None:
     """The bash that commands run in, which need not be on the search path."""
+    chosen = BashChoice(configuration.settings.shell.program)
     try:
-        return bash_program(os.environ.get("PATH", ""))
+        return chosen.found(os.environ.get("PATH", ""))
     except SetupError:
         return None
 
 
-def _encodings() -> Iterator[Finding]:
+def _encodings(bash: str | None) -> Iterator[Finding]:
     for key, name, what in (
         ("encoding.file_names", sys.getfilesystemencoding(), "File names"),
         ("encoding.output", getattr(sys.stdout, "encoding", None) or "utf-8", "Answers"),
@@ -113,7 +117,6 @@ def _encodings() -> Iterator[Finding]:
             value=name,
             advice="" if is_whole else f"{what} lose letters: set PYTHONUTF8=1.",
         )
-    bash = _bash()
     counts = bash is not None and machine.counts_letters(bash, os.environ)
     chosen = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "none")
     yield Finding(
@@ -133,8 +136,7 @@ def _program(
     return Finding(key=key, standing="ok", value=f"{found.version} ({found.path})")
 
 
-def _sandbox(root: str, home: Path) -> Iterator[Finding]:
-    configuration = Configuration(root, home=home)
+def _sandbox(root: str, configuration: Configuration) -> Iterator[Finding]:
     options = configuration.settings.sandbox
     means = find_means((root,), bwrap=options.bwrap_path)
     yield _wanted(options, means.name)
@@ -241,9 +243,8 @@ def _limits() -> Iterator[Finding]:
         )
 
 
-def _disk(root: str, home: Path) -> Iterator[Finding]:
-    used = usage(home)
-    budget = Configuration(root, home=home).settings.undo.max_bytes
+def _disk(home: Path, settings: Settings) -> Iterator[Finding]:
+    used, budget = usage(home), settings.undo.max_bytes
     yield Finding(
         key="disk.home",
         standing="ok",

@@ -106,7 +106,7 @@ def explain(
 
 def _directory(named: object, workdir: Workdir) -> str:
     """Where a command would run, by name: nothing is looked at."""
-    if not isinstance(named, str):
+    if not named or not isinstance(named, str):
         return workdir.current
     path = workdir.resolve(named)
     if not any(is_inside(path, root) for root in workdir.roots):

@@ -87,7 +87,9 @@ def _plans(around: Surroundings) -> "Plans":
 
     configuration = around.configuration
     directory = configuration.settings.plans_directory
-    return PlanFiles(around.session_id, configuration.root, directory, around.results)
+    return PlanFiles(
+        around.session_id, configuration.root, directory, around.results, around.policy
+    )
 
 
 def _previews(around: Surroundings) -> "CommandPreviews":

@@ -2,12 +2,15 @@
 
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from handaxe.contract.ports.plans import KeptPlan, Plans
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.disk.atomic import DiskFault, replace
+from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.policy import Policy
 from handaxe.session.workdir import is_inside
 
 _TITLE_CHARS = 50
@@ -18,10 +21,20 @@ class PlanFiles(Plans):
     """One file for each title, so that a plan that is presented again replaces itself."""
 
     def __init__(
-        self, session_id: str, root: str, directory: str | None, results: ResultStore
+        self,
+        session_id: str,
+        root: str,
+        directory: str | None,
+        results: ResultStore,
+        policy: Callable[[], Policy],
     ) -> None:
-        """`directory` is what the settings say; one outside the root does not count."""
+        """`directory` is what the settings say; one outside the root does not count.
+
+        Neither does one where `policy` lets nobody write without a question: a model chooses what
+        a plan says, and it must not become a command, a hook or a rule.
+        """
         self._session_id = session_id
+        self._policy = policy
         self._directory = _inside(root, directory)
         self._results = results
         self._presented: dict[str, str] = {}
@@ -40,9 +53,10 @@ class PlanFiles(Plans):
         return KeptPlan(path, was_edited=text != first)
 
     def _write(self, call_id: str, text: str) -> str:
-        if self._directory is None:
+        name = f"{_slug(text)}-{self._session_id[:_ID_CHARS]}.md"
+        path = str(self._directory / name) if self._directory is not None else None
+        if path is None or not _is_free(path, self._policy()):
             return self._results.keep(f"plan-{call_id}", text)
-        path = str(self._directory / f"{_slug(text)}-{self._session_id[:_ID_CHARS]}.md")
         replace(path, [text.encode(errors="replace")], expect=None, make_parents=True)
         return path
 
@@ -56,6 +70,16 @@ def _inside(root: str, directory: str | None) -> Path | None:
         if real != root and is_inside(real, root):
             return Path(real)
     return None
+
+
+def _is_free(path: str, policy: Policy) -> bool:
+    """Whether a Write there would need no yes, if edits in the project were agreed to."""
+    agreed = Policy(
+        policy.book, mode="acceptEdits", roots=policy.roots, walled_off=policy.walled_off
+    )
+    judged = JudgedPath(path=path, real=path, access="write")
+    request = Request(tool="Write", read_only=False, paths=(judged,))
+    return decide(request, agreed).verdict == "allow"
 
 
 def _slug(text: str) -> str:

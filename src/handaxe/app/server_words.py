@@ -1,6 +1,5 @@
 """What MCP servers say about their use, for the model that has their tools."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,12 +39,13 @@ class ServerWords:
         rows = [row for row in servers.status() if row.instructions] if servers is not None else []
         if all(row.name in self._told for row in rows):
             return []
-        names = [tool.name for tool in self._catalog.offered()]
+        names = frozenset(tool.name for tool in self._catalog.offered())
         found = [row for row in rows if row.name not in self._told and _has_tools(row, names)]
         self._told |= {row.name for row in found}
         return found
 
 
-def _has_tools(server: McpServer, names: list[str]) -> bool:
-    prefix = f"mcp__{re.sub(r'[^A-Za-z0-9_-]', '_', server.name)}__"
-    return any(name.startswith(prefix) for name in names)
+def _has_tools(server: McpServer, names: frozenset[str]) -> bool:
+    from handaxe.bridges.mcp.names import full_name
+
+    return any(full_name(server.name, tool.name) in names for tool in server.tools)

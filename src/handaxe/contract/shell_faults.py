@@ -2,17 +2,16 @@
 
 from handaxe.contract.faults import ToolFault
 
+_LESS = "Wait for other commands to end, or ask for less at once."
+
 
 class CannotStart(ToolFault):
     """The machine did not start the shell."""
 
     code = "shell.cannot_start"
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"The command was not started: {reason}. Nothing of it ran. Wait for other commands "
-            "to end, or ask for less at once."
-        )
+    def __init__(self, reason: str, way_out: str = _LESS) -> None:
+        super().__init__(f"The command was not started: {reason}. Nothing of it ran. {way_out}")
 
 
 class BadCommand(ToolFault):

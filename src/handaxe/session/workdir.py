@@ -54,7 +54,7 @@ class Workdir:
             self._announce(old, path)
 
     def resolve(self, path: str) -> str:
-        """The absolute form of a path: `~`, `.` and `..` by name, a `file:` address decoded."""
+        """The absolute form of a path: `~`, `.` and `..` resolved by name, nothing decoded."""
         path = _absolute(path, self.current, self.home)
         # A working directory that was named through a link is known by that name as well.
         for spelled, real in self.spellings.items():
@@ -68,7 +68,7 @@ def _absolute(path: str, current: str, home: str) -> str:
     """By name; kept, since a call asks for its path again and again."""
     _refuse_malformed(path)
     if path[:6].lower() == "file:/":
-        path = _addressed(path)
+        _refuse_address(path)
     if path == "~" or path.startswith("~/"):
         path = home + path[1:]
     elif path.startswith("~"):
@@ -76,14 +76,13 @@ def _absolute(path: str, current: str, home: str) -> str:
     return normalize(path if path.startswith("/") else f"{current}/{path}")
 
 
-def _addressed(address: str) -> str:
+def _refuse_address(address: str) -> None:
+    """Paths are literal; as a relative one an address would only make odd directories."""
     from handaxe.text.file_address import path_of
 
-    path = path_of(address)
-    if path is None:
-        raise BadPath(f"{address[:200]!r} names no file of this machine. Give its absolute path.")
-    _refuse_malformed(path)
-    return path
+    meant = path_of(address)
+    hint = f" Give the path itself: {meant[:200]!r}." if meant else " Give an absolute path."
+    raise BadPath(f"{address[:200]!r} is an address and no path.{hint}")
 
 
 def normalize(path: str) -> str:

@@ -1,6 +1,7 @@
 """What stands where in a text, by its headings and definitions: a table of contents, no parser.
 
-Each line is judged by itself and by the file's ending; what only looks like a definition counts.
+Each line is judged by the file's ending and by itself, or with the few that follow; what only looks
+like a definition counts. No pattern looks further than that, so that no text takes long.
 """
 
 import re
@@ -40,7 +41,8 @@ _CODE = {
     "py pyi": r"(?:async +def|def|class) +\w",
     "js jsx mjs cjs ts tsx mts cts": _WORDS
     + r"(?:function\b|class +\w|interface +\w|enum +\w|namespace +\w|type +\w+.*=|"
-    r"(?:const|let|var) +\w+ *(?::[^=]*)?= *(?:async *)?(?:function\b|\([^)]*\)[^=]*=>|\w+ *=>))",
+    r"(?:const|let|var) +\w+ *(?::[^=]{0,200})?= *(?:async *)?"
+    r"(?:function\b|\([^)]{0,400}\)[^=]{0,200}=>|\w+ *=>))",
     "go": r"(?:func|type) ",
     "rs": _WORDS + r"(?:fn|struct|enum|trait|impl|mod|macro_rules!)[ <]",
     "java kt kts cs scala swift": _WORDS
@@ -54,7 +56,7 @@ _CODE = {
     "lua": r"(?:local +)?function\b",
     "ex exs": r"(?:defmodule|defp?|defmacro) +\w",
     "sql": r"(?i:create +(?:or +replace +)?(?:\w+ +)?(?:table|view|function|procedure|trigger) )",
-    "toml ini cfg conf": r"\[+[^\]\n]+\]",
+    "toml ini cfg conf": r"\[{1,2}[^\]\n]+\]",
     "tex": r"\\(?:part|chapter|(?:sub)*section)\b",
     "proto": r"(?:message|service|enum|rpc) +\w",
 }

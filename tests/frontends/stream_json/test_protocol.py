@@ -381,3 +381,18 @@ def test_a_suggestion_follows_each_turn_that_is_over(connect, script):
     client.say("second")
     assert client.close() == 0
     assert kinds(client.seen).count("prompt_suggestion") == 1
+
+
+def test_nobody_waits_for_a_suggestion_who_has_something_to_say(connect, script):
+    model = script(
+        {"text": "One."},
+        {"text": "Go on.", "when": "likely to say next", "delay_ms": 3_600_000},
+        {"text": "Two."},
+    )
+    client = connect("--model", model, "--prompt-suggestions")
+    client.say("first")
+    assert client.until("result")["result"] == "One."
+    client.say("second")
+    assert client.until("result")["result"] == "Two."
+    assert client.close() == 0
+    assert "prompt_suggestion" not in kinds(client.seen)

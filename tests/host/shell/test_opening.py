@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from handaxe.contract.ports.shell import ShellCommand
+from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.environment import UNATTENDED, command_environment
 from handaxe.host.shell.opening import TASKS, shell_of
 from handaxe.host.shell.retention import prune_outputs
@@ -114,3 +115,17 @@ def test_old_output_goes_first_and_recent_output_stays(tmp_path):
     assert left() == "d"
     assert prune_outputs(tmp_path / "nowhere", TASKS, max_bytes=0, max_age_s=0) == 0
     assert len(list(tmp_path.glob("*/tasks/notes.txt"))) == 4
+
+
+def test_the_output_of_a_command_that_goes_on_stays_however_long_it_is_silent(tmp_path):
+    path = tmp_path / "a" / TASKS / "bash_1.output"
+    capture = Capture(str(path), 1 << 20)
+    capture.open_file()
+    capture.take(b"hello\n", 6)
+    os.utime(path, (0, 0))
+    assert prune_outputs(tmp_path, TASKS, max_bytes=0, max_age_s=0) == 0
+    capture.take(b"and more\n", 9)
+    capture.close()
+    assert path.read_bytes() == b"hello\nand more\n"
+    os.utime(path, (0, 0))
+    assert prune_outputs(tmp_path, TASKS, max_bytes=0, max_age_s=0) == 1

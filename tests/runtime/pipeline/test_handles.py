@@ -79,8 +79,9 @@ async def test_only_an_object_of_this_very_shape_is_a_handle(session, project):
         ("/etc/hostname", "is not free to be read"),
         ("/etc/no-such-file", "is not free to be read"),
         ("missing", "No such file or directory"),
-        ("binary", "decode"),
-        ("dir", ""),
+        ("binary", "'binary': it is not UTF-8 text"),
+        ("latin", "'latin': it is not UTF-8 text"),
+        ("dir", "not a regular file but a directory"),
         ("", "The path is empty"),
     ],
 )
@@ -89,6 +90,7 @@ async def test_what_could_not_be_read_without_a_question_is_not_passed_on(projec
     (project / ".env").write_text("secret")
     (project / "link").symlink_to("secret.key")
     (project / "binary").write_bytes(b"\xff\xfe\xff")
+    (project / "latin").write_bytes("Gr\xfc\xdfe\n".encode("latin-1"))
     (project / "dir").mkdir()
 
     async def yes(_request):

@@ -44,32 +44,43 @@ async def test_near_names_are_only_those_that_may_be_read(project, deny):
 
 
 @pytest.mark.parametrize("form", ["file://{}", "FILE://{}", "file://localhost{}", "file:{}"])
-async def test_the_address_of_a_file_names_it_in_calls_and_for_roots(tmp_path, form):
-    project = tmp_path / "my project#1"
-    project.mkdir()
-    (project / "ä b.txt").write_text("there\n")
-    address = form.format(quote(str(project)))
-    root = address if form[:5] == "file:" else project
-    async with Session(root, permission_mode="acceptEdits") as session:
-        read = await session.call("Read", file_path=f"{address}/{quote('ä b.txt')}")
-        assert (read.ok, read.data["file"]["filePath"]) == (True, f"{project}/ä b.txt")
-        assert (await session.call("Write", file_path=f"{address}/new.txt", content="x")).ok
-        found = await session.call("Glob", pattern="*", path=address)
-        assert set(found.data["filenames"]) == {f"{project}/ä b.txt", f"{project}/new.txt"}
-    assert sorted(path.name for path in project.iterdir()) == ["new.txt", "ä b.txt"]
-
-
 @pytest.mark.parametrize(
-    ("address", "code"),
+    ("tool", "field", "more"),
     [
-        ("file:///etc/hosts", "permission.denied"),
-        ("file:///%2e%2e/etc/hosts", "permission.denied"),
-        ("file:///other/%2e%2e/x", "permission.asked"),
-        ("file://elsewhere/x", "file.bad_path"),
-        ("file:///a%00b", "file.bad_path"),
+        ("Read", "file_path", {}),
+        ("Write", "file_path", {"content": "x"}),
+        ("Glob", "path", {"pattern": "*"}),
+        ("Bash", "cwd", {"command": "ls"}),
     ],
 )
-async def test_an_address_is_judged_by_the_file_it_stands_for(project, address, code):
-    async with Session(project, permission_mode="acceptEdits", deny=["Read(//etc/**)"]) as session:
-        assert (await session.call("Write", file_path=address, content="x")).code == code
-    assert list(project.iterdir()) == []
+async def test_an_address_is_no_path_and_the_refusal_says_which_path_is_meant(
+    project, form, tool, field, more
+):
+    (project / "ä b.txt").write_text("there\n")
+    address = form.format(quote(f"{project}/ä b.txt"))
+    async with Session(project, permission_mode="acceptEdits") as session:
+        refused = await session.call(tool, {field: address, **more})
+        assert refused.code == "file.bad_path"
+        assert f"{str(project / 'ä b.txt')!r}" in refused.text
+    assert [path.name for path in project.iterdir()] == ["ä b.txt"]
+
+
+async def test_a_path_is_literal_also_where_it_looks_encoded(project):
+    (project / "a%20b.txt").write_text("literal\n")
+    (project / "a b.txt").write_text("decoded\n")
+    async with Session(project) as session:
+        assert "literal" in (await session.call("Read", file_path="a%20b.txt")).text
+        (project / "file:").mkdir()
+        (project / "file:" / "x").write_text("odd but there\n")
+        assert "odd but there" in (await session.call("Read", file_path="./file:/x")).text
+        for address in ("file://elsewhere/x", "file:///a%00b"):
+            refused = await session.call("Read", file_path=address)
+            assert (refused.code, "absolute path" in refused.text) == ("file.bad_path", True)
+
+
+@pytest.mark.parametrize("form", ["file://{}", "file://localhost{}", "file:{}"])
+async def test_a_root_may_be_named_by_its_address(tmp_path, form):
+    project = tmp_path / "my project#1"
+    project.mkdir()
+    async with Session(form.format(quote(str(project)))) as session:
+        assert session.workdir.root == str(project)

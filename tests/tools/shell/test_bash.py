@@ -738,3 +738,14 @@ async def test_a_command_is_judged_where_it_will_run(project):
         assert (await bash(session, "rm old", cwd="sub")).ok
         await session.undo()
         assert (project / "sub" / "old").read_text() == "work"
+
+
+async def test_task_output_says_when_a_file_lacks_a_part(project: Path):
+    settings = {"shell": {"max_session_bytes": 1 << 20}}
+    async with Session(project, permission_mode="bypassPermissions", settings=settings) as session:
+        begun = await session.call(
+            "Bash", command="yes no | head -c 3000000", run_in_background=True
+        )
+        told = await session.call("TaskOutput", task_id=begun.data["backgroundTaskId"], block=True)
+    assert "<output_cut>The file lacks a part of the output.</output_cut>" in told.text
+    assert told.data["task"]["output_is_cut"] is True

@@ -97,6 +97,7 @@ class Conversation:
         self._held: list[str | Blocks] = []
         self._is_busy = False
         self._wants_interrupt = False
+        self._suggesting: asyncio.Future[str | None] | None = None
 
     @property
     def agent(self) -> Agent:
@@ -158,6 +159,7 @@ class Conversation:
         for item in kept:
             if item is None or not cancel_queued:
                 self._queue.put_nowait(item)
+        self._drop_suggestion()
         if self._is_busy and not self.agent.interrupt():
             self._wants_interrupt = True
         if cancel_queued:
@@ -198,6 +200,7 @@ class Conversation:
     def _wake(self) -> None:
         """A hook has something for the model: a turn of its own if none is under way."""
         if not self._is_busy and self._queue.empty():
+            self._drop_suggestion()
             self._queue.put_nowait(Waiting(None))
 
     def _open_calls(self) -> dict[str, str]:
@@ -239,6 +242,7 @@ class Conversation:
         prompts, self._held = [*self._held, prompt], []
         uuid = message.get("uuid")
         name = uuid if isinstance(uuid, str) and 0 < len(uuid) <= _NAME_CHARS else None
+        self._drop_suggestion()
         self._queue.put_nowait(Waiting(joined(prompts), name))
 
     def _complain(self, sentence: str) -> None:
@@ -277,9 +281,24 @@ class Conversation:
         finally:
             beating.cancel()
         if self._serving.suggests and self._queue.empty():
-            text = await suggested_prompt(agent, self.last)
-            if text is not None:
-                self._write(self._codec.wrapped("prompt_suggestion", suggestion=text))
+            await self._suggest(agent)
+
+    async def _suggest(self, agent: Agent) -> None:
+        """Tell what the person may say next; whatever comes before that makes it needless."""
+        assert self._codec is not None
+        self._is_busy = False
+        asking = self._suggesting = asyncio.ensure_future(suggested_prompt(agent, self.last))
+        try:
+            await asyncio.wait((asking,))
+        finally:
+            self._drop_suggestion()
+        if not asking.cancelled() and (text := asking.result()) is not None:
+            self._write(self._codec.wrapped("prompt_suggestion", suggestion=text))
+
+    def _drop_suggestion(self) -> None:
+        if self._suggesting is not None:
+            self._suggesting.cancel()
+            self._suggesting = None
 
     async def _run(self, agent: Agent, prompt: Prompt | None, waiting: Waiting) -> None:
         assert self._codec is not None

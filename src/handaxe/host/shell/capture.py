@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from handaxe.contract.ports.shell import CommandOutput
+from handaxe.disk import locks
+from handaxe.disk.faults import DiskFault
 from handaxe.host.shell.output_room import OutputRoom
 from handaxe.text.terminal import is_binary, plain_text
 
@@ -97,6 +99,9 @@ class Capture:
             # A full disk or a missing directory must not cost the command its result.
             self._has_failed = True
             return
+        with suppress(OSError, DiskFault):
+            # Whoever makes room on the disk sees by this that the command goes on (`retention`).
+            locks.hold(self._file, shared=True, wait_s=0)
         self.has_file = True
         if self._room is not None:
             self._room.enter(self._path)

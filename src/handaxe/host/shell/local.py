@@ -27,6 +27,7 @@ from handaxe.host.shell.output_room import OutputRoom
 from handaxe.host.shell.plain import is_plain_program
 from handaxe.host.shell.program import BashChoice
 from handaxe.host.shell.questions import Question, Said
+from handaxe.host.shell.retention import OUTPUT_SUFFIX
 from handaxe.host.shell.snapshot import Snapshot
 from handaxe.host.shell.user_environment import UserEnvironment
 from handaxe.host.shell.warden import CWD_FD, START_FD
@@ -148,7 +149,8 @@ class LocalShell(Shell):
                 inherited[_TEXT_FD] = _text_file(command.command)
                 argv[-2] = f". /dev/fd/{_TEXT_FD}"
             if self._bash.prefix and command.call_id:
-                argv = [*self._bash.prefix, _handed_over(argv, env)]
+                runner = self._bash.handed_to(self._environment.path)
+                argv = [*runner, _handed_over(argv, env)]
             confined = self._confine(argv, env, command)
             terms = self._terms(
                 job_id, mark, confined, command.cwd if is_plain else None, take_notes
@@ -336,7 +338,7 @@ class LocalShell(Shell):
                 return job_id
 
     def _output_path(self, job_id: str) -> str:
-        return f"{self._directory}/{job_id}.output"
+        return f"{self._directory}/{job_id}{OUTPUT_SUFFIX}"
 
 
 def _refuse_unspeakable(command: ShellCommand) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.faults import SetupError
+from handaxe.contract.shell_faults import CannotStart
 from handaxe.session.workdir import is_inside
 
 _ELSEWHERE = ("/bin", "/usr/bin", "/usr/local/bin")
@@ -16,12 +17,18 @@ _ELSEWHERE = ("/bin", "/usr/bin", "/usr/local/bin")
 @lru_cache(maxsize=64)
 def bash_program(path: str) -> str:
     """The first bash in `path`, or in the usual places."""
-    for directory in (*path.split(os.pathsep), *_ELSEWHERE):
-        program = f"{directory}/bash"
+    if (program := _first_of("bash", (*path.split(os.pathsep), *_ELSEWHERE))) is not None:
+        return program
+    raise SetupError("There is no bash on this machine. Install it to run commands.")
+
+
+def _first_of(name: str, directories: Sequence[str]) -> str | None:
+    for directory in directories:
+        program = f"{directory}/{name}"
         # A relative entry would mean something else in every project.
         if directory.startswith("/") and os.access(program, os.X_OK):
             return program
-    raise SetupError("There is no bash on this machine. Install it to run commands.")
+    return None
 
 
 class BashChoice(msgspec.Struct, frozen=True):
@@ -40,6 +47,15 @@ class BashChoice(msgspec.Struct, frozen=True):
         if wanted.is_absolute() and wanted.name == "bash" and os.access(wanted, os.X_OK):
             return str(wanted)
         return bash_program(path)
+
+    def handed_to(self, path: str) -> tuple[str, ...]:
+        """The prefix, with its program by its place: it is one for all directories."""
+        name, *first = self.prefix
+        place = _first_of(name, path.split(os.pathsep)) if "/" not in name else name
+        if place is None or not place.startswith("/") or not os.access(place, os.X_OK):
+            reason = f"{name!r}, which the setting `shell.prefix` hands commands to, is not there"
+            raise CannotStart(reason, "A person has to mend the setting: tell them.")
+        return (place, *first)
 
 
 def own_program(name: str, path: str, roots: Sequence[str]) -> str | None:

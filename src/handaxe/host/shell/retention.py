@@ -13,8 +13,11 @@ from stat import S_ISDIR
 
 import msgspec
 
+from handaxe.disk import locks
+
 SPARED_S = 300.0
-"""What was written to so recently may belong to a command that runs."""
+"""What was written to so recently somebody may still want to look at."""
+OUTPUT_SUFFIX = ".output"
 TEMPORARY = "tmp"
 TEMPORARY_SPARED_S = 86_400.0
 """A session may come back to its temporary files, but hardly after a day."""
@@ -53,6 +56,8 @@ def superfluous(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float)
         age_s = now - left.written_at
         if age_s < left.spared_s or (age_s < max_age_s and total <= max_bytes):
             continue
+        if _is_written(left.path):
+            continue
         going.append(left)
         total -= left.size_bytes
     return going
@@ -71,10 +76,27 @@ def outputs_in(directory: Path) -> list[Left]:
     found: list[Left] = []
     with suppress(OSError):
         for path in directory.iterdir():
-            if path.suffix == ".output":
+            if path.suffix == OUTPUT_SUFFIX:
                 status = path.lstat()
                 found.append(Left(status.st_mtime, status.st_size, path))
     return found
+
+
+def _is_written(path: Path) -> bool:
+    """Whether a command goes on whose output this is, in any process; it may be silent for long."""
+    if path.suffix != OUTPUT_SUFFIX:
+        return False
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        locks.hold(file, wait_s=0)
+    except locks.Locked:
+        return True
+    finally:
+        os.close(file)
+    return False
 
 
 def _temporary(session: Path) -> list[Left]:

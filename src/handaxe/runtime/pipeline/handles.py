@@ -5,8 +5,7 @@ without passing through it. Only an object of exactly this shape is meant: no te
 something else. And only what Read would show without a question is opened.
 """
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.effects import Resource
@@ -30,19 +29,48 @@ class Filled:
         self.reads: list[Resource] = []
         self._tool = tool
         self._among = among
-        filled = _filled(call.input, "", self._put, 0)
+        self._done: dict[int, Any] = {}
+        filled = self._filled(call.input, "", 0)
         if self.notes:
             self.call = ToolCall(call.id, call.tool, filled)
+
+    def _filled(self, value: Any, place: str, depth: int) -> Any:  # noqa: ANN401 - any JSON value
+        if value.__class__ not in (list, dict) or depth > _DEEPEST:
+            return value
+        known = id(value)
+        if known not in self._done:
+            # A host's program may give the same thing in many places, or within itself.
+            self._done[known] = value
+            self._done[known] = self._with_texts(value, place, depth)
+        return self._done[known]
+
+    def _with_texts(self, value: list[Any] | dict[str, Any], place: str, depth: int) -> Any:  # noqa: ANN401
+        if isinstance(value, list):
+            return [self._filled(one, f"{place}[{n}]", depth + 1) for n, one in enumerate(value)]
+        handle = value.get(SIGN)
+        if depth and len(value) == 1 and isinstance(handle, str):
+            return self._put(handle, place)
+        return {
+            name: self._filled(one, f"{place}.{name}" if place else name, depth + 1)
+            for name, one in value.items()
+        }
 
     def _put(self, handle: str, place: str) -> str:
         try:
             text = self._held(handle)
+        except UnicodeDecodeError:
+            raise self._refused(handle, place, "it is not UTF-8 text") from None
         except (OSError, ValueError, atomic.DiskFault, ToolFault) as error:
             why = getattr(error, "strerror", None) or str(error)
-            problem = f"The parameter `{place}` names a file that cannot be passed on: {why}"
-            raise BadInput(self._tool, [problem]) from None
+            raise self._refused(handle, place, why) from None
         self.notes.append(f"{place}: the whole of {handle} ({len(text):,} characters)")
         return text
+
+    def _refused(self, handle: str, place: str, why: str) -> BadInput:
+        problem = (
+            f"The parameter `{place}` names a file that cannot be passed on, {handle!r}: {why}"
+        )
+        return BadInput(self._tool, [problem])
 
     def _held(self, handle: str) -> str:
         files, workdir = self._among.files, self._among.workdir
@@ -58,22 +86,4 @@ class Filled:
         judged = JudgedPath(path=place.path, real=place.real, access="read")
         request = Request(tool="Read", read_only=True, paths=(judged,))
         if decide(request, self._among.policy()).verdict != "allow":
-            raise ValueError(f"{place.path} is not free to be read")
-
-
-def _filled(value: Any, place: str, put: Callable[[str, str], str], depth: int) -> Any:  # noqa: ANN401 - any JSON value
-    if depth > _DEEPEST:
-        return value
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        return [_filled(one, f"{place}[{n}]", put, depth + 1) for n, one in enumerate(items)]
-    if not isinstance(value, dict):
-        return value
-    members = cast("dict[str, Any]", value)
-    handle = members.get(SIGN)
-    if depth and len(members) == 1 and isinstance(handle, str):
-        return put(handle, place)
-    return {
-        name: _filled(one, f"{place}.{name}" if place else name, put, depth + 1)
-        for name, one in members.items()
-    }
+            raise ValueError("it is not free to be read; Read asks for it")

@@ -17,7 +17,7 @@ from handaxe.contract.ports.agents import (
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.settings.model import Settings
+from handaxe.settings.model import AgentOptions, Settings
 from handaxe.text.counting import counted
 
 DEFAULT_KIND = "general-purpose"
@@ -59,7 +59,7 @@ class Agent(Tool[AgentArgs]):
     effects = Effects.pure()
     # The agent's own words are bounded by a setting.
     max_result_chars = 200_000
-    usual_chars = 32_000
+    usual_chars = AgentOptions().max_output_chars
     input_examples = (
         {
             "description": "Find the parser",

@@ -7,6 +7,7 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Items
 from handaxe.contract.effects import Effects
+from handaxe.contract.mcp_faults import UnknownServer
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.tool_index import FoundTool, ToolIndex
 from handaxe.contract.result import ToolResult
@@ -41,9 +42,9 @@ class ToolSearch(Tool[ToolSearchArgs]):
 
     async def call(self, args: ToolSearchArgs, ctx: ToolContext) -> ToolResult:
         index, servers = ctx[ToolIndex], ctx.find(McpServers)
+        if args.query.startswith(RECONNECT):
+            return await _reconnected(args.query, servers, index)
         if servers is not None:
-            if args.query.startswith(RECONNECT):
-                return await _reconnected(args.query, servers, index)
             # What a server brings that is still on its way should be found, too.
             await servers.settled()
         found = await index.find(args.query, args.max_results)
@@ -64,8 +65,10 @@ class ToolSearch(Tool[ToolSearchArgs]):
         return f"ToolSearch({partial_input.get('query', '')})"
 
 
-async def _reconnected(query: str, servers: McpServers, index: ToolIndex) -> ToolResult:
+async def _reconnected(query: str, servers: McpServers | None, index: ToolIndex) -> ToolResult:
     name = query.removeprefix(RECONNECT).strip()
+    if servers is None:
+        raise UnknownServer(name, ())
     await servers.reconnect(name)
     tools = next((one.tools for one in servers.status() if one.name == name), ())
     data: dict[str, Any] = {

@@ -108,8 +108,8 @@ def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
     if state.output_path:
         lines.append(f"<output_file>{state.output_path}</output_file>")
     if state.output_is_cut:
-        rest = "; the end will follow" if state.status == "running" else " and the end"
-        lines.append(f"<output_cut>The file holds the beginning{rest}.</output_cut>")
+        so_far = " so far" if state.status == "running" else ""
+        lines.append(f"<output_cut>The file lacks a part of the output{so_far}.</output_cut>")
     if said and state.kind == "agent":
         lines.append(f"<result>\n{said}\n</result>")
     elif said:
