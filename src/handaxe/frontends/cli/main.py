@@ -1,7 +1,6 @@
 """Which command was asked for, and how it ended."""
 
 import argparse
-import errno
 import gc
 import io
 import os
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli import standard_streams
 from handaxe.frontends.cli.exits import FAILED, INTERRUPTED, TERMINATED, USAGE, Terminated
 
 COMMANDS = {
@@ -34,47 +34,46 @@ COMMANDS = {
 
 _OF_TOOLS = frozenset({"call", "tools"})
 """Their own words are names of tools, so a list of them cannot be told from a list of rules."""
-_NO_ROOM = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""How a stream fails; a file would be named by the error."""
 
 
 def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
-    _open_missing_streams()
+    standard_streams.open_missing()
+    standard_streams.write_all()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign shows its number instead of ending the command.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+    with standard_streams.waiting():
+        return _ended(argv)
+
+
+def _ended(argv: Sequence[str]) -> int:
     try:
-        code = _run(argv)
+        try:
+            code = _run(argv)
+        except SystemExit:
+            # Help, too, may not have been written yet.
+            sys.stdout.flush()
+            raise
         sys.stdout.flush()
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE
     except Terminated:
+        standard_streams.let_go()
         return TERMINATED
     except KeyboardInterrupt:
+        standard_streams.let_go()
         return INTERRUPTED
     except Exception as error:
-        if not _is_output_lost(error):
+        if not standard_streams.is_output_lost(error):
             print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
             if os.environ.get("HANDAXE_DEBUG"):
                 raise
         return FAILED
     return code
-
-
-def _is_output_lost(error: Exception) -> bool:
-    """Whether standard output takes no more; the interpreter then ends without trying again."""
-    if not isinstance(error, OSError) or error.filename or error.errno not in _NO_ROOM:
-        return False
-    if not isinstance(error, BrokenPipeError):
-        # Else whoever read it has gone, and nobody is left to tell.
-        why = error.strerror
-        print(f"handaxe: standard output could not be written ({why}).", file=sys.stderr)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return True
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -123,17 +122,6 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         except OSError:
             columns = 80
         super().__init__(prog, width=int(os.environ.get("COLUMNS") or columns) - 2)
-
-
-def _open_missing_streams() -> None:
-    """A stream that whoever started us has closed leads nowhere; no file may get its number."""
-    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nowhere, fd)
-            if nowhere != fd:
-                os.close(nowhere)
-            setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8"))
 
 
 def _terminate(_signal: int, _frame: object) -> None:
