@@ -6,11 +6,12 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from typing import Any
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli import standard_streams
 from handaxe.frontends.cli.exits import FAILED, INTERRUPTED, TERMINATED, USAGE, Terminated
 
 COMMANDS = {
@@ -39,13 +40,13 @@ _OF_TOOLS = frozenset({"call", "tools"})
 def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
-    standard_streams.open_missing()
-    standard_streams.write_all()
+    _open_missing_streams()
+    _write_all()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign shows its number instead of ending the command.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
-    with standard_streams.waiting():
+    with _waiting_streams():
         return _ended(argv)
 
 
@@ -61,14 +62,15 @@ def _ended(argv: Sequence[str]) -> int:
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE
-    except Terminated:
-        standard_streams.let_go()
-        return TERMINATED
-    except KeyboardInterrupt:
-        standard_streams.let_go()
-        return INTERRUPTED
+    except (Terminated, KeyboardInterrupt) as error:
+        from handaxe.frontends.cli.standard_streams import let_go
+
+        let_go()
+        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except Exception as error:
-        if not standard_streams.is_output_lost(error):
+        from handaxe.frontends.cli.standard_streams import is_output_lost
+
+        if not is_output_lost(error):
             print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
             if os.environ.get("HANDAXE_DEBUG"):
                 raise
@@ -122,6 +124,44 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         except OSError:
             columns = 80
         super().__init__(prog, width=int(os.environ.get("COLUMNS") or columns) - 2)
+
+
+def _open_missing_streams() -> None:
+    """A stream that whoever started us has closed leads nowhere; no file may get its number."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, fd)
+            if nowhere != fd:
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8"))
+
+
+def _write_all() -> None:
+    """Let no write end early: without a buffer (PYTHONUNBUFFERED) nobody writes the rest."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if isinstance(getattr(stream, "buffer", None), io.FileIO):
+            encoding, errors = stream.encoding, stream.errors
+            whole: Any = io.BufferedWriter(stream.detach())
+            setattr(sys, name, io.TextIOWrapper(whole, encoding, errors, line_buffering=True))
+
+
+@contextmanager
+def _waiting_streams() -> Generator[None]:
+    """Output that waits for a slow reader also where whoever shares it has made it not wait."""
+    changed: list[int] = []
+    for fd in (1, 2):
+        with suppress(OSError):
+            if not os.get_blocking(fd):
+                os.set_blocking(fd, True)
+                changed.append(fd)
+    try:
+        yield
+    finally:
+        for fd in changed:
+            with suppress(OSError):
+                os.set_blocking(fd, False)
 
 
 def _terminate(_signal: int, _frame: object) -> None:

@@ -1,55 +1,18 @@
-"""Standard streams that take all they are given, however they were handed over."""
+"""How standard output ends when somebody interrupts, or when it takes no more.
+
+Loaded only then; how the streams begin stands where every command begins, in `main`.
+"""
 
 import errno
-import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 _NO_ROOM = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """How a stream fails; a file would be named by the error."""
-
-
-def open_missing() -> None:
-    """A stream that whoever started us has closed leads nowhere; no file may get its number."""
-    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nowhere, fd)
-            if nowhere != fd:
-                os.close(nowhere)
-            setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8"))
-
-
-def write_all() -> None:
-    """Let no write end early: without a buffer (PYTHONUNBUFFERED) nobody writes the rest."""
-    for name in ("stdout", "stderr"):
-        stream: Any = getattr(sys, name)
-        if isinstance(getattr(stream, "buffer", None), io.FileIO):
-            encoding, errors = stream.encoding, stream.errors
-            whole: Any = io.BufferedWriter(stream.detach())
-            setattr(sys, name, io.TextIOWrapper(whole, encoding, errors, line_buffering=True))
-
-
-@contextmanager
-def waiting() -> Generator[None]:
-    """Output that waits for a slow reader also where whoever shares it has made it not wait."""
-    changed: list[int] = []
-    for fd in (1, 2):
-        with suppress(OSError):
-            if not os.get_blocking(fd):
-                os.set_blocking(fd, True)
-                changed.append(fd)
-    try:
-        yield
-    finally:
-        for fd in changed:
-            with suppress(OSError):
-                os.set_blocking(fd, False)
 
 
 @contextmanager
