@@ -9,8 +9,7 @@ def main() -> int:
     if sys.argv[1:] in (["--version"], ["-v"], ["-V"]):
         from handaxe import __version__
 
-        sys.stdout.write(f"{__version__} (handaxe)\n")
-        return 0
+        return _say(f"{__version__} (handaxe)\n")
     # Nothing that is loaded at the start is garbage; `run` looks for some again.
     gc.disable()
     # msgspec prefers typing_extensions where that happens to be installed, and needs nothing of
@@ -25,6 +24,19 @@ def main() -> int:
     if modules.get("typing_extensions", sys) is None:
         del modules["typing_extensions"]
     return run(sys.argv[1:])
+
+
+def _say(text: str) -> int:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        from handaxe.frontends.cli.standard_streams import is_output_lost
+
+        if not is_output_lost(error):
+            raise
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -149,6 +149,33 @@ def test_other_indentation_is_found_and_taken_on(
 
 
 @pytest.mark.parametrize(
+    ("content", "old", "new", "after"),
+    [
+        # So many spaces for so many tabs.
+        ("\t\t\ta()\n", "      a()", "        b()\n      a()", "\t\t\t\tb()\n\t\t\ta()\n"),
+        ("\t\t\ta()\n", "      a()", "  b()", "\tb()\n"),
+        # Lines that only get shallower show a step as well.
+        (
+            "      x\n        a\n        b\n    c\n",
+            "\t\ta\n\t\tb\nc",
+            "c\n\td\n\t\te",
+            "      x\n    c\n      d\n        e\n",
+        ),
+        # Lines that are all equally deep still show that four blanks are not one level.
+        ("  a\n  b\n", "    a\n    b", "    a\n        b", "  a\n    b\n"),
+        # A tab in front of a line is a level where the text to replace had no blanks at all.
+        ("x:\n\ta\n\tb\n", "a\nb", "a\n\tc\nb", "x:\n\ta\n\t\tc\n\tb\n"),
+        ("x:\n    a\n    b\n", "a\nb", "a\n\tc\nb", "x:\n    a\n        c\n    b\n"),
+        ("x:\n\ta\n\tb\n", "a\nb", "  c", "x:\n\t\tc\n"),
+    ],
+)
+def test_deeper_lines_grow_by_the_files_own_unit_whatever_shows_the_given_one(
+    content: str, old: str, new: str, after: str
+) -> None:
+    assert edited(content, old, new) == ("indentation", after)
+
+
+@pytest.mark.parametrize(
     ("content", "old"),
     [
         # One given indent for two of the file's.

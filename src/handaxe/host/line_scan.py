@@ -6,6 +6,7 @@ file costs little more than reading the file once.
 
 import codecs
 import os
+import re
 import threading
 from hashlib import sha256
 from typing import Self
@@ -20,6 +21,7 @@ from handaxe.text.windows import split_lines
 CHUNK_BYTES = 1 << 20
 WINDOW_BYTES = 16 * CHUNK_BYTES
 SAMPLE_BYTES = 1 << 16
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -35,6 +37,7 @@ class Scan(msgspec.Struct, frozen=True):
     first_line: int
     has_nul: bool
     is_utf8: bool
+    first_beyond_ascii: int
     separator: bytes
 
 
@@ -48,14 +51,17 @@ def large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: i
         found = scan(fd, offset, limit)
         wanted = min(found.end - found.start, WINDOW_BYTES)
         data = os.pread(fd, wanted, found.start)
+        telling = b"" if found.is_utf8 else _telling_lines(fd, found.first_beyond_ascii)
     finally:
         os.close(fd)
     if found.has_nul:
         raise faults.Binary(real, found.size_bytes)
-    stored = Format() if found.is_utf8 else _legacy(sample, data)
+    stored = Format() if found.is_utf8 else _legacy(telling, data)
     is_cut = found.end - found.start > wanted
-    if not found.start and sample.startswith(b"\xef\xbb\xbf"):
-        data = data[3:]
+    # In another encoding the mark is text, for Edit as well.
+    has_bom = stored.encoding == "utf-8" and sample.startswith(codecs.BOM_UTF8)
+    if has_bom and not found.start:
+        data = data[len(codecs.BOM_UTF8) :]
     text = data.decode(stored.encoding, "replace" if is_cut or not found.is_utf8 else "strict")
     return Window(
         lines=split_lines(text, found.separator.decode()),
@@ -63,7 +69,7 @@ def large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: i
         total_lines=found.total_lines,
         version=FileVersion(real, found.digest, found.size_bytes, info.st_mtime_ns),
         encoding=stored.encoding,
-        has_bom=sample.startswith(b"\xef\xbb\xbf"),
+        has_bom=has_bom,
         is_cut=is_cut,
     )
 
@@ -93,6 +99,7 @@ def scan(fd: int, offset: int, limit: int) -> Scan:
         first_line=first,
         has_nul=counter.has_nul,
         is_utf8=counter.is_utf8,
+        first_beyond_ascii=counter.first_beyond_ascii,
         separator=counter.separator,
     )
 
@@ -106,6 +113,7 @@ class _Counter:
         self.position = 0
         self.has_nul = False
         self.is_utf8 = True
+        self.first_beyond_ascii = 0
         self.ends_open = False
         self.start: int | None = 0 if offset == 1 else None
         self.end: int | None = None
@@ -129,6 +137,10 @@ class _Counter:
         self.ends_open = not chunk.endswith(self.separator)
         self._check(chunk)
 
+    def finish(self) -> None:
+        """The file is at its end: it may not have ended inside a character."""
+        self._decode(b"", final=True)
+
     def _place(self, chunk: bytes, wanted: int) -> int:
         """Behind the `wanted`-th separator of the file, which is in this chunk."""
         nth = wanted - self.separators
@@ -150,8 +162,15 @@ class _Counter:
             return
         if self._decoder is None:
             self._decoder = codecs.getincrementaldecoder("utf-8")()
+            beyond = _BEYOND_ASCII.search(chunk)
+            self.first_beyond_ascii = self.position - len(chunk) + (beyond.start() if beyond else 0)
+        self._decode(chunk)
+
+    def _decode(self, chunk: bytes, *, final: bool = False) -> None:
+        if self._decoder is None or not self.is_utf8:
+            return
         try:
-            self._decoder.decode(chunk)
+            self._decoder.decode(chunk, final)
         except UnicodeDecodeError:
             self.is_utf8 = False
 
@@ -164,6 +183,7 @@ def _pass(
         if hashing is not None:
             hashing.take(chunk)
         counter.take(chunk)
+    counter.finish()
     return counter
 
 
@@ -198,8 +218,21 @@ class _Hashing:
             self._slots.release()
 
 
-def _legacy(sample: bytes, window: bytes) -> Format:
+def _telling_lines(fd: int, first: int) -> bytes:
+    """Whole lines from the one on that holds the first byte beyond ASCII, by which Edit judges."""
+    begin = max(0, first - SAMPLE_BYTES)
+    data = os.pread(fd, first - begin + SAMPLE_BYTES, begin)
+    return _whole_lines(data[data.rfind(b"\n", 0, first - begin) + 1 :])
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """`data` up to its last line break; a cut inside a character would look like another text."""
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _legacy(telling: bytes, window: bytes) -> Format:
+    shown = window if len(window) <= SAMPLE_BYTES else _whole_lines(window[:SAMPLE_BYTES])
     try:
-        return sniff(sample[: sample.rfind(b"\n") + 1] + window[:SAMPLE_BYTES])
+        return sniff(telling + shown)
     except NotText:
         return Format(encoding="latin-1")

@@ -57,6 +57,32 @@ async def test_one_line_of_many_megabytes_is_shown_in_part(session, project):
     assert "cut" in result.text
 
 
+async def test_a_big_file_that_ends_inside_a_character_is_read_to_its_end(session, project):
+    (project / "torn.txt").write_bytes(b"plain text\n" * 100_000 + "caf\u00e9".encode()[:-1])
+    result = await session.call("Read", file_path="torn.txt", offset=-2)
+    assert result.ok, result.text
+    shown = result.data["file"]["content"]
+    assert shown.startswith("plain text\ncaf")
+    edit = await session.call(
+        "Edit", file_path="torn.txt", old_string=shown.split("\n")[1], new_string="tea"
+    )
+    assert edit.ok, edit.text
+    assert (project / "torn.txt").read_bytes().endswith(b"plain text\ntea")
+
+
+@pytest.mark.proves("FT-12")
+async def test_every_window_of_a_big_file_is_read_in_the_encoding_that_edit_takes(session, project):
+    line = "これはエンコーディングを調べるための日本語の文章です。" * 5
+    text = "plain text\n" * 100_000 + f"{line}\n" * 2_000 + "ｱ\n"
+    (project / "late.txt").write_bytes(text.encode("shift_jis"))
+    for window in ({}, {"offset": 100_001}, {"offset": 101_999}, {"offset": -1}):
+        result = await session.call("Read", file_path="late.txt", **window)
+        assert result.data["encoding"] == "shift_jis"
+    assert result.data["file"]["content"] == "ｱ"
+    edit = await session.call("Edit", file_path="late.txt", old_string="ｱ", new_string="ア")
+    assert edit.ok, edit.text
+
+
 @pytest.mark.proves("FT-14")
 async def test_a_file_over_one_gibibyte_is_refused_before_any_work(session, project):
     with open(project / "huge.txt", "wb") as file:

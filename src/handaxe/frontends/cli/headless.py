@@ -24,7 +24,7 @@ from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cos
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.opening import plain, read_settings_option
 from handaxe.frontends.cli.telling import Teller, aside, teller_of
-from handaxe.frontends.line_input import lines_of
+from handaxe.frontends.line_input import lines_of, pieces
 from handaxe.frontends.signals import HeardSignals
 from handaxe.frontends.stream_json.codec import Shown
 from handaxe.frontends.stream_json.endings import Lookups
@@ -358,7 +358,7 @@ def _piped(*, wait: bool) -> str:
             aside("nothing came on standard input; going on without it.")
             return ""
     data = bytearray()
-    while piece := os.read(fd, 1 << 16):
+    for piece in pieces(fd):
         data += piece
         if len(data) > MAX_INPUT_BYTES:
             raise SetupError("More than 10 MB on standard input. Put it into a file instead.")

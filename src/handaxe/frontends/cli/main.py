@@ -1,14 +1,15 @@
 """Which command was asked for, and how it ended."""
 
 import argparse
-import errno
 import gc
 import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from typing import Any
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import FAILED, INTERRUPTED, TERMINATED, USAGE, Terminated
@@ -34,47 +35,47 @@ COMMANDS = {
 
 _OF_TOOLS = frozenset({"call", "tools"})
 """Their own words are names of tools, so a list of them cannot be told from a list of rules."""
-_NO_ROOM = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""How a stream fails; a file would be named by the error."""
 
 
 def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     _open_missing_streams()
+    _write_all()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign shows its number instead of ending the command.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+    with _waiting_streams():
+        return _ended(argv)
+
+
+def _ended(argv: Sequence[str]) -> int:
     try:
-        code = _run(argv)
+        try:
+            code = _run(argv)
+        except SystemExit:
+            # Help, too, may not have been written yet.
+            sys.stdout.flush()
+            raise
         sys.stdout.flush()
     except SetupError as error:
         print(f"handaxe: {error}", file=sys.stderr)
         return USAGE
-    except Terminated:
-        return TERMINATED
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except (Terminated, KeyboardInterrupt) as error:
+        from handaxe.frontends.cli.standard_streams import let_go
+
+        let_go()
+        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except Exception as error:
-        if not _is_output_lost(error):
+        from handaxe.frontends.cli.standard_streams import is_output_lost
+
+        if not is_output_lost(error):
             print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
             if os.environ.get("HANDAXE_DEBUG"):
                 raise
         return FAILED
     return code
-
-
-def _is_output_lost(error: Exception) -> bool:
-    """Whether standard output takes no more; the interpreter then ends without trying again."""
-    if not isinstance(error, OSError) or error.filename or error.errno not in _NO_ROOM:
-        return False
-    if not isinstance(error, BrokenPipeError):
-        # Else whoever read it has gone, and nobody is left to tell.
-        why = error.strerror
-        print(f"handaxe: standard output could not be written ({why}).", file=sys.stderr)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return True
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -134,6 +135,33 @@ def _open_missing_streams() -> None:
             if nowhere != fd:
                 os.close(nowhere)
             setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8"))
+
+
+def _write_all() -> None:
+    """Let no write end early: without a buffer (PYTHONUNBUFFERED) nobody writes the rest."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if isinstance(getattr(stream, "buffer", None), io.FileIO):
+            encoding, errors = stream.encoding, stream.errors
+            whole: Any = io.BufferedWriter(stream.detach())
+            setattr(sys, name, io.TextIOWrapper(whole, encoding, errors, line_buffering=True))
+
+
+@contextmanager
+def _waiting_streams() -> Generator[None]:
+    """Output that waits for a slow reader also where whoever shares it has made it not wait."""
+    changed: list[int] = []
+    for fd in (1, 2):
+        with suppress(OSError):
+            if not os.get_blocking(fd):
+                os.set_blocking(fd, True)
+                changed.append(fd)
+    try:
+        yield
+    finally:
+        for fd in changed:
+            with suppress(OSError):
+                os.set_blocking(fd, False)
 
 
 def _terminate(_signal: int, _frame: object) -> None:

@@ -22,7 +22,8 @@ def encode_result(result: ToolResult) -> str:
 
 def decode_line(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value of a line; ValueError says why there is none."""
-    return decode_text(line.decode("utf-8"))
+    # Without its end no error is told to be on a second line.
+    return decode_text(line.decode("utf-8").rstrip())
 
 
 def decode_text(text: str) -> Any:  # noqa: ANN401 - any JSON value

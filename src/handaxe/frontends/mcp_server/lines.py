@@ -193,8 +193,10 @@ class LinePipes:
         self._take(piece)
 
     def _read_file(self) -> None:
-        while piece := os.read(self._source, _PIECE_BYTES):
-            self._loop.call_soon_threadsafe(self._take, piece)
+        # A file that cannot be read is at its end, as a pipe that breaks is.
+        with suppress(OSError):
+            while piece := os.read(self._source, _PIECE_BYTES):
+                self._loop.call_soon_threadsafe(self._take, piece)
         self._loop.call_soon_threadsafe(self._take, b"")
 
     def _take(self, piece: bytes) -> None:

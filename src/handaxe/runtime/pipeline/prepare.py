@@ -56,6 +56,8 @@ class _Grants:
             raise Cancelled(started=True)
         if (real, access) in self.opened or (access == "read" and (real, "write") in self.opened):
             return
+        if not self.settled and self._leads_out(real):
+            raise Undecided
         path = JudgedPath(path=real, real=real, access=access, field=None)
         request = request_of(self._parsed, (path,), only_opens=True)
         if request.command is not None:
@@ -70,6 +72,16 @@ class _Grants:
         if isinstance(decision, Deny):
             raise Denied(decision.reason)
         raise Asked(decision.reason)
+
+    def _leads_out(self, path: str) -> bool:
+        """Whether a name inside the working directories stands for something outside them."""
+        roots = self._among.workdir.roots
+        if not any(is_inside(path, root) for root in roots):
+            return False
+        for place in self._parsed.places.values():
+            if path in {place.path, place.real}:
+                return not place.is_final
+        return not self._among.files.locate(path, roots).is_final
 
 
 async def prepare(parsed: Parsed, heard: Heard, among: Collaborators) -> Prepared:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
+from math import gcd
 
 _BLANKS = " \t"
 _TAB_WIDTHS = (8, 4, 2)
@@ -45,9 +46,9 @@ class Indenter:
         self, mapping: dict[str, str], old: Sequence[str], new: Sequence[str], nearby: Sequence[str]
     ) -> None:
         self._mapping = mapping
-        # The old lines show levels for certain; a small step in the new ones may be an alignment.
-        self._given_step = min(_steps(old), default=min(_steps(new), default=_USUAL_STEP))
+        self._given_step = self._step(old, new, indent_unit(nearby))
         self._unit = self._own_unit(nearby)
+        self._is_given_in_spaces = any(mapping) and not any("\t" in known for known in mapping)
 
     def indent(self, line: str) -> str:
         """`line` with the file's indent for its depth."""
@@ -59,8 +60,8 @@ class Indenter:
     def _stored_indent(self, given: str) -> str:
         if given in self._mapping:
             return self._mapping[given]
-        if "\t" in given and not any("\t" in known for known in self._mapping):
-            # Tabs where the text to replace had none: already in the file's own way.
+        if "\t" in given and self._unit == "\t" and self._is_given_in_spaces:
+            # Tabs where the text to replace had spaces: already in the file's own way.
             return given
         width = _width(given)
         shallower = [known for known in self._mapping if _width(known) <= width]
@@ -76,6 +77,31 @@ class Indenter:
         for _ in range(levels):
             indent = indent.removesuffix(self._unit) if indent.endswith(self._unit) else ""
         return indent
+
+    def _step(self, old: Sequence[str], new: Sequence[str], unit: str) -> int:
+        """One level as given."""
+        # The old lines show levels for certain; a small step in the new ones may be an alignment.
+        shown = _steps(old) or self._steps_beside(unit) or _steps(new)
+        if shown:
+            return min(shown)
+        # So many blanks stand for so many levels, unless the new lines do not fit that.
+        widths = {_width(indent_of(line)) for line in new if line.strip(_BLANKS)}
+        for mine, theirs in self._mapping.items():
+            step = _columns_of_level(_width(mine), theirs, unit)
+            if step and all((width - _width(mine)) % step == 0 for width in widths):
+                return step
+        deeper = (width - _width(mine) for width in widths for mine in self._mapping)
+        return min((by for by in deeper if 1 < by < _USUAL_STEP), default=_USUAL_STEP)
+
+    def _steps_beside(self, unit: str) -> list[int]:
+        """The steps between given indents, by how many levels lie between the file's."""
+        found: list[int] = []
+        for (a, b), (c, d) in pairwise(sorted(self._mapping.items(), key=lambda i: _width(i[0]))):
+            if d.startswith(b) and (
+                step := _columns_of_level(_width(c) - _width(a), d[len(b) :], unit)
+            ):
+                found.append(step)
+        return found
 
     def _own_unit(self, nearby: Sequence[str]) -> str:
         """The file's own step: from the map where it shows one, else from the lines nearby."""
@@ -100,7 +126,22 @@ def indent_unit(lines: Iterable[str]) -> str:
         for a, b in pairwise(indents)
         if len(a) < len(b) <= len(a) + 8 and "\t" not in b
     )
-    return " " * (steps.most_common(1)[0][0] if steps else _USUAL_STEP)
+    return " " * (steps.most_common(1)[0][0] if steps else _likely_step(indents))
+
+
+def _columns_of_level(columns: int, indent: str, unit: str) -> int | None:
+    """How many of `columns` stand for one level, if `indent` is whole levels of the file's."""
+    unit = "\t" if "\t" in indent else unit
+    levels = indent.count(unit)
+    if not levels or indent != unit * levels or columns % levels:
+        return None
+    return columns // levels or None
+
+
+def _likely_step(indents: Sequence[str]) -> int:
+    """The step that lines may have which are all equally deep: the usual one if it fits."""
+    shared = gcd(*(len(indent) for indent in indents if "\t" not in indent))
+    return next((step for step in (_USUAL_STEP, 2, 3) if shared % step == 0), _USUAL_STEP)
 
 
 def _steps(lines: Sequence[str]) -> list[int]:

@@ -13,6 +13,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.wire import decode_line
+from handaxe.frontends.line_input import split
 from handaxe.host.git_configuration import is_git_clean
 from handaxe.host.shell.program import programs_inside
 from handaxe.host.shfmt import count_commands
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Decide and explain."""
     if arguments.jsonl:
-        for line in sys.stdin.buffer:
+        for line in split(sys.stdin.fileno()):
             _print_json(_answer(line))
         return DONE
     tool, call_input = _asked(arguments)

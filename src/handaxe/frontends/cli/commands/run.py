@@ -14,6 +14,7 @@ from handaxe.contract.faults import BadLine, SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.standard_streams import interruptible
 from handaxe.frontends.cli.wire import decode_line, encode_result
 from handaxe.frontends.line_input import lines_of
 from handaxe.text.wellformed import well_formed
@@ -40,14 +41,17 @@ async def _run(arguments: argparse.Namespace) -> int:
             results = await _answer(line, session)
             session.flush()
             for result in map(session.logged, results):
-                sys.stdout.write(encode_result(result) + "\n")
-                sys.stdout.flush()
+                with interruptible():
+                    sys.stdout.write(encode_result(result) + "\n")
+                    sys.stdout.flush()
                 if not result.ok:
                     refused_only.append(ToolResult(ok=False, code=result.code))
     return exit_code(refused_only)
 
 
 async def _answer(line: bytes, session: Session) -> list[ToolResult]:
+    if line.isspace():
+        return [_bad_line("The line is empty.")]
     try:
         value = decode_line(line)
     except ValueError as error:
@@ -66,9 +70,9 @@ async def _answer(line: bytes, session: Session) -> list[ToolResult]:
 async def _answer_batch(value: dict[str, Any], session: Session) -> list[ToolResult]:
     items, stops = value["batch"], value.get("stop_on_error", False)
     if not isinstance(items, list):
-        return [_bad_line("`batch` is not a list.")]
+        return [_bad_line("`batch` is not a list.", _text_id(value))]
     if not isinstance(stops, bool):
-        return [_bad_line("`stop_on_error` is neither true nor false.")]
+        return [_bad_line("`stop_on_error` is neither true nor false.", _text_id(value))]
     read = [_as_call(item, session) for item in cast("list[Any]", items)]
     calls = [call for call in read if isinstance(call, ToolCall)]
     ran = iter(await session.run_many(calls, stop_on_error=stops))
