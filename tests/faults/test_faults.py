@@ -1,5 +1,6 @@
 """The short form of the commands in this directory."""
 
+import json
 import os
 import re
 import shutil
@@ -183,3 +184,19 @@ def test_the_way_to_the_record_that_undoes_a_change_is_durable_before_the_change
     [session] = (home / "sessions").iterdir()
     assert {str(place) for place in (tmp_path, home.parent, home, home / "sessions")} <= synced
     assert {str(session), str(session / "journal.jsonl")} <= synced
+
+
+@needs_strace
+@pytest.mark.parametrize("size_lines", [10, 300_000])
+def test_a_file_that_the_device_cannot_give_is_told_as_that(tmp_path: Path, size_lines: int):
+    file = tmp_path / "a.txt"
+    file.write_text("line\n" * size_lines)
+    failing = [f"inject={name}:error=EIO" for name in ("read", "pread64")]
+    strace = ["strace", "-f", "-o", "/dev/null", "-P", file, "-e", failing[0], "-e", failing[1]]
+    call = [sys.executable, "-m", "handaxe", "call", "Read", f"file_path={file}", "--json"]
+    told = subprocess.run(
+        [*strace, *call, "--root", tmp_path], capture_output=True, text=True, check=False
+    )
+    result = json.loads(told.stdout)
+    assert (told.returncode, result["code"]) == (1, "file.bad_path")
+    assert "cannot be read: input/output error" in result["text"]
