@@ -1,8 +1,11 @@
 """The short form of the commands in this directory."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import call_order
@@ -169,3 +172,41 @@ def test_a_swapped_link_never_leads_outside(tmp_path: Path, swap_directory: bool
     )
 
     assert seen["read LinkInTheWay"] + seen["replaced LinkInTheWay"] > 0
+
+
+@needs_strace
+def test_the_way_to_the_record_that_undoes_a_change_is_durable_before_the_change(tmp_path: Path):
+    project, home, trace = tmp_path / "project", tmp_path / "own/data", tmp_path / "trace"
+    project.mkdir()
+    strace = ["strace", "-f", "-y", "-o", trace, "-e", "trace=fsync,fdatasync,renameat2,renameat"]
+    call = [sys.executable, "-m", "handaxe", "call", "Write", "file_path=n", "content=new"]
+    subprocess.run(
+        [*strace, *call, "--root", project, "--permission-mode", "acceptEdits"],
+        env={**os.environ, "HANDAXE_HOME": str(home)},
+        check=True,
+        capture_output=True,
+    )
+    lines = trace.read_text().splitlines()
+    changed = next(at for at, line in enumerate(lines) if "rename" in line)
+    synced = {
+        found[1] for line in lines[:changed] if (found := re.search(r"sync\(\d+<(.*?)>", line))
+    }
+    [session] = (home / "sessions").iterdir()
+    assert {str(place) for place in (tmp_path, home.parent, home, home / "sessions")} <= synced
+    assert {str(session), str(session / "journal.jsonl")} <= synced
+
+
+@needs_strace
+@pytest.mark.parametrize("size_lines", [10, 300_000])
+def test_a_file_that_the_device_cannot_give_is_told_as_that(tmp_path: Path, size_lines: int):
+    file = tmp_path / "a.txt"
+    file.write_text("line\n" * size_lines)
+    failing = [f"inject={name}:error=EIO" for name in ("read", "pread64")]
+    strace = ["strace", "-f", "-o", "/dev/null", "-P", file, "-e", failing[0], "-e", failing[1]]
+    call = [sys.executable, "-m", "handaxe", "call", "Read", f"file_path={file}", "--json"]
+    told = subprocess.run(
+        [*strace, *call, "--root", tmp_path], capture_output=True, text=True, check=False
+    )
+    result = json.loads(told.stdout)
+    assert (told.returncode, result["code"]) == (1, "file.bad_path")
+    assert "cannot be read: input/output error" in result["text"]

@@ -74,15 +74,18 @@ class Record:
 
     def noted(self, result: ToolResult) -> ToolResult:
         """The result, saying so if the log could not take it."""
-        if self.log.problem is None:
-            return result
-        note = f"The event log could not be written: {self.log.problem}."
-        if note in result.notes:
-            return result
-        return msgspec.structs.replace(result, notes=(*result.notes, note))
+        return result if self.log.problem is None else with_problem(result, self.log.problem)
 
     def logged(self, result: ToolResult) -> ToolResult:
         """The result, once the log has its call; for whoever is about to hand it out."""
         with suppress(DiskFault, OSError):
             self.log.flush_but_long_look()
         return self.noted(result)
+
+
+def with_problem(result: ToolResult, problem: str) -> ToolResult:
+    """The result with a note on why the log lacks something."""
+    note = f"The event log could not be written: {problem}."
+    if note in result.notes:
+        return result
+    return msgspec.structs.replace(result, notes=(*result.notes, note))

@@ -1,5 +1,6 @@
 """Undo at the owner's wish: by the program that holds a session, or from a shell after it ended."""
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 
 from handaxe.app.change_record import ChangeRecord
+from handaxe.app.recording import with_problem
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.events import Event, SessionClosed
@@ -18,6 +20,7 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.undo_faults import NothingToUndo
+from handaxe.disk.faults import DiskFault
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.policy import make_policy
@@ -29,7 +32,7 @@ from handaxe.session.workdir import Workdir, is_inside
 from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import new_session_id, session_directory, sessions_directory
 from handaxe.storage.result_store import DiskResultStore
-from handaxe.storage.sessions import LOG_NAME, read_history
+from handaxe.storage.sessions import LOG_NAME, read_history, root_in_log
 from handaxe.storage.undo.journal import root_of
 from handaxe.storage.undo.layout import journal_files
 from handaxe.tools import loaders
@@ -119,15 +122,19 @@ class PastSession:
         """Put back what is wanted."""
         was_closed = read_history(self._log_path).is_closed
         try:
-            return await self._undo.undo(f"undo_{new_session_id()[:12]}", wanted)
+            result = await self._undo.undo(f"undo_{new_session_id()[:12]}", wanted)
         finally:
             if was_closed:
                 self._emit(SessionClosed())
             await self._record.close()
-            await self._log.close()
+            with contextlib.suppress(DiskFault, OSError):
+                await self._log.close()
+        return result if self._log.problem is None else with_problem(result, self._log.problem)
 
     def _emit(self, event: Event) -> None:
-        self._log.append(msgspec.structs.replace(event, at=time.time()))
+        # As in a session: a log that cannot be written stops no call, and its result says so.
+        with contextlib.suppress(DiskFault, OSError):
+            self._log.append(msgspec.structs.replace(event, at=time.time()))
 
 
 def past_sessions(
@@ -141,17 +148,22 @@ def past_sessions(
         journals = journal_files(session_directory(home, session_id))
         if not journals:
             raise SetupError(f"The session {session_id!r} has changed no file, or is not there.")
-        return [PastSession(home, session_id, root_of(journals[-1]) or os.path.realpath(root))]
+        return [PastSession(home, session_id, _root(journals[-1]) or os.path.realpath(root))]
     here = os.path.realpath(root)
     newest = [files[-1] for s in sessions_directory(home).glob("*/") if (files := journal_files(s))]
     found: list[PastSession] = []
     for journal in sorted(newest, key=lambda path: path.stat().st_mtime, reverse=True):
-        project = root_of(journal)
+        project = _root(journal)
         if project is not None and is_inside(here, project):
             found.append(PastSession(home, journal.parent.name, project))
     if not found:
         raise SetupError(f"No session has changed a file in {here} yet.")
     return found
+
+
+def _root(journal: Path) -> str | None:
+    """The project of a journal, also where its own beginning was damaged."""
+    return root_of(journal) or root_in_log(journal.parent / LOG_NAME)
 
 
 def session_to_undo(sessions: Sequence[PastSession], wanted: Wanted) -> PastSession:

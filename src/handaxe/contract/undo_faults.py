@@ -68,10 +68,16 @@ class UndoFailed(ToolFault):
 
     code = "undo.failed"
 
-    def __init__(self, path: str, reason: str, done: Sequence[str]) -> None:
+    def __init__(
+        self, path: str, reason: str, done: Sequence[str], *, applied: bool = False
+    ) -> None:
         so_far = f"Already put back: {', '.join(done)}." if done else "Nothing was changed."
+        failed = f"{path} could not be put back: {reason}. {so_far}"
+        if applied:
+            failed = f"{path} is as before, but may not outlast a power failure: {reason}."
+            failed += f" {so_far}" if done else ""
         super().__init__(
-            f"{path} could not be put back: {reason}. {so_far} Remove the cause and undo again.",
+            f"{failed} Remove the cause and undo again.",
             data={"filePath": path, "done": list(done)},
         )
 

@@ -16,7 +16,7 @@ import msgspec
 from handaxe.disk import locks
 from handaxe.disk.atomic import ABSENT, delete, read_regular, replace
 from handaxe.disk.content import Content
-from handaxe.disk.durability import close
+from handaxe.disk.durability import close, sync_names
 from handaxe.disk.faults import DiskFault, WriteFailed, explained
 from handaxe.disk.overwrite import Intent, put
 from handaxe.disk.places import open_regular_at
@@ -93,7 +93,7 @@ def recover(directory: str | os.PathLike[str]) -> list[Recovered]:
 def _locked(directory: str, *, shared: bool) -> Generator[None]:
     """Writers share the journal; recovery wants it alone, or it would undo work in progress."""
     with explained("open the journal"):
-        Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(Path(directory))
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(Path(directory, "lock"), flags, 0o600)
     try:
@@ -102,6 +102,13 @@ def _locked(directory: str, *, shared: bool) -> Generator[None]:
         yield
     finally:
         close(fd)
+
+
+def _make(directory: Path) -> None:
+    """Create the directory of the journal, so that it outlives a power failure with its content."""
+    if not directory.is_dir():
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync_names(directory.parent)
 
 
 def _keep(entry: Path, header: _Header, old: bytes) -> None:

@@ -98,6 +98,14 @@ class LocalFiles(Files):
 
         return names_inside(info, roots) < info.st_nlink
 
+    def has_other_names(self, real: str) -> bool:
+        """Whether the file has a second name (a hard link) anywhere."""
+        try:
+            info = os.lstat(real)
+        except OSError:
+            return False
+        return info.st_nlink > 1 and stat.S_ISREG(info.st_mode)
+
     async def look(self, path: str) -> FileInfo | None:
         """What stands at the end of the path's links; None if nothing does."""
         self._judge(path, "read")
@@ -129,7 +137,7 @@ class LocalFiles(Files):
         try:
             return os.pread(fd, size_bytes, 0)
         except OSError as error:
-            raise _told(path, error) from error
+            raise _told(path, error, "read") from error
         finally:
             os.close(fd)
 
@@ -139,7 +147,10 @@ class LocalFiles(Files):
         if max_bytes is not None and info.st_size > max_bytes:
             os.close(fd)
             raise faults.TooLarge(path, info.st_size, max_bytes)
-        data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
+        try:
+            data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
+        except OSError as error:
+            raise _told(path, error, "read") from error
         return Loaded(data, _version(real, version))
 
     async def read(self, path: str) -> str:
@@ -153,12 +164,17 @@ class LocalFiles(Files):
     async def window(self, path: str, offset: int, limit: int) -> Window:
         """`limit` lines from line `offset` (1-based; negative counts from the end)."""
         real, fd, info = self._open(path)
-        if info.st_size <= SMALL_BYTES or _is_wide(fd):
-            data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
-            return _small_window(data, _version(real, version), offset, limit)
-        from handaxe.host.line_scan import large_window
+        try:
+            if info.st_size <= SMALL_BYTES or _is_wide(fd):
+                data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
+                return _small_window(data, _version(real, version), offset, limit)
+            from handaxe.host.line_scan import large_window
 
-        return await asyncio.to_thread(large_window, fd, info, real, offset, limit)
+            return await _near_or_far(
+                lambda: large_window(fd, info, real, offset, limit), info.st_size
+            )
+        except OSError as error:
+            raise _told(path, error, "read") from error
 
     async def replace(
         self,
@@ -265,6 +281,7 @@ async def _near_or_far(work: Callable[[], T], size_bytes: int, *, must_finish: b
     """Do small work here and large work in a thread; a started write is never left half-known."""
     if size_bytes <= SMALL_BYTES:
         return work()
+    # It is not cancelled with its call: before it began it would never close what it was given.
     future = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         return await asyncio.shield(future)
@@ -309,7 +326,11 @@ def _read_all(fd: int, info: os.stat_result) -> tuple[bytes, Version]:
 
 def _is_wide(fd: int) -> bool:
     """Whether a mark says UTF-16 or UTF-32, whose line breaks are not single bytes."""
-    head = os.pread(fd, 4, 0)
+    try:
+        head = os.pread(fd, 4, 0)
+    except OSError:
+        os.close(fd)
+        raise
     return head[:2] in {b"\xff\xfe", b"\xfe\xff"} or head == b"\x00\x00\xfe\xff"
 
 
@@ -366,7 +387,7 @@ def _not_expected(path: str, expect: FileVersion | None, changed: Changed) -> fa
     )
 
 
-def _told(path: str, error: OSError) -> faults.ToolFault:
+def _told(path: str, error: OSError, done: str = "opened") -> faults.ToolFault:
     """What an operating system error means to whoever asked for the file."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return faults.NotFound(path)
@@ -375,4 +396,4 @@ def _told(path: str, error: OSError) -> faults.ToolFault:
     reason = (error.strerror or str(error)).lower()
     if isinstance(error, PermissionError):
         reason = "the system does not permit it to this user"
-    return BadPath(f"{path} cannot be opened: {reason}.")
+    return BadPath(f"{path} cannot be {done}: {reason}.")

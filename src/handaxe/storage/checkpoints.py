@@ -132,9 +132,9 @@ class DiskCheckpoints(Checkpoints):
                 await in_thread(lambda: self._finish(before))
             else:
                 self._finish(before)
-        except (OSError, DiskFault):
+        except (OSError, DiskFault) as error:
             # The change itself is made and undoable: whoever reads the journal looks again.
-            _log.exception("what %s left could not be recorded", call_id)
+            _log.warning("what %s left could not be recorded: %s", call_id, error)
         finally:
             self._journal.leave()
             self._rest_later()
@@ -143,8 +143,8 @@ class DiskCheckpoints(Checkpoints):
     async def _finish_tracked(self, call_id: str, tracked: "TreeRecord") -> tuple[str, ...]:
         try:
             return await in_thread(lambda: tracked.after(call_id))
-        except (OSError, DiskFault):
-            _log.exception("what %s left could not be recorded", call_id)
+        except (OSError, DiskFault) as error:
+            _log.warning("what %s left could not be recorded: %s", call_id, error)
             return ("What it changed could not be recorded; undo finds it out later.",)
         finally:
             self._rest_later()
@@ -154,8 +154,8 @@ class DiskCheckpoints(Checkpoints):
         if call_id in self._bounded:
             try:
                 await in_thread(lambda: self._extend(call_id))
-            except (OSError, DiskFault):
-                _log.exception("what %s left could not be recorded", call_id)
+            except (OSError, DiskFault) as error:
+                _log.warning("what %s left could not be recorded: %s", call_id, error)
             finally:
                 self._rest_later()
 

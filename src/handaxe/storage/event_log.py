@@ -31,7 +31,7 @@ from handaxe.contract.result import ToolResult, as_json
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
 from handaxe.session.call_facts import CallFacts
-from handaxe.storage.home import make_private
+from handaxe.storage.home import keep_name, make_private
 from handaxe.storage.presence import Presence
 from handaxe.text.wellformed import in_words, scrub
 
@@ -76,7 +76,7 @@ class EventLog:
         self._lines = LineLog(path)
         self._result_at = CallFacts(_OFFSET_BYTES)
         self._used = False
-        self._has_directory = self._is_known = False
+        self._has_directory = self._has_lasting_name = self._is_known = False
         self._watcher: asyncio.TimerHandle | None = None
         self._sync: asyncio.Future[None] | None = None
         self._sync_timer: asyncio.TimerHandle | None = None
@@ -139,7 +139,7 @@ class EventLog:
         try:
             self.flush()
         except (DiskFault, OSError) as error:
-            _log.error("the event log could not be written", exc_info=error)
+            _log.error("the event log could not be written: %s", error)
 
     def flush(self) -> None:
         """Write every event taken so far."""
@@ -204,12 +204,12 @@ class EventLog:
                 timer.cancel()
         self._watcher = self._sync_timer = None
         if self._sync is not None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, DiskFault):
                 await self._sync
         try:
             self.flush()
             if self._has_directory:
-                self._lines.sync()
+                self._make_durable()
                 self._lines.close()
         finally:
             self._presence.leave()
@@ -234,7 +234,7 @@ class EventLog:
         self.problem = f"it was {harm} while the session ran, and began anew"
         self._lines.begin_anew()
         self._presence.leave()
-        self._has_directory = self._is_known = False
+        self._has_directory = self._has_lasting_name = self._is_known = False
         if harm == "removed":
             self._result_at = CallFacts(_OFFSET_BYTES)
         if self._opening is None:
@@ -269,14 +269,20 @@ class EventLog:
     def _start_sync(self) -> None:
         self._sync_timer = None
         self._flush_or_report()
-        self._sync = asyncio.get_running_loop().run_in_executor(None, self._lines.sync)
+        self._sync = asyncio.get_running_loop().run_in_executor(None, self._make_durable)
         self._sync.add_done_callback(self._synced)
+
+    def _make_durable(self) -> None:
+        self._lines.sync()
+        if not self._has_lasting_name:
+            keep_name(self._directory)
+            self._has_lasting_name = True
 
     def _synced(self, sync: asyncio.Future[None]) -> None:
         self._sync = None
         if not sync.cancelled() and sync.exception() is not None:
             self.problem = str(sync.exception())
-            _log.error("the event log could not be synced", exc_info=sync.exception())
+            _log.error("the event log could not be made durable: %s", sync.exception())
 
 
 def _undisplayed(event: CallFinished) -> CallFinished:

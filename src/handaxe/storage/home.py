@@ -1,5 +1,6 @@
 """The data directory: one per user, moved by `HANDAXE_HOME`; nothing of it lies in a project."""
 
+import contextlib
 import os
 import re
 import sys
@@ -62,10 +63,21 @@ def new_session_id() -> str:
 
 
 def make_private(directory: Path) -> None:
-    """Create a directory of ours with its parents, readable by its owner only."""
-    missing = [place for place in (directory, *directory.parents) if not place.exists()]
-    for place in reversed(missing):
-        place.mkdir(exist_ok=True, mode=0o700)
+    """Create a directory of ours, readable by its owner only.
+
+    Those above it are made once for all, so that they survive a power failure. It itself does when
+    whoever needs that calls `keep_name`.
+    """
+    if not directory.exists():
+        make_durably(directory.parent)
+        directory.mkdir(exist_ok=True, mode=0o700)
+
+
+def keep_name(directory: Path) -> None:
+    """Make a directory of ours survive a power failure, whoever made it."""
+    # Of a directory that may be written and not read, nobody can say so much.
+    with contextlib.suppress(PermissionError):
+        sync_names(directory.parent)
 
 
 def make_durably(directory: Path) -> None:
@@ -73,4 +85,4 @@ def make_durably(directory: Path) -> None:
     missing = [place for place in (directory, *directory.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
-        sync_names(place.parent)
+        keep_name(place)

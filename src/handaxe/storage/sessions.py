@@ -1,6 +1,7 @@
 """The sessions on disk: list them, read one back, remove one."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import msgspec
@@ -259,7 +260,8 @@ def delete_session(home: Path, session_id: str) -> None:
     """Remove a session with its log and its stored results."""
     import shutil
 
-    shutil.rmtree(_existing(home, session_id))
+    with _refused(f"The session {session_id!r} could not be deleted"):
+        shutil.rmtree(_existing(home, session_id))
 
 
 def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None = None) -> None:
@@ -272,13 +274,21 @@ def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None
     source, target = _existing(home, session_id), session_directory(into or home, fork_id)
     if target.exists():
         raise SetupError(f"There is a session {fork_id!r} already.")
-    make_private(target)
-    shutil.copy2(source / LOG_NAME, target / LOG_NAME)
-    for folder in ("results", "agents"):
-        if (source / folder).exists():
-            shutil.copytree(source / folder, target / folder)
-    if (tasks := tasks_directory(home, session_id)).exists():
-        shutil.copytree(tasks, tasks_directory(into or home, fork_id))
+    tasks, own_tasks = tasks_directory(home, session_id), tasks_directory(into or home, fork_id)
+    try:
+        with _refused(f"The session {session_id!r} could not be copied"):
+            make_private(target)
+            shutil.copy2(source / LOG_NAME, target / LOG_NAME)
+            for folder in ("results", "agents"):
+                if (source / folder).exists():
+                    shutil.copytree(source / folder, target / folder)
+            if tasks.exists():
+                shutil.copytree(tasks, own_tasks)
+    except SetupError:
+        # Half a past would be taken for a whole one.
+        for made in (target, own_tasks):
+            shutil.rmtree(made, ignore_errors=True)
+        raise
 
 
 def _first_words(log: Path, root: str) -> str | None:
@@ -299,11 +309,39 @@ def _name_of(directory: Path) -> str | None:
         return None
 
 
+def _touched_at(log: Path) -> float:
+    """When a log was last written to that says nothing itself; a full disk leaves such ones."""
+    try:
+        return log.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def _existing(home: Path, session_id: str) -> Path:
     directory = session_directory(home, session_id)
     if not (directory / LOG_NAME).exists():
         raise SetupError(f"There is no session {session_id!r}. `handaxe sessions` lists them.")
     return directory
+
+
+@contextlib.contextmanager
+def _refused(what: str) -> Generator[None]:
+    """What the system says to it, in one line."""
+    try:
+        yield
+    except OSError as error:
+        # Copying a tree gives all its failures in a list.
+        why = error.strerror or str(error.args[0] if error.args else error)
+        raise SetupError(f"{what}: {why}.") from error
+
+
+def root_in_log(log: Path) -> str | None:
+    """The project of a session by its log; None if that cannot be told."""
+    if log.exists():
+        for _, event in LoggedEvents(log):
+            if isinstance(event, SessionStarted):
+                return event.root
+    return None
 
 
 def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
@@ -317,11 +355,12 @@ def _summary(log: Path) -> SessionSummary:
     except SetupError as error:
         # One bad log hides no other session.
         history = History(damage=[str(error)])
+    last_at = history.last_at or _touched_at(log)
     return SessionSummary(
         session_id=log.parent.name,
         root=history.started.root if history.started else "?",
-        started_at=history.started.at if history.started else history.last_at,
-        last_used_at=history.last_at,
+        started_at=history.started.at if history.started else last_at,
+        last_used_at=last_at,
         calls=len(history.calls),
         failed_calls=history.failed_calls,
         is_closed=history.is_closed,

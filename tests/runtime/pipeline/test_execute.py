@@ -10,6 +10,7 @@ from tests import waiting
 
 from handaxe import (
     Allow,
+    Ask,
     Deny,
     Effects,
     Tool,
@@ -223,6 +224,21 @@ async def test_an_allow_of_a_hook_does_not_beat_a_rule():
         assert result.code == code
     bench = Workbench([Step()], mode="default", hooks=hooks)
     assert (await bench.pipeline.call(call(name="x", writes=["a"]))).ok
+
+
+async def test_where_nobody_may_be_asked_a_hook_that_wants_it_is_answered_with_no():
+    async def ask(event):
+        return Outcome(decision=Ask("look at this", by="hook"))
+
+    asker = ScriptedAsker(Allow())
+    bench = Workbench([Step()], mode="dontAsk", hooks=Hooks({"PreToolUse": [ask]}), asker=asker)
+    result = await bench.pipeline.call(call(name="x"))
+    assert (result.code, result.decision.verdict, result.decision.by) == (
+        "permission.denied",
+        "deny",
+        "mode",
+    )
+    assert "look at this" in result.text
 
 
 async def test_nobody_to_ask_means_no_and_the_decision_says_ask():

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 
 import pytest
 from hypothesis import given
@@ -134,3 +135,24 @@ async def test_a_failure_stops_the_rest_only_when_told_to():
     bench = Workbench([Step()])
     codes = [r.code for r in await run_batch(calls, bench.pipeline, stop_on_error=True)]
     assert codes == ["internal.error", "call.cancelled", "call.cancelled"]
+
+
+async def test_calls_on_two_names_of_one_file_keep_their_order(session, project):
+    (project / "one").write_text("a\n")
+    (project / "deep").mkdir()
+    os.link(project / "one", project / "deep/two")
+    results = await session.call_many(
+        [
+            ("Read", {"file_path": "deep/two"}),
+            ("Read", {"file_path": "one"}),
+            ("Edit", {"file_path": "one", "old_string": "a", "new_string": "b"}),
+            ("Read", {"file_path": "deep/two"}),
+            ("Grep", {"pattern": "b", "path": "deep"}),
+            ("Edit", {"file_path": "deep/two", "old_string": "b", "new_string": "c"}),
+            ("Read", {"file_path": "one"}),
+        ]
+    )
+    assert [result.code for result in results] == [None] * 7
+    assert [results[at].text.strip() for at in (0, 3, 6)] == ["1→a", "1→b", "1→c"]
+    assert results[4].data["numFiles"] == 1
+    assert (project / "one").samefile(project / "deep/two")

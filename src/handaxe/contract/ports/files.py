@@ -85,6 +85,10 @@ class Files(ABC):
     def has_name_outside(self, real: str, roots: Sequence[str]) -> bool:
         """Whether the file may have a second name (a hard link) outside `roots`."""
 
+    def has_other_names(self, real: str) -> bool:  # noqa: ARG002 - a tree without hard links
+        """Whether the file has a second name (a hard link) anywhere."""
+        return False
+
     @abstractmethod
     def judged_by(self, judge: Judge) -> "Files":
         """The same tree, opening only what `judge` lets pass."""

@@ -45,7 +45,7 @@ class Arrivals:
 
 def _is_disturbed(original: Admitted, between: Sequence[Admitted]) -> bool:
     """Whether a call in between could change what the original would give now."""
-    if original.parsed is None:
+    if original.ticket is None:
         return False
-    effects = original.parsed.effects
-    return any(call.parsed and effects.collides(call.parsed.effects) for call in between)
+    effects = original.ticket.effects
+    return any(call.ticket and effects.collides(call.ticket.effects) for call in between)

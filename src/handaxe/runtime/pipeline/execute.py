@@ -21,7 +21,7 @@ from handaxe.contract.stopping import Stopped, comes_from_outside
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard, PutOff, Refused
-from handaxe.runtime.pipeline.parse import Parsed, parse
+from handaxe.runtime.pipeline.parse import Parsed, ordered_by, parse
 from handaxe.runtime.pipeline.prepare import prepare
 from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
@@ -122,7 +122,8 @@ class Pipeline:
             if comes_from_outside(error):
                 raise
             return self._rejected(call, fingerprint, failed_by_bug(call.tool, error))
-        return Admitted(call, fingerprint, self._traffic.join(parsed.effects), parsed)
+        ticket = self._traffic.join(ordered_by(parsed, self._among))
+        return Admitted(call, fingerprint, ticket, parsed)
 
     async def conduct(self, admitted: Admitted) -> ToolResult:
         """The one result of an admitted call."""

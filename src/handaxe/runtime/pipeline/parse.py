@@ -77,6 +77,18 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
     return Parsed(given, tool, args, effects, subjects, places, notes, asked=call)
 
 
+def ordered_by(parsed: Parsed, among: Collaborators) -> Effects:
+    """What a call is ordered by: a file with other names changes under all of them."""
+    effects = parsed.effects
+    if not effects.writes:
+        return effects
+    for place in parsed.places.values():
+        if place.is_final and among.files.has_other_names(place.real):
+            # Nobody knows where those names are, so any call may look there.
+            return msgspec.structs.replace(effects, writes_everything=True)
+    return effects
+
+
 def _may_hold_handles(call_input: object) -> bool:
     """Whether there is anything in an input but plain values; in most there is not."""
     if call_input.__class__ is not dict:

@@ -219,7 +219,7 @@ async def _permitted(
         from handaxe.runtime.pipeline.commands import command_word
 
         rules = await command_word(request, parsed, ctx, among)
-    decision = joined(rules, tools_word, hooks_word)
+    decision = joined(rules, tools_word, hooks_word, among.policy().mode)
     if not isinstance(decision, Allow):
         decision = await _settled(decision, request, parsed, ctx, heard, among)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
@@ -233,7 +233,8 @@ async def _permitted(
         # The places themselves are settled; what is left is where they lead.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         request = request_of(parsed, farther)
-        decision = joined(decide(request, among.policy()), tools_word, hooks_word)
+        policy = among.policy()
+        decision = joined(decide(request, policy), tools_word, hooks_word, policy.mode)
         if not isinstance(decision, Allow):
             decision = await _settled(decision, request, parsed, ctx, heard, among)
     return followed(parsed, among), decision

@@ -5,11 +5,11 @@ import msgspec
 from handaxe.contract.decision import Allow, Ask, Decision, Deny, RuleProposal
 from handaxe.runtime.hooks.outcome import strictest
 from handaxe.runtime.permission.decide import Policy, Request, is_binding, is_final
-from handaxe.runtime.permission.reasons import shown
+from handaxe.runtime.permission.reasons import refused_unasked, shown
 
 
 def joined(
-    decision: Decision, tools_word: Decision | None, hooks_word: Decision | None
+    decision: Decision, tools_word: Decision | None, hooks_word: Decision | None, mode: str
 ) -> Decision:
     """Rules first; a tool or a hook may be stricter, or say yes where no rule speaks."""
     if tools_word is None and hooks_word is None:
@@ -30,6 +30,9 @@ def joined(
             decision = spoken
         else:
             decision = strictest(decision, spoken) or decision
+    if mode == "dontAsk" and isinstance(decision, Ask):
+        # Whoever wants a person asked: nobody is, in this mode.
+        return refused_unasked(decision)
     return decision
 
 

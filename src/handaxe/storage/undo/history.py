@@ -17,7 +17,13 @@ from handaxe.contract.ports.undo import (
     Undone,
     Wanted,
 )
-from handaxe.contract.undo_faults import PrunedCall, UndoConflict, UndoFailed, UnknownCall
+from handaxe.contract.undo_faults import (
+    NotRecorded,
+    PrunedCall,
+    UndoConflict,
+    UndoFailed,
+    UnknownCall,
+)
 from handaxe.disk import atomic
 from handaxe.storage.undo.bulk_restore import BulkRestorer
 from handaxe.storage.undo.bundles import BUNDLE, INLINE_BYTES
@@ -84,11 +90,19 @@ class JournalHistory(ChangeHistory):
             if not force:
                 self._refuse_conflicts(pending)
             ids = tuple(entry.call_id for entry in targets)
-            self._journal.append(Undid(call_id, ids, is_complete=False), durable=False)
+            self._note(Undid(call_id, ids, is_complete=False))
             restored, lost = self._apply(pending)
-            self._journal.append(Undid(call_id, ids, is_complete=True), durable=False)
+            with contextlib.suppress(NotRecorded):
+                # It is done; who comes later finds everything as before.
+                self._note(Undid(call_id, ids, is_complete=True))
         calls = tuple(self._as_call(entry, gone=frozenset()) for entry in reversed(targets))
         return Undone(calls, tuple(restored), (*lost, *self._notes(targets)))
+
+    def _note(self, record: Undid) -> None:
+        try:
+            self._journal.append(record, durable=False)
+        except (OSError, atomic.DiskFault) as fault:
+            raise NotRecorded(str(fault)) from fault
 
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call that changed something, oldest first."""
@@ -206,7 +220,8 @@ class JournalHistory(ChangeHistory):
                     continue
                 except (atomic.DiskFault, OSError) as fault:
                     done = [one.path for one in restored if one.action != "already as before"]
-                    raise UndoFailed(step.target.path, str(fault), done) from fault
+                    applied = getattr(fault, "applied", False)
+                    raise UndoFailed(step.target.path, str(fault), done, applied=applied) from fault
                 restored.append(item.restored(version))
             self._complete(restorer, restored)
         finally:

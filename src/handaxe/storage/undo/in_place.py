@@ -6,11 +6,13 @@ from pathlib import Path
 
 from handaxe.disk import locks
 from handaxe.disk.durability import close
+from handaxe.disk.faults import DiskFault
 from handaxe.disk.in_place import InPlaceJournal, recover
 from handaxe.disk.overwrite import Intent
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.layout import in_place_directory
 
+_LEFTOVERS = (".pre-image", ".tmp")
 _TOLD = {
     "restored": "was half-written when handaxe was killed and has its old content again",
     "other": "was being written when handaxe was killed and is another file now",
@@ -39,11 +41,15 @@ def repair_in_place(home: Path) -> tuple[str, ...]:
         names = os.listdir(directory)
     except OSError:
         return ()
-    if not any(name.endswith(".pre-image") for name in names) or _is_busy(directory):
+    if not any(name.endswith(_LEFTOVERS) for name in names):
         return ()
+    try:
+        recovered = () if _is_busy(directory) else recover(directory)
+    except (OSError, DiskFault) as error:
+        return (f"Files that handaxe was killed over could not be looked after: {error}",)
     return tuple(
         f"{found.path} {_TOLD[found.outcome]} ({found.detail})"
-        for found in recover(directory)
+        for found in recovered
         if found.outcome in _TOLD
     )
 

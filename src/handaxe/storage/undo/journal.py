@@ -7,7 +7,7 @@ at once. A lock that every running call shares tells a call that runs from one t
 import contextlib
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from handaxe.disk.faults import DiskFault
 from handaxe.disk.line_tail import line_at
 from handaxe.disk.lines import LineLog, parse_line, scan
 from handaxe.disk.temporary import sweep
-from handaxe.storage.home import make_durably
+from handaxe.storage.home import keep_name, make_durably
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry, entry_of
 from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files
@@ -122,23 +122,49 @@ class UndoJournal:
     def entries(self) -> list[Entry]:
         """Every call in order; what a crash left open is completed first."""
         entries = self._read()
-        if any(entry.after is None for entry in entries):
+        if all(entry.after is not None for entry in entries):
+            return entries
+        problem: str | None = None
+        try:
             with self.alone() as is_alone:
-                if is_alone:
-                    # Another process may have completed them while we waited for the lock.
-                    crashed = [entry for entry in self._read() if entry.after is None]
-                    for entry in crashed:
-                        self._complete(entry)
-                    for entry in crashed:
-                        if entry.tracked is not None:
-                            Path(os.fsdecode(entry.tracked.manifest)).unlink(missing_ok=True)
-                    entries = self._read()
+                if not is_alone:
+                    return entries
+                problem = self._complete_all()
+        except (OSError, DiskFault) as error:
+            problem = str(error)
+        entries = self._read()
+        if problem is not None:
+            self._find_out(entries, problem)
         return entries
+
+    def _complete_all(self) -> str | None:
+        """Complete what a crash left open; what stood in the way of one stops no other."""
+        # Another process may have completed them while we waited for the lock.
+        crashed = [entry for entry in self._read() if entry.after is None]
+        problem: str | None = None
+        for entry in crashed:
+            try:
+                self._complete(entry)
+            except (OSError, DiskFault) as error:
+                problem = str(error)
+        for entry in crashed if problem is None else ():
+            if entry.tracked is not None:
+                Path(os.fsdecode(entry.tracked.manifest)).unlink(missing_ok=True)
+        return problem
+
+    def _find_out(self, entries: Sequence[Entry], problem: str) -> None:
+        """Where nothing can be written down any more, it can be known all the same."""
+        for entry in entries:
+            if entry.after is None and entry.tracked is None:
+                with contextlib.suppress(OSError, DiskFault):
+                    entry.finish(_left_by(entry))
+        self.damage.append(f"what calls left that broke off is not recorded: {problem}")
 
     def recover(self) -> None:
         """Complete what a crash left open, and let go of what it left without a record."""
         kept = {s.kept for entry in self.entries() for s in entry.before.values() if s.kept}
-        with self.alone() as is_alone:
+        with contextlib.suppress(OSError, DiskFault), self.alone() as is_alone:
+            # Where it cannot be done now, it waits for the next time.
             if is_alone:
                 self._store.drop_pins_except(kept)
 
@@ -194,6 +220,8 @@ class UndoJournal:
         self._inode = info.st_ino
 
     def _begin(self) -> None:
+        # The way to the record has to last as the record does; the event log may have made it.
+        keep_name(self.directory)
         self._log.close()
         self._log = LineLog(self._path)
         self.append(self._start, durable=False)
@@ -244,19 +272,9 @@ class UndoJournal:
         for parent in {os.path.split(place)[0] for place in entry.before}:
             with contextlib.suppress(OSError, DiskFault):
                 sweep(parent)
-        changed = changes(
-            entry.before,
-            entry.left_out,
-            lambda place, _: look(place)[0],
-            paths_only=entry.paths_only,
-        )
-        latest_ns = (entry.at + entry.late_s) * 1e9
-        doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
-        record = After(
-            entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful
-        )
+        record = _left_by(entry)
         self.append(record, durable=True)
-        left = {state.place: state for state in changed}
+        left = {state.place: state for state in record.states}
         for place, state in entry.before.items():
             self._store.settle(state, left.get(place))
 
@@ -280,6 +298,19 @@ def root_of(journal: Path) -> str | None:
             return None
         return record.root if isinstance(record, Start) else None
     return None
+
+
+def _left_by(entry: Entry) -> After:
+    """What a call left that broke off, as far as looking there now tells."""
+    changed = changes(
+        entry.before,
+        entry.left_out,
+        lambda place, _: look(place)[0],
+        paths_only=entry.paths_only,
+    )
+    latest_ns = (entry.at + entry.late_s) * 1e9
+    doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
+    return After(entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful)
 
 
 def _take(entry: Entry, record: After | Moved | Undid, part: Path, offset: int) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -118,11 +119,12 @@ class Restorer:
         self, target: State, now: State, content: bytes | memoryview, mode: int | None
     ) -> atomic.Version | None:
         place = target.place
-        if now.is_same(target) and not _is_name_of_another(target, now):
+        is_other = self._is_name_of_another(target, now)
+        if now.is_same(target) and not is_other:
             if mode is not None:
                 atomic.set_mode(place, mode)
             return None
-        if now.kind in {"link", "directory", "special"} or _is_name_of_another(target, now):
+        if now.kind in {"link", "directory", "special"}:
             _remove(place, now)
             now = State(target.path, "absent", target.raw_path)
         is_new = now.kind == "absent"
@@ -130,20 +132,26 @@ class Restorer:
             place,
             [content],
             expect=atomic.ABSENT if is_new else _version(now),
-            mode=target.mode if is_new else mode,
+            mode=target.mode if is_new or is_other else mode,
             make_parents=is_new,
             journal=self._journal,
-            own_links=self._own_links,
+            own_links=_count_no_others if is_other else self._own_links,
         )
-        if is_new:
+        if is_new or is_other:
             _dress(place, target)
         return version
 
+    def _is_name_of_another(self, target: State, now: State) -> bool:
+        """Whether writing into what is there would change a file that is no concern of this."""
+        if now.kind != "file" or (now.dev, now.ino) == (target.dev, target.ino):
+            return False
+        info = os.lstat(target.place)
+        return info.st_nlink > 1 and info.st_nlink - self._own_links(info.st_dev, info.st_ino) > 1
 
-def _is_name_of_another(target: State, now: State) -> bool:
-    """Whether writing into what is there would change a file that has nothing to do with this."""
-    is_other = now.kind == "file" and (now.dev, now.ino) != (target.dev, target.ino)
-    return is_other and os.lstat(target.place).st_nlink > 1
+
+def _count_no_others(dev: int, ino: int) -> int:  # noqa: ARG001 - whatever file it is
+    """Every other name counts as ours: the name gets a file of its own, they keep theirs."""
+    return sys.maxsize
 
 
 def _version(state: State) -> atomic.Version:
@@ -198,6 +206,9 @@ def _remove_empty_parents(place: str, count: int) -> None:
     """Take the directories away that the call had made, unless somebody uses them."""
     with contextlib.suppress(OSError, atomic.DiskFault):
         for parent in list(Path(place).parents)[:count]:
+            if not os.path.lexists(parent):
+                # A crash came before it was made, and after those above it were.
+                continue
             with locked_directory(str(parent.parent)) as directory:
                 os.rmdir(parent.name, dir_fd=directory.fd)
                 directory.sync()
