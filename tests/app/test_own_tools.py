@@ -2,15 +2,17 @@
 
 import functools
 import json
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import pydantic
 import pytest
 
-from handaxe import Session, SetupError
+from handaxe import Session, SetupError, ToolFault
 from handaxe.app.own_tools import tool
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.ports.files import Files
@@ -476,3 +478,98 @@ async def test_a_tool_that_cannot_say_whether_it_is_enabled_is_not_on_offer(proj
     async with Session(project, tools=["Read", spoilt(enabled=fails)]) as session:
         assert [one["name"] for one in session.tools()] == ["Read"]
         assert (await session.call("Spoilt")).code == "call.unknown_tool"
+
+
+class Told(pydantic.BaseModel):
+    name: str
+    at: Path
+
+
+class Word(str):
+    pass
+
+
+@pytest.mark.proves("TC-12")
+@pytest.mark.parametrize(
+    ("given", "data"),
+    [
+        (Path("/a/b"), "/a/b"),
+        ([Path("a"), {"b": Path("c")}], ["a", {"b": "c"}]),
+        ([Told(name="x", at=Path("a"))], [{"name": "x", "at": "a"}]),
+        ({"told": Told(name="x", at=Path("a"))}, {"told": {"name": "x", "at": "a"}}),
+        (deque([1, 2]), [1, 2]),
+        (range(3), [0, 1, 2]),
+        ({"a": 1}.keys(), ["a"]),
+        (MappingProxyType({"a": Word("é")}), {"a": "é"}),
+        ({Word("é"): Word("é")}, {"é": "é"}),
+    ],
+    ids=str,
+)
+async def test_what_a_function_gives_has_the_form_json_has_for_it(project, given, data):
+    @tool(effects=Effects.pure())
+    async def give() -> Any:
+        return given
+
+    @tool(effects=Effects.pure())
+    async def give_as_data() -> ToolResult:
+        return ToolResult("given", data={"given": given})
+
+    async with Session(project, tools=[give, give_as_data]) as session:
+        result = await session.call("give")
+        told = (await session.call("give_as_data")).to_json()["data"]
+    assert (result.data, json.loads(result.text)) == (data, data)
+    assert told == {"given": data}
+
+
+async def test_odd_names_and_what_holds_itself_are_told_in_words():
+    held: dict[Any, Any] = {None: 1, (1, 2): 2}
+    held["self"] = held
+
+    @tool(effects=Effects.pure())
+    async def give() -> Any:
+        return held
+
+    assert (await result_of(give)).data == {"None": 1, "(1, 2)": 2, "self": "(holds itself)"}
+
+
+class Careless(ToolFault):
+    """Has no code of its own."""
+
+
+class Silent(ToolFault):
+    code = "tree.silent"
+
+    def __init__(self) -> None:
+        pass
+
+
+@pytest.mark.proves("TC-4")
+@pytest.mark.parametrize(
+    ("fault", "code", "text"),
+    [
+        (ToolFault("There is no such tree."), "call.failed", "There is no such tree."),
+        (Careless("There is no such tree."), "call.failed", "There is no such tree."),
+        (Careless(""), "call.failed", "The tool failed and does not say why. Try another way."),
+        (Silent(), "tree.silent", "The tool failed and does not say why. Try another way."),
+    ],
+)
+async def test_a_fault_that_says_too_little_is_a_failure_all_the_same(project, fault, code, text):
+    class Fell(Tool[ToolArgs]):
+        """Fell it now."""
+
+        effects = Effects.pure()
+
+        async def call(self, args: ToolArgs, ctx: ToolContext) -> ToolResult:
+            raise fault
+
+    class Look(Fell):
+        """Look at it first."""
+
+        args_type = ToolArgs
+
+        async def validate(self, args: ToolArgs, ctx: ToolContext) -> None:
+            raise fault
+
+    async with Session(project, tools=[Fell, Look]) as session:
+        felled, looked = await session.call("Fell"), await session.call("Look")
+    assert (felled.code, felled.text) == (looked.code, looked.text) == (code, text)

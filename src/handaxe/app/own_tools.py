@@ -25,6 +25,7 @@ from typing import (
 import msgspec
 
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
+from handaxe.contract.json_form import json_form
 from handaxe.text.wellformed import scrub, well_formed
 
 P = ParamSpec("P")
@@ -246,7 +247,8 @@ def _as_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the functio
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value
-    """The value as JSON data; a pydantic model is known by its shape."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    return msgspec.to_builtins(value, str_keys=True)
+    """The value as JSON data, with an end to what has none and words for odd names."""
+    try:
+        return msgspec.to_builtins(value, enc_hook=json_form, str_keys=True)
+    except (TypeError, RecursionError):
+        return msgspec.to_builtins(scrub(value), enc_hook=json_form, str_keys=True)
