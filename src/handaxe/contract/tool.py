@@ -18,6 +18,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Decision
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
+from handaxe.contract.json_form import json_form_or_words
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import Access, PathSubject, Subject, TextSubject
 
@@ -26,7 +27,7 @@ PATH_FIELDS = ("file_path", "notebook_path", "path")
 _NAME_CHARS = frozenset(f"{ascii_letters}{digits}_-")
 _MAX_NAME_CHARS = 64
 
-_encoder = msgspec.json.Encoder(enc_hook=str)
+_encoder = msgspec.json.Encoder(enc_hook=json_form_or_words)
 
 
 class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +113,8 @@ class Tool(Generic[Args]):
         subjects: list[Subject] = []
         for name in _path_fields(type(args)):
             path = getattr(args, name, None)
+            if hasattr(path, "__fspath__"):
+                path = path.__fspath__()
             if isinstance(path, str):
                 access = access or ("read" if self.effects_of(args).is_read_only else "write")
                 subjects.append(PathSubject(path, access, name))

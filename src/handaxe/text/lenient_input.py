@@ -21,6 +21,7 @@ from handaxe.text.input_words import (
     shown,
 )
 from handaxe.text.schema import input_schema
+from handaxe.text.typed_schema import read_by_itself
 from handaxe.text.wellformed import MAX_DEPTH, TOO_DEEP, flaws_of
 
 Args = TypeVar("Args")
@@ -74,7 +75,7 @@ def _built(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401 - wha
     try:
         if hasattr(args_type, "model_validate"):
             return args_type.model_validate(fitted)
-        return msgspec.convert(fitted, args_type, str_keys=True)
+        return msgspec.convert(fitted, args_type, str_keys=True, dec_hook=read_by_itself)
     except msgspec.ValidationError as error:
         place = re.search(_MSGSPEC_PLACE, str(error))
         reason = str(error)[: place.start()] if place else str(error)

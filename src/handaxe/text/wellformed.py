@@ -118,7 +118,7 @@ def in_plain_kinds(value: Any, depth: int = MAX_DEPTH, made: dict[int, Any] | No
         return fields
     items = made[key] = list[Any]()
     for item in cast("list[Any]", value):
-        items.append(in_plain_kinds(item, depth - 1, made))  # noqa: PERF401 - see `scrub`
+        items.append(in_plain_kinds(item, depth - 1, made))
     return items
 
 
