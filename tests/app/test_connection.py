@@ -3,13 +3,15 @@
 import threading
 
 import pytest
+from tests.waiting import HANG_S
 
 import handaxe
 from handaxe.app.api import Connection
-from tests.waiting import HANG_S
 
 
-def codes_of_calls(tools: Connection, codes: list[str | None], is_under_way: threading.Event) -> None:
+def codes_of_calls(
+    tools: Connection, codes: list[str | None], is_under_way: threading.Event
+) -> None:
     while "call.cancelled" not in codes:
         codes.append(tools.call("Read", file_path="a.txt").code)
         is_under_way.set()
