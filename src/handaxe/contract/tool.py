@@ -112,7 +112,7 @@ class Tool(Generic[Args]):
         access: Access | None = None
         subjects: list[Subject] = []
         for name in _path_fields(type(args)):
-            path = getattr(args, name, None)
+            path: Any = getattr(args, name, None)
             if hasattr(path, "__fspath__"):
                 path = path.__fspath__()
             if isinstance(path, str):
