@@ -627,7 +627,7 @@ class Dated(ToolArgs):
     at: datetime.datetime
     ident: uuid.UUID
     count: int = 0
-    days: list[datetime.date] = []
+    days: tuple[datetime.date, ...] = ()
 
 
 @pytest.mark.proves("TC-5")

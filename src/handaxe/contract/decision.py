@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from handaxe.contract.display import Code, Diff, Display
+from handaxe.contract.json_form import in_lists
 
 DecidedBy = Literal["rule", "mode", "builtin", "tool", "hook", "user", "callback"]
 Verdict = Literal["allow", "ask", "deny"]
@@ -70,9 +71,9 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
             "reason": self.reason,
         }
         if self.parts:
-            plain["parts"] = msgspec.to_builtins(self.parts)
-            plain["destructive"] = msgspec.to_builtins(self.destructive)
-            plain["proposals"] = msgspec.to_builtins(self.proposals)
+            plain["parts"] = in_lists(msgspec.to_builtins(self.parts))
+            plain["destructive"] = in_lists(msgspec.to_builtins(self.destructive))
+            plain["proposals"] = in_lists(msgspec.to_builtins(self.proposals))
             plain["proposals_leave_questions"] = self.proposals_leave_questions
         return plain
 

@@ -29,6 +29,14 @@ def json_form(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one answer per kind
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
+def in_lists(plain: Any) -> Any:  # noqa: ANN401 - JSON data
+    """The same with a list for every tuple, as it comes back from JSON."""
+    kind = plain.__class__
+    if kind is dict:
+        return {name: in_lists(item) for name, item in plain.items()}
+    return [in_lists(item) for item in plain] if kind is list or kind is tuple else plain
+
+
 def json_form_or_words(value: Any) -> Any:  # noqa: ANN401 - any value
     """The same, or what the value says of itself."""
     try:

@@ -8,7 +8,7 @@ from handaxe.contract.content import ContentBlock
 from handaxe.contract.decision import Decision
 from handaxe.contract.display import Display
 from handaxe.contract.faults import Failed, ToolFault, is_code, said
-from handaxe.contract.json_form import json_form, json_form_or_words
+from handaxe.contract.json_form import in_lists, json_form, json_form_or_words
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ def as_json(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
         return {}
     for foreign in (None, json_form_or_words):
         try:
-            return msgspec.to_builtins(data, enc_hook=foreign, str_keys=True)
+            return in_lists(msgspec.to_builtins(data, enc_hook=foreign, str_keys=True))
         except Exception:  # noqa: BLE001, S112 - code of whoever made the data may run here
             continue
     return f"({type(cast('object', data)).__name__})"
