@@ -94,3 +94,21 @@ async def test_a_rule_that_hides_an_own_tool_is_no_slip_of_the_pen(project):
         assert "measure" not in {known["name"] for known in session.tools()}
         (doubt,) = session.warnings
     assert doubt.startswith("The deny rule 'mesure' names a tool that nobody knows")
+
+
+@pytest.mark.proves("PL-2")
+@pytest.mark.parametrize(
+    ("name", "tools", "words"),
+    [
+        ("Agent", None, "It is on offer where a model is at work"),
+        ("Task", None, "It is on offer where a model is at work"),
+        ("ListMcpResourcesTool", None, "It is on offer where a session has MCP servers."),
+        ("Grep", "simple", "This session was opened without it."),
+        ("Gerp", None, "Did you mean 'Grep'?"),
+    ],
+)
+async def test_a_call_of_a_tool_that_is_not_there_is_told_why(project, name, tools, words):
+    async with Session(project, tools=tools) as session:
+        result = await session.call(name)
+    assert result.code == "call.unknown_tool"
+    assert result.text.startswith(f"There is no tool named {name!r} here. {words}")

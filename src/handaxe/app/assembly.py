@@ -79,16 +79,28 @@ def catalog_of(
     for name, tool in stand_ins.items():
         builtin[name] = partial(_itself, tool)
     left_out = tools_left_out(os.environ) if names is None else frozenset[str]()
+    selected = select(names, BUILTIN) - left_out | stand_ins.keys()
     catalog = Catalog(
         builtin,
         [tool for tool in own if tool.name not in doubles],
-        selected=select(names, BUILTIN) - left_out | stand_ins.keys(),
+        selected=selected,
         ports=ports,
         hides=hides,
     )
+    catalog.why_missing = partial(_why_missing, selected)
     catalog.stand_ins = frozenset(stand_ins)
     catalog.left_out = frozenset(doubles.keys() - stand_ins.keys())
     return catalog
+
+
+def _why_missing(selected: Collection[str], name: str) -> str | None:
+    """Why a built-in tool is not there, so that nobody looks for it under another name."""
+    if name in BUILTIN and name not in selected:
+        return "This session was opened without it."
+    from handaxe.app.listing import not_offered_here
+
+    found = not_offered_here(name)
+    return found[1] if found else None
 
 
 def _current_names(given: str | list[str]) -> list[str]:

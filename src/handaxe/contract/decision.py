@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from handaxe.contract.display import Code, Diff, Display
-from handaxe.contract.json_form import in_lists
 
 DecidedBy = Literal["rule", "mode", "builtin", "tool", "hook", "user", "callback"]
 Verdict = Literal["allow", "ask", "deny"]
@@ -71,6 +70,8 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
             "reason": self.reason,
         }
         if self.parts:
+            from handaxe.contract.json_form import in_lists
+
             plain["parts"] = in_lists(msgspec.to_builtins(self.parts))
             plain["destructive"] = in_lists(msgspec.to_builtins(self.destructive))
             plain["proposals"] = in_lists(msgspec.to_builtins(self.proposals))

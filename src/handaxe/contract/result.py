@@ -8,7 +8,6 @@ from handaxe.contract.content import ContentBlock
 from handaxe.contract.decision import Decision
 from handaxe.contract.display import Display
 from handaxe.contract.faults import Failed, ToolFault, is_code, said
-from handaxe.contract.json_form import in_lists, json_form, json_form_or_words
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -52,6 +51,8 @@ class ToolResult(msgspec.Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """The result object, the same for every door."""
+        from handaxe.contract.json_form import json_form
+
         return {
             "id": self.id,
             "tool": self.tool,
@@ -73,6 +74,8 @@ def as_json(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
     """Data with nothing in it that JSON does not know; an own tool may give anything."""
     if data is None:
         return {}
+    from handaxe.contract.json_form import in_lists, json_form_or_words
+
     for foreign in (None, json_form_or_words):
         try:
             return in_lists(msgspec.to_builtins(data, enc_hook=foreign, str_keys=True))

@@ -18,7 +18,6 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Decision
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
-from handaxe.contract.json_form import json_form_or_words
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import Access, PathSubject, Subject, TextSubject
 
@@ -26,8 +25,6 @@ PATH_FIELDS = ("file_path", "notebook_path", "path")
 
 _NAME_CHARS = frozenset(f"{ascii_letters}{digits}_-")
 _MAX_NAME_CHARS = 64
-
-_encoder = msgspec.json.Encoder(enc_hook=json_form_or_words)
 
 
 class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -209,6 +206,15 @@ def _is_number(value: object) -> bool:
 
 def _as_text(args: object) -> str:
     return _encoder.encode(args).decode()
+
+
+def _foreign(value: object) -> object:
+    from handaxe.contract.json_form import json_form_or_words
+
+    return json_form_or_words(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_foreign)
 
 
 def _prompt_of(tool_type: type[Tool[Any]]) -> str:

@@ -11,8 +11,9 @@ from typing import Any, cast, get_args, get_origin
 
 import msgspec
 
-from handaxe.contract.input_shape import InputShape
-from handaxe.text.typed_schema import JsonSchema, is_read_by_itself, schema_of_type, without_null
+from handaxe.contract.input_shape import InputShape, is_read_by_itself
+
+JsonSchema = dict[str, Any]
 
 _ORDER = ("$ref", "type", "description", "enum", "const", "anyOf", "properties", "required")
 
@@ -27,6 +28,8 @@ def input_schema(args_type: Any) -> JsonSchema:  # noqa: ANN401 - struct, pydant
         return args_type.schema
     if hasattr(args_type, "model_json_schema"):
         return _tidy(args_type.model_json_schema(), closed=True)
+    from handaxe.text.typed_schema import schema_of_type
+
     return _tidy(schema_of_type(args_type, is_input=True), closed=True)
 
 
@@ -37,6 +40,8 @@ def output_schema(output_type: Any) -> JsonSchema | None:  # noqa: ANN401 - any 
         return None
     if hasattr(output_type, "model_json_schema"):
         return _tidy(output_type.model_json_schema(mode="serialization"), closed=False)
+    from handaxe.text.typed_schema import schema_of_type
+
     return _tidy(schema_of_type(output_type, is_input=False), closed=False)
 
 
@@ -95,6 +100,8 @@ def _cleaned(node: Any, *, closed: bool) -> Any:  # noqa: ANN401 - any part of a
         elif key != "title":
             clean[key] = _cleaned(value, closed=closed)
     if clean.get("default", ...) is None and closed:
+        from handaxe.text.typed_schema import without_null
+
         clean = without_null(clean)
     if closed and "properties" in clean:
         clean.setdefault("additionalProperties", False)

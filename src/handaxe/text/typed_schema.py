@@ -26,6 +26,7 @@ from typing import (
 
 import msgspec
 
+from handaxe.contract.input_shape import is_read_by_itself
 from handaxe.contract.json_form import json_form
 
 JsonSchema = dict[str, Any]
@@ -89,13 +90,6 @@ def read_by_itself(kind: Any, value: Any) -> Any:  # noqa: ANN401 - what the cla
             for at, item in zip(places, listed, strict=True)
         ]
         raise ValueError("; ".join(told) or str(error)) from None
-
-
-def is_read_by_itself(kind: Any) -> bool:  # noqa: ANN401 - any type
-    """Whether values of a class are made by the class: models of pydantic, paths."""
-    return isinstance(kind, type) and (
-        hasattr(kind, "model_validate") or hasattr(kind, "__fspath__")
-    )
 
 
 _Field: TypeAlias = msgspec.structs.FieldInfo | msgspec.inspect.Field

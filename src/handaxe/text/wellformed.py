@@ -11,8 +11,6 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.contract.json_form import json_form
-
 MAX_DEPTH = 100
 """JSON nested deeper than this is an attack or an accident, never a tool's input or answer."""
 TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
@@ -93,6 +91,8 @@ def plain_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
     """A text or number of a class of its own as a plain one; anything else as it is."""
     if value.__class__ in _PLAIN_LEAVES or not isinstance(value, str | int | float):
         return value
+    from handaxe.contract.json_form import json_form
+
     return json_form(value)
 
 
