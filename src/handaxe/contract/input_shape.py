@@ -1,4 +1,4 @@
-"""What a Python type cannot say of a tool's input: a schema of others, a class that reads itself."""
+"""What a Python type cannot say of a tool's input: schemas of others, classes of their own."""
 
 from abc import ABC, abstractmethod
 from typing import Any
