@@ -112,3 +112,18 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_why(project, name, too
         result = await session.call(name)
     assert result.code == "call.unknown_tool"
     assert result.text.startswith(f"There is no tool named {name!r} here. {words}")
+
+
+@pytest.mark.proves("RG-4")
+@pytest.mark.parametrize("variable", ["HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE"])
+async def test_the_variable_for_simple_holds_beside_own_tools(project, monkeypatch, variable):
+    @tool(effects=Effects.pure())
+    async def measure() -> str:
+        """Measure it now."""
+        return "1"
+
+    monkeypatch.setenv(variable, "1")
+    async with Session(project, tools=[measure]) as session:
+        assert [known["name"] for known in session.tools()] == ["Bash", "Edit", "Read", "measure"]
+    async with Session(project, tools=[measure, "Glob"]) as session:
+        assert [known["name"] for known in session.tools()] == ["Glob", "measure"]

@@ -120,10 +120,10 @@ def _itself(tool: Tool[Any]) -> Tool[Any]:
 
 def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
     """The names that select built-in tools, and the own tools that are added."""
-    if tools is None and any(os.environ.get(name) == "1" for name in SIMPLE_VARIABLES):
-        tools = "simple"
+    is_simple = any(os.environ.get(name) == "1" for name in SIMPLE_VARIABLES)
+    unless_named = "simple" if is_simple else None
     if tools is None or isinstance(tools, str):
-        return tools, []
+        return (unless_named if tools is None else tools), []
     if not isinstance(tools, Iterable):
         raise SetupError(f"`tools` takes a preset, names, or tools; {tools!r} is none of these.")
     names: list[str] = []
@@ -143,7 +143,7 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
         raise SetupError("Two own tools have the same name.")
     if len(names) == 1:
         return names[0], own
-    return names or None, own
+    return names or unless_named, own
 
 
 def _usable(tool: Tool[Any]) -> Tool[Any]:
