@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from handaxe import Allow, Ask, Deny, Session, Tool, ToolArgs, ToolCall, ToolResult, tool
+from handaxe import Allow, Ask, Deny, Effects, Session, Tool, ToolArgs, ToolCall, ToolResult, tool
 
 pytestmark = pytest.mark.proves("PL-2")
 
@@ -144,3 +144,43 @@ async def test_a_tool_that_fails_without_words_has_a_result(project, method, fai
         result = await session.call("Silent")
     assert result.code == "internal.error"
     assert "Mute: it does not say why" in result.text
+
+
+class Text(str):
+    """As libraries that read web pages or tables hand it out."""
+
+
+class Number(int):
+    pass
+
+
+class Share(float):
+    pass
+
+
+class Fields(dict[str, object]):
+    pass
+
+
+@tool(effects=Effects.pure())
+async def kinds(text: str, number: int = 0, share: float = 0.0, more: object = None) -> str:
+    """Name the classes of what arrives."""
+    return " ".join(type(value).__name__ for value in (text, number, share, more))
+
+
+async def test_texts_and_numbers_of_classes_of_their_own_are_what_they_are(project):
+    given = Fields({Text("text"): Text("é"), "number": Number(3), "share": Share(0.5)})
+    given["more"] = Fields({Text("é"): [Text("ü"), Number(4)]})
+    async with Session(project, tools=[kinds]) as session:
+        result = await session.call(Text("kinds"), given)
+        unknown = await session.call(Text("é"), {})
+        missing = await session.call("Read", file_path=Text("é.txt"))
+        again = await session.run(ToolCall(Text("é"), Text("kinds"), {"text": Text("é")}))
+        log = session.collaborators.transcript_path
+    assert (result.text, result.ok) == ("str int float dict", True)
+    assert (unknown.code, missing.code) == ("call.unknown_tool", "file.not_found")
+    assert (type(again.id), type(again.tool), again.ok) == (str, str, True)
+    events = [json.loads(line)["event"] for line in Path(log).read_text().splitlines()]
+    started = next(event for event in events if event["type"] == "call_started")
+    more = {"é": ["ü", 4]}
+    assert started["input"] == {"text": "é", "number": 3, "share": 0.5, "more": more}

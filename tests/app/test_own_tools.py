@@ -1,16 +1,21 @@
 """A typed async function as a tool."""
 
+import dataclasses
 import functools
 import json
-from collections.abc import Iterator
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from types import MappingProxyType
+from typing import Annotated, Any, Dict, List, Literal, NewType, NotRequired, TypedDict, cast  # noqa: UP035
 
+import jsonschema
 import msgspec
 import pydantic
 import pytest
 
-from handaxe import Session, SetupError
+from handaxe import Session, SetupError, ToolFault
 from handaxe.app.own_tools import tool
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.ports.files import Files
@@ -476,3 +481,233 @@ async def test_a_tool_that_cannot_say_whether_it_is_enabled_is_not_on_offer(proj
     async with Session(project, tools=["Read", spoilt(enabled=fails)]) as session:
         assert [one["name"] for one in session.tools()] == ["Read"]
         assert (await session.call("Spoilt")).code == "call.unknown_tool"
+
+
+class Told(pydantic.BaseModel):
+    name: str
+    at: Path
+
+
+class Word(str):
+    pass
+
+
+@pytest.mark.proves("TC-12")
+@pytest.mark.parametrize(
+    ("given", "data"),
+    [
+        (Path("/a/b"), "/a/b"),
+        ([Path("a"), {"b": Path("c")}], ["a", {"b": "c"}]),
+        ([Told(name="x", at=Path("a"))], [{"name": "x", "at": "a"}]),
+        ({"told": Told(name="x", at=Path("a"))}, {"told": {"name": "x", "at": "a"}}),
+        (deque([1, 2]), [1, 2]),
+        (range(3), [0, 1, 2]),
+        ({"a": 1}.keys(), ["a"]),
+        (MappingProxyType({"a": Word("é")}), {"a": "é"}),
+        ({Word("é"): Word("é")}, {"é": "é"}),
+    ],
+    ids=str,
+)
+async def test_what_a_function_gives_has_the_form_json_has_for_it(project, given, data):
+    @tool(effects=Effects.pure())
+    async def give() -> Any:
+        return given
+
+    @tool(effects=Effects.pure())
+    async def give_as_data() -> ToolResult:
+        return ToolResult("given", data={"given": given})
+
+    async with Session(project, tools=[give, give_as_data]) as session:
+        result = await session.call("give")
+        told = (await session.call("give_as_data")).to_json()["data"]
+    assert (result.data, json.loads(result.text)) == (data, data)
+    assert told == {"given": data}
+
+
+async def test_odd_names_and_what_holds_itself_are_told_in_words():
+    held: dict[Any, Any] = {None: 1, (1, 2): 2}
+    held["self"] = held
+
+    @tool(effects=Effects.pure())
+    async def give() -> Any:
+        return held
+
+    assert (await result_of(give)).data == {"None": 1, "(1, 2)": 2, "self": "(holds itself)"}
+
+
+class Careless(ToolFault):
+    """Has no code of its own."""
+
+
+class Silent(ToolFault):
+    code = "tree.silent"
+
+    def __init__(self) -> None:
+        pass
+
+
+@pytest.mark.proves("TC-4")
+@pytest.mark.parametrize(
+    ("fault", "code", "text"),
+    [
+        (ToolFault("There is no such tree."), "call.failed", "There is no such tree."),
+        (Careless("There is no such tree."), "call.failed", "There is no such tree."),
+        (Careless(""), "call.failed", "The tool failed and does not say why. Try another way."),
+        (Silent(), "tree.silent", "The tool failed and does not say why. Try another way."),
+    ],
+)
+async def test_a_fault_that_says_too_little_is_a_failure_all_the_same(project, fault, code, text):
+    class Fell(Tool[ToolArgs]):
+        """Fell it now."""
+
+        effects = Effects.pure()
+
+        async def call(self, args: ToolArgs, ctx: ToolContext) -> ToolResult:
+            raise fault
+
+    class Look(Fell):
+        """Look at it first."""
+
+        args_type = ToolArgs
+
+        async def validate(self, args: ToolArgs, ctx: ToolContext) -> None:
+            raise fault
+
+    async with Session(project, tools=[Fell, Look]) as session:
+        felled, looked = await session.call("Fell"), await session.call("Look")
+    assert (felled.code, felled.text) == (looked.code, looked.text) == (code, text)
+
+
+class Near(pydantic.BaseModel):
+    """What lies near."""
+
+    steps: int = pydantic.Field(ge=1, description="How far.")
+    beyond: "Near | None" = None
+
+
+@dataclasses.dataclass
+class Look:
+    at: Annotated[Path, "Where to look."]
+    kinds: Annotated[Sequence[Literal["b", "a"]], "What to look for."] = ()
+
+
+class Marks(TypedDict):
+    z: Annotated[int, "The last."]
+    a: NotRequired[Annotated[str, "The first."]]
+
+
+Name = NewType("Name", str)
+
+
+@tool(effects=Effects.pure())
+async def survey(
+    near: Annotated[Near, "The start."],
+    look: Look,
+    marks: Marks,
+    others: list[Near] = [],  # noqa: B006 - fresh for every call
+    names: Mapping[Name, Annotated[int, pydantic.Field(le=9)]] = {},
+    to: Path = Path("here"),
+) -> str:
+    """Survey what is there."""
+    return repr((near, look, marks, others, names, to))
+
+
+@pytest.mark.proves("TC-12")
+def test_the_words_about_every_part_of_an_input_are_told():
+    told = input_schema(survey.args_type)
+    fields = told["properties"]
+    look, marks = fields["look"]["properties"], fields["marks"]["properties"]
+    assert fields["near"] == {"$ref": "#/$defs/Near", "description": "The start."}
+    assert told["$defs"]["Near"]["properties"]["steps"] == {
+        "type": "integer", "description": "How far.", "minimum": 1
+    }  # fmt: skip
+    assert look["at"] == {"type": "string", "description": "Where to look."}
+    assert look["kinds"]["items"] == {"type": "string", "enum": ["b", "a"]}
+    assert [(name, field["description"]) for name, field in marks.items()] == [
+        ("z", "The last."), ("a", "The first.")
+    ]  # fmt: skip
+    assert fields["to"] == {"type": "string", "default": "here"}
+    jsonschema.Draft202012Validator.check_schema(told)
+
+
+@pytest.mark.proves("TC-5")
+async def test_models_and_paths_are_read_like_everything_else(project):
+    given: dict[str, Any] = {
+        "near": '{"steps": "2", "beyond": {"steps": 1}}',
+        "look": {"at": "a/b", "kinds": ["a"]},
+        "marks": {"z": "1"},
+        "names": {"x": 3},
+    }
+    wrong = {**given, "near": {"step": 1}, "look": {"at": 5}, "others": [{"steps": 0}]}
+    async with Session(project, tools=[survey]) as session:
+        read = await session.call("survey", given)
+        refused = await session.call("survey", wrong)
+        bounded = await session.call("survey", {**given, "names": {"x": 10}})
+    near = Near(steps=2, beyond=Near(steps=1))
+    look = Look(Path("a/b"), ["a"])
+    assert read.text == repr((near, look, {"z": 1}, [], {"x": 3}, Path("here")))
+    assert read.notes[1] == 'near.steps: read "2" as 2'
+    assert refused.data["problems"] == [
+        "The required parameter `near.steps` is missing",
+        "An unexpected parameter `near.step` was provided; did you mean `steps`?",
+        "The parameter `look.at` type is expected as `string` but provided as `integer`",
+        "The parameter `others[0].steps` must be at least 1 but was provided as 0",
+    ]
+    assert bounded.code == "call.bad_input"
+
+
+async def test_a_path_of_its_own_class_is_judged_as_a_path(project):
+    @tool(effects=Effects.none())
+    async def peek(file_path: Path) -> str:
+        """Peek into a file."""
+        return file_path.name
+
+    async with Session(project, tools=[peek], deny=["Read(secret)"]) as session:
+        inside = await session.call("peek", file_path="a")
+        outside = await session.call("peek", file_path="/etc/passwd")
+        secret = await session.call("peek", file_path="secret")
+    codes = (inside.code, outside.code, secret.code)
+    assert codes == (None, "permission.asked", "permission.denied")
+
+
+def test_two_types_of_one_name_have_two_schemas():
+    def inputs_of(field: str) -> Any:
+        return dataclasses.make_dataclass("Item", [(field, int)])
+
+    first, second = inputs_of("a"), inputs_of("b")
+
+    @tool
+    async def join(one: first, two: second, more: list[first], rest: list[second]) -> str:  # type: ignore[valid-type]
+        """Join what belongs together."""
+        return f"{one}{two}{more}{rest}"
+
+    told = input_schema(join.args_type)
+    assert [list(part["properties"]) for part in told["$defs"].values()] == [["a"], ["b"]]
+
+
+def test_bare_and_empty_collections_have_a_schema():
+    @tool
+    async def keep(a: Dict, b: List, c: tuple[()], d: Sequence) -> str:  # type: ignore[type-arg]  # noqa: UP006
+        """Keep what is given."""
+        return f"{a}{b}{c}{d}"
+
+    kinds = input_schema(keep.args_type)["properties"]
+    array = {"type": "array"}
+    assert kinds == {"a": {"type": "object"}, "b": array, "c": {**array, "maxItems": 0}, "d": array}
+
+
+@pytest.mark.proves("TC-7")
+@pytest.mark.parametrize("text", ["a\0b\n" * 20, "é\u2028x\r\n" * 20, "\ud800z\n" * 20, "\0" * 50])
+async def test_whatever_a_stored_result_holds_it_can_be_read_and_searched(project, text):
+    @tool(effects=Effects.pure(), max_result_chars=10)
+    async def speak() -> str:
+        """Speak at great length."""
+        return text
+
+    async with Session(project, tools=[speak]) as session:
+        spoken = await session.call("speak")
+        path = re.search("saved to: (.*)", spoken.text)
+        assert path is not None
+        read = await session.call("Read", file_path=path[1])
+        found = await session.call("Grep", pattern=".", path=path[1])
+    assert (read.code, found.code) == (None, None)

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Annotated
 
+import jsonschema
 import pytest
 
 import handaxe
@@ -705,3 +706,26 @@ async def test_a_journal_that_is_none_stops_changes_and_nothing_else(project):
         assert session.history() == []
     assert refused.code == "undo.not_recorded"
     assert not (project / "b.txt").exists()
+
+
+@pytest.mark.proves("TC-6")
+async def test_a_result_object_is_what_json_gives_back(project):
+    @handaxe.tool(effects=Effects.pure())
+    async def pair() -> ToolResult:
+        """Give a pair."""
+        return ToolResult("given", data={"pair": (1, ("a",)), "items": [(2,)]})
+
+    (project / "a.txt").write_text("x\n")
+    calls = [
+        ("Bash", {"command": "ls && rm -rf x"}),
+        ("Bash", {"command": "ls"}),
+        ("Read", {"file_path": "a.txt"}),
+        ("Grep", {"pattern": "x"}),
+        ("pair", {}),
+        ("Nope", {}),
+    ]
+    async with Session(project, tools=[pair]) as session:
+        for name, given in calls:
+            told = (await session.call(name, given)).to_json()
+            assert json.loads(json.dumps(told)) == told
+            jsonschema.validate(told, handaxe.result_schema())

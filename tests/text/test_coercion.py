@@ -1,6 +1,8 @@
 """Input as models send it, read as they mean it."""
 
+import datetime
 import json
+import uuid
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -619,3 +621,21 @@ def test_what_is_called_like_a_type_of_json_is_none(odd):
     assert f"provided as `Python {type(odd).__name__}`" in problem
     problems = problems_of(Everything, {"file_path": "a", "tags": odd, "count": "1"})
     assert "is not a JSON value" in problems[0]
+
+
+class Dated(ToolArgs):
+    at: datetime.datetime
+    ident: uuid.UUID
+    count: int = 0
+    days: tuple[datetime.date, ...] = ()
+
+
+@pytest.mark.proves("TC-5")
+@pytest.mark.parametrize("count", [{}, {"count": "many"}, {"count": 1, "counts": 2}])
+def test_what_only_the_types_know_is_told_with_everything_else(count):
+    raw = {"at": "noon", "ident": "me", "days": ["2026-01-01", "soon"], **count}
+    with pytest.raises(InputProblems) as refused:
+        read_input(Dated, raw)
+    problems = refused.value.problems
+    assert len(problems) == 3 + (count != {})
+    assert [problem.split("`")[1] for problem in problems[-3:]] == ["at", "ident", "days[1]"]

@@ -347,5 +347,5 @@ def test_names_of_a_dict_are_said_in_words_to_gemini():
     made = tool_schema("T", "d", input_schema(Chosen), "gemini")["parameters"]
     assert made["properties"]["sizes"] == {
         "type": "OBJECT",
-        "description": '(propertyNames: {"enum":["a","b"]})',
+        "description": '(propertyNames: {"enum":["a","b"]}, additionalProperties: {"type":"INTEGER"})',
     }

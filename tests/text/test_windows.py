@@ -29,3 +29,13 @@ def test_a_window_deep_in_a_text_is_found():
     assert windows.window_of(text, -1, 5) == (["line 100000"], 100_000, 100_000)
     assert windows.window_of(text, 100_001, 5) == ([], 100_001, 100_000)
     assert windows.window_of(text, 2**62, 2**62) == ([], 2**62, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("a", "1 line"), ("a\nb", "2 lines"), ("a\nb\n", "2 lines"), ("a\rb\r", "2 lines")],
+)
+def test_a_preview_counts_lines_as_read_does(text: str, lines: str):
+    shown = windows.two_ended_preview(text, str, within=0)
+    assert f"({len(text):,} characters, {lines})" in shown
+    assert f"[... {max(0, len(text) - 2)} characters left out ...]" in shown

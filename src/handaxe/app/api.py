@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future, wait
 from typing import Any, Self, TypeVar, cast
 
 from handaxe.app.session import PathLike, Session
@@ -20,6 +21,9 @@ class Connection:
         self._thread = threading.Thread(target=self._loop.run_forever, name="handaxe", daemon=True)
         self._thread.start()
         self._is_open = True
+        self._asked: set[Future[Any]] = set()
+        self._door = threading.Lock()
+        """Held to hand work to the thread, and to end it: nothing is left with one that ended."""
 
     def call(
         self,
@@ -43,13 +47,16 @@ class Connection:
 
     def close(self) -> None:
         """End the session and its thread; closing twice is fine."""
-        if not self._is_open:
-            return
         self._wait(self._session.close())
-        self._is_open = False
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        with self._door:
+            if not self._is_open:
+                return
+            self._is_open = False
+            # What other threads still wait for has its answer now, or is about to.
+            wait(tuple(self._asked))
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     def __enter__(self) -> Self:
         return self
@@ -58,13 +65,23 @@ class Connection:
         self.close()
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        if not self._is_open:
-            try:
-                # A closed session answers at once, without a loop to wait in.
-                work.send(None)
-            except StopIteration as answer:
-                return cast("T", answer.value)
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        with self._door:
+            if self._is_open:
+                waited = asyncio.run_coroutine_threadsafe(work, self._loop)
+                self._asked.add(waited)
+                waited.add_done_callback(self._asked.discard)
+            else:
+                return _answer_of(work)
+        return waited.result()
+
+
+def _answer_of(work: Coroutine[Any, Any, T]) -> T:
+    """What a closed session answers: at once, without a loop to wait in."""
+    try:
+        work.send(None)
+    except StopIteration as answer:
+        return cast("T", answer.value)
+    raise RuntimeError("A closed session waits for nothing.")
 
 
 def connect(root: PathLike = ".", **options: Any) -> Connection:  # noqa: ANN401

@@ -184,4 +184,6 @@ def join_voices(
             on_ask, state, keeper, lambda: configuration.settings.agents.question_deadline_s
         )
     if classifier is not None:
+        if not callable(classifier):
+            raise SetupError(f"`classifier` is an async function of a request, not {classifier!r}.")
         among.classifier = AutoAnswers(classifier)

@@ -12,7 +12,7 @@ from handaxe.app.live_settings import refuse_mode
 from handaxe.contract.faults import SetupError, said
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.runtime.catalog.presets import select
+from handaxe.runtime.catalog.presets import PRESETS, select
 from handaxe.runtime.permission.modes import mode_names, parse_mode
 from handaxe.runtime.permission.rules import split_rules
 from handaxe.session.permission_state import PermissionState, RuleBehaviour, RuleText
@@ -37,8 +37,10 @@ def permission_state(
     set_mode = configuration.merged.entries.get(MODE)
     default = set_mode[0].value if set_mode else None
     is_given = set_mode is not None and set_mode[0].origin.file is None
-    wanted = mode or (default if is_given else None) or resumed_mode or default or "default"
-    chosen = parse_mode(wanted)
+    wanted: object = mode
+    if mode is None:
+        wanted = (default if is_given else None) or resumed_mode or default or "default"
+    chosen = parse_mode(wanted) if isinstance(wanted, str) else None
     if chosen is None:
         names = ", ".join(mode_names())
         raise SetupError(f"{wanted!r} is not a permission mode. Modes: {names}.")
@@ -69,23 +71,47 @@ def catalog_of(
     tools: object, ports: Collection[type[Any]], hides: Callable[[], Callable[[str], bool]]
 ) -> Catalog:
     """The tools of a session; a built-in one wins over an own one unless that replaces it."""
-    names, own = sort_tools(tools)
+    given, own = sort_tools(tools)
+    names = None if given is None else _current_names(given)
     doubles = {tool.name: tool for tool in own if tool.name in BUILTIN}
     stand_ins = {name: tool for name, tool in doubles.items() if tool.replaces_builtin}
     builtin: dict[str, Callable[[], Tool[Any]]] = dict(loaders())
     for name, tool in stand_ins.items():
         builtin[name] = partial(_itself, tool)
     left_out = tools_left_out(os.environ) if names is None else frozenset[str]()
+    selected = select(names, BUILTIN) - left_out | stand_ins.keys()
     catalog = Catalog(
         builtin,
         [tool for tool in own if tool.name not in doubles],
-        selected=select(names, BUILTIN) - left_out | stand_ins.keys(),
+        selected=selected,
         ports=ports,
         hides=hides,
     )
+    catalog.why_missing = partial(_why_missing, selected)
     catalog.stand_ins = frozenset(stand_ins)
     catalog.left_out = frozenset(doubles.keys() - stand_ins.keys())
     return catalog
+
+
+def _why_missing(selected: Collection[str], name: str) -> str | None:
+    """Why a built-in tool is not there, so that nobody looks for it under another name."""
+    if name in BUILTIN and name not in selected:
+        return "This session was opened without it."
+    from handaxe.app.listing import not_offered_here
+
+    found = not_offered_here(name)
+    return found[1] if found else None
+
+
+def _current_names(given: str | list[str]) -> list[str]:
+    """Each name on its own, and those that tools had before as they are today."""
+    texts = [given] if isinstance(given, str) else given
+    names = [name for text in texts for name in text.replace(",", " ").split()]
+    if all(name in BUILTIN or name in PRESETS for name in names):
+        return names
+    # Only a tool itself knows its old names, and few are asked for by them.
+    today = {alias: name for name, load in loaders().items() for alias in load().aliases}
+    return [today.get(name, name) for name in names]
 
 
 def _itself(tool: Tool[Any]) -> Tool[Any]:
@@ -94,10 +120,10 @@ def _itself(tool: Tool[Any]) -> Tool[Any]:
 
 def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
     """The names that select built-in tools, and the own tools that are added."""
-    if tools is None and any(os.environ.get(name) == "1" for name in SIMPLE_VARIABLES):
-        tools = "simple"
+    is_simple = any(os.environ.get(name) == "1" for name in SIMPLE_VARIABLES)
+    unless_named = "simple" if is_simple else None
     if tools is None or isinstance(tools, str):
-        return tools, []
+        return (unless_named if tools is None else tools), []
     if not isinstance(tools, Iterable):
         raise SetupError(f"`tools` takes a preset, names, or tools; {tools!r} is none of these.")
     names: list[str] = []
@@ -117,7 +143,7 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
         raise SetupError("Two own tools have the same name.")
     if len(names) == 1:
         return names[0], own
-    return names or None, own
+    return names or unless_named, own
 
 
 def _usable(tool: Tool[Any]) -> Tool[Any]:

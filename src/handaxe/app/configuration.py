@@ -52,6 +52,9 @@ class Configuration:
         trusted: bool | None = None,
     ) -> None:
         """`root` is a real path; `trusted` speaks for the user where it is not None."""
+        if not isinstance(cast("object", trusted), bool | None):
+            # Any text is true, "no" as well.
+            raise SetupError(f"`trusted` is True, False or None, not {trusted!r}.")
         self.root = root
         self._home = home
         self._flags = read_given(given, where="the session's arguments")

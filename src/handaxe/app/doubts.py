@@ -1,7 +1,5 @@
 """What is probably wrong with settings and rules; for a person."""
 
-from collections.abc import Callable, Iterable
-
 from handaxe.app.configuration import Configuration
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.permission.book import RuleBook
@@ -17,7 +15,7 @@ def setting_doubts(
         *configuration.warnings,
         *configuration.directories()[1],
         *book.problems,
-        *_rule_doubts(book, lambda: [tool.name for tool in catalog.offered()]),
+        *_rule_doubts(book, TOOL_NAMES | catalog.names()),
         *_event_doubts(configuration),
         *_sandbox_doubts(configuration),
         *_unheeded(configuration),
@@ -33,19 +31,16 @@ def setting_doubts(
     )
 
 
-def _rule_doubts(book: RuleBook, offered: Callable[[], Iterable[str]]) -> list[str]:
+def _rule_doubts(book: RuleBook, known: frozenset[str]) -> list[str]:
     """Rules that name no tool anybody knows: probably a slip of the pen."""
-    strange = [
-        rule
+    return [
+        _doubt(rule, known)
         for rule in book.rules
-        if rule.tool not in TOOL_NAMES
+        if rule.tool not in known
         and not rule.is_dead
         and "*" not in rule.tool
         and not rule.tool.startswith("mcp__")
     ]
-    # Asking what is on offer loads every tool, so it waits until somebody is in doubt.
-    known = TOOL_NAMES | set(offered()) if strange else TOOL_NAMES
-    return [_doubt(rule, known) for rule in strange if rule.tool not in known]
 
 
 def _doubt(rule: Rule, known: frozenset[str]) -> str:

@@ -80,7 +80,7 @@ def sound(call: object, new_id: Callable[[], str]) -> ToolCall:
         return ToolCall(new_id(), _named(call), call)
     # What the types promise a program may not keep.
     given_id, tool = cast("tuple[object, object]", (call.id, call.tool))
-    if given_id and isinstance(given_id, str) and isinstance(tool, str):
+    if given_id and given_id.__class__ is tool.__class__ is str:
         return call
     return ToolCall(str(given_id or new_id()), _named(tool), call.input)
 
@@ -112,4 +112,4 @@ def _pair(item: object, call_id: str) -> ToolCall:
 
 def _named(tool: object) -> str:
     """A name that can be looked for; of what is no text, one that no tool has."""
-    return tool if isinstance(tool, str) else f"<{type(tool).__name__}>"
+    return str.__str__(tool) if isinstance(tool, str) else f"<{type(tool).__name__}>"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
-from handaxe.app.working_directories import spelled_out, working_directories
+from handaxe.app.working_directories import listed, spelled_out, working_directories
 from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
 from handaxe.runtime.permission.modes import parse_mode
@@ -120,7 +120,7 @@ class LiveSettings:
 
 def _absolute(directories: Sequence[PathLike]) -> tuple[str, ...]:
     """What is relative starts where the program stands now, whatever it does later."""
-    return tuple(spelled_out(one) for one in directories)
+    return tuple(spelled_out(one) for one in listed(directories))
 
 
 def mode_problem(settings: Settings, mode: Mode) -> str | None:

@@ -81,7 +81,8 @@ class McpCompanion(Companion):
         """Begin to connect."""
         if self.servers is not None and self._beginning is None:
             self._catalog = catalog
-            catalog.why_missing = self._why_missing
+            others = catalog.why_missing
+            catalog.why_missing = lambda tool: self._why_missing(tool) or others(tool)
             self._beginning = asyncio.create_task(self._begin(), name="mcp servers")
 
     def follow(self) -> None:

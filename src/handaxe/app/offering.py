@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
 from handaxe.app.offers import Offers
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.undo import ChangeHistory
@@ -53,6 +54,8 @@ def first_offers(
         }
     )
     if on_question is not None:
+        if not callable(on_question):
+            raise SetupError(f"`on_question` is an async function, not {on_question!r}.")
         offers.add({f"{ports}.questions.Questions": lambda: _questions(around, on_question)})
     return offers
 

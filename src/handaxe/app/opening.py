@@ -1,12 +1,14 @@
 """Everything that opens with a session, in the order it is opened."""
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 from handaxe.app.background_work import BackgroundWork
 from handaxe.app.companions import Companions, Surroundings
 from handaxe.app.memory import Memory
 from handaxe.app.ready_tree import ReadyTree
+from handaxe.contract.faults import SetupError
 from handaxe.settings.places import server_files
 from handaxe.storage.sessions import History
 
@@ -38,6 +40,8 @@ def _mcp_companion(
 ) -> "McpCompanion | None":
     """The MCP servers; None where nothing could name one, so that nothing need be loaded."""
     configuration = around.configuration
+    if not isinstance(cast("object", given), str | Mapping | Sequence | None):
+        raise SetupError(f"`mcp_servers` takes a table, a file, or several; {given!r} is none.")
     is_named = given or isinstance(given, str) or configuration.settings.mcp_servers
     if not is_named and all(_is_absent(path) for path in server_files(configuration.root)):
         return None

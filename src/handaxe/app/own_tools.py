@@ -24,7 +24,9 @@ from typing import (
 
 import msgspec
 
+from handaxe.app.annotations import in_own_words
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
+from handaxe.contract.json_form import json_form
 from handaxe.text.wellformed import scrub, well_formed
 
 P = ParamSpec("P")
@@ -163,7 +165,7 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
             raise TypeError(f"{title} has a parameter {name!r}: two underscores cannot lead.")
         if name not in hints:
             raise TypeError(f"{title} has no annotation for the parameter {name!r}.")
-    return hints
+    return {name: in_own_words(hint) for name, hint in hints.items()}
 
 
 def _args_type_of(
@@ -191,6 +193,12 @@ def _args_type_of(
         forbid_unknown_fields=True,
     )
     _check_types(args_type, function)
+    # What is no field for msgspec, such as a `ClassVar`, would never get a value.
+    for name, *_ in fields:
+        if name not in args_type.__struct_fields__:
+            raise TypeError(
+                f"@tool: {function.__qualname__} has a parameter {name!r} without a type."
+            )
     return cast("type[ToolArgs]", args_type)
 
 
@@ -210,7 +218,10 @@ def _default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any
     """The default of a field; a call must not see what an earlier one did to it."""
     if value is not None:
         # None says that it was left out, whatever the type.
-        msgspec.convert(msgspec.to_builtins(value), hint)
+        from handaxe.text.typed_schema import read_by_itself
+
+        plain = msgspec.to_builtins(value, enc_hook=json_form)
+        msgspec.convert(plain, hint, dec_hook=read_by_itself)
     try:
         hash(value)
     except TypeError:
@@ -246,7 +257,8 @@ def _as_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the functio
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value
-    """The value as JSON data; a pydantic model is known by its shape."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    return msgspec.to_builtins(value, str_keys=True)
+    """The value as JSON data, with an end to what has none and words for odd names."""
+    try:
+        return msgspec.to_builtins(value, enc_hook=json_form, str_keys=True)
+    except (TypeError, RecursionError):
+        return msgspec.to_builtins(scrub(value), enc_hook=json_form, str_keys=True)

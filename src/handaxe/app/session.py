@@ -21,7 +21,7 @@ from handaxe.app.loading import deferral_of
 from handaxe.app.offering import first_offers, offer_changes
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
-from handaxe.app.working_directories import working_directories
+from handaxe.app.working_directories import listed, working_directories
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import ModeChanged, SessionClosed, SessionStarted
@@ -109,7 +109,7 @@ class Session:
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days
         )
-        roots, spellings = working_directories(root, (*add_dirs, *more))
+        roots, spellings = working_directories(root, (*listed(add_dirs), *more))
         self.workdir = Workdir(
             roots,
             home=str(Path.home()),

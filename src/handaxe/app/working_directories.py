@@ -1,8 +1,9 @@
 """The directories a session works in, after links; where they come from is not decided here."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from handaxe.contract.faults import SetupError
 
@@ -14,6 +15,9 @@ def working_directories(
     roots: list[str] = []
     spellings: dict[str, str] = {}
     for given in (root, *more):
+        if given == "":
+            # As a variable gives it that is not set; nobody means the current directory by it.
+            raise SetupError("A directory is named by an empty text. Name it, or leave it out.")
         try:
             spelled = spelled_out(given)
             real = os.path.realpath(spelled)
@@ -27,6 +31,15 @@ def working_directories(
         if real not in roots:
             roots.append(real)
     return tuple(roots), spellings
+
+
+def listed(given: object) -> tuple[str | os.PathLike[str], ...]:
+    """The directories that a program named; one alone needs no list around it."""
+    if isinstance(given, str | os.PathLike):
+        return (cast("str | os.PathLike[str]", given),)
+    if isinstance(given, Iterable) and not isinstance(given, bytes | Mapping):
+        return tuple(cast("Iterable[str | os.PathLike[str]]", given))
+    raise SetupError(f"`add_dirs` takes directories; {given!r} is none.")
 
 
 def _path_of(given: str | os.PathLike[str]) -> str | None:

@@ -70,9 +70,11 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
             "reason": self.reason,
         }
         if self.parts:
-            plain["parts"] = msgspec.to_builtins(self.parts)
-            plain["destructive"] = msgspec.to_builtins(self.destructive)
-            plain["proposals"] = msgspec.to_builtins(self.proposals)
+            from handaxe.contract.json_form import in_lists
+
+            plain["parts"] = in_lists(msgspec.to_builtins(self.parts))
+            plain["destructive"] = in_lists(msgspec.to_builtins(self.destructive))
+            plain["proposals"] = in_lists(msgspec.to_builtins(self.proposals))
             plain["proposals_leave_questions"] = self.proposals_leave_questions
         return plain
 

@@ -143,6 +143,7 @@ class Failed(ToolFault):
     """The tool says that it failed, and gives no code of its own."""
 
     code = "call.failed"
+    no_words = "The tool failed and does not say why. Try another way."
 
 
 class ResultLost(ToolFault):
@@ -163,8 +164,9 @@ class InternalError(ToolFault):
     code = "internal.error"
 
     def __init__(self, tool: str, error: BaseException) -> None:
+        what = ": ".join(filter(None, (type(error).__name__, said(error))))
         super().__init__(
-            f"{tool} failed because of an internal error ({type(error).__name__}: {said(error)}). "
+            f"{tool} failed because of an internal error ({what}). "
             "This is a bug of the tool, not of your input; try another way."
         )
 

@@ -1,4 +1,4 @@
-"""What a Python type cannot say of a tool's input: a schema of somebody else."""
+"""What a Python type cannot say of a tool's input: schemas of others, classes of their own."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -15,3 +15,10 @@ class InputShape(ABC):
     @abstractmethod
     def read(self, raw: object) -> tuple[dict[str, Any], list[str]]:
         """The input as named values, and a note for everything that was read leniently."""
+
+
+def is_read_by_itself(kind: Any) -> bool:  # noqa: ANN401 - any type
+    """Whether values of a class are made by the class: models of pydantic, paths."""
+    return isinstance(kind, type) and (
+        hasattr(kind, "model_validate") or hasattr(kind, "__fspath__")
+    )

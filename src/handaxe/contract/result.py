@@ -7,7 +7,7 @@ import msgspec
 from handaxe.contract.content import ContentBlock
 from handaxe.contract.decision import Decision
 from handaxe.contract.display import Display
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import Failed, ToolFault, is_code, said
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -39,17 +39,27 @@ class ToolResult(msgspec.Struct, frozen=True):
     @classmethod
     def from_fault(cls, fault: ToolFault) -> "ToolResult":
         """The failed result that a fault becomes."""
-        return cls(text=fault.sentence, data=fault.data, ok=False, code=fault.code)
+        # A subclass may have left out its code, or the initialiser that all others share.
+        code, sentence = getattr(fault, "code", None), getattr(fault, "sentence", None)
+        text = said(fault) if sentence is None else str(sentence)
+        return cls(
+            text=text if text.strip() else Failed.no_words,
+            data=getattr(fault, "data", {}),
+            ok=False,
+            code=code if is_code(code) else Failed.code,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The result object, the same for every door."""
+        from handaxe.contract.json_form import json_form
+
         return {
             "id": self.id,
             "tool": self.tool,
             "ok": self.ok,
             "code": self.code,
             "text": self.text,
-            "content": list(msgspec.to_builtins(self.content)),
+            "content": list(msgspec.to_builtins(self.content, enc_hook=json_form)),
             "data": as_json(self.data),
             "decision": self.decision.to_json() if self.decision is not None else None,
             "notes": list(self.notes),
@@ -64,9 +74,11 @@ def as_json(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
     """Data with nothing in it that JSON does not know; an own tool may give anything."""
     if data is None:
         return {}
-    for foreign in (None, str):
+    from handaxe.contract.json_form import in_lists, json_form_or_words
+
+    for foreign in (None, json_form_or_words):
         try:
-            return msgspec.to_builtins(data, enc_hook=foreign, str_keys=True)
+            return in_lists(msgspec.to_builtins(data, enc_hook=foreign, str_keys=True))
         except Exception:  # noqa: BLE001, S112 - code of whoever made the data may run here
             continue
     return f"({type(cast('object', data)).__name__})"

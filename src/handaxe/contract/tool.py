@@ -26,8 +26,6 @@ PATH_FIELDS = ("file_path", "notebook_path", "path")
 _NAME_CHARS = frozenset(f"{ascii_letters}{digits}_-")
 _MAX_NAME_CHARS = 64
 
-_encoder = msgspec.json.Encoder(enc_hook=str)
-
 
 class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The input of a tool; a field's documentation stands in `Annotated[type, "text"]`."""
@@ -111,7 +109,9 @@ class Tool(Generic[Args]):
         access: Access | None = None
         subjects: list[Subject] = []
         for name in _path_fields(type(args)):
-            path = getattr(args, name, None)
+            path: Any = getattr(args, name, None)
+            if hasattr(path, "__fspath__"):
+                path = path.__fspath__()
             if isinstance(path, str):
                 access = access or ("read" if self.effects_of(args).is_read_only else "write")
                 subjects.append(PathSubject(path, access, name))
@@ -206,6 +206,15 @@ def _is_number(value: object) -> bool:
 
 def _as_text(args: object) -> str:
     return _encoder.encode(args).decode()
+
+
+def _foreign(value: object) -> object:
+    from handaxe.contract.json_form import json_form_or_words
+
+    return json_form_or_words(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_foreign)
 
 
 def _prompt_of(tool_type: type[Tool[Any]]) -> str:

@@ -170,6 +170,9 @@ class _Reader:
         if isinstance(one, Mapping):
             self.table(one.get("mcpServers", one), "flags", None)
             return
+        if not isinstance(cast("object", one), str):
+            self._complain(None, f"{one!r} is no table of servers and no file")
+            return
         if not one.lstrip().startswith("{"):
             if not self.file(os.path.abspath(os.path.expanduser(one)), "flags"):  # noqa: PTH111
                 self._complain(None, f"{one} is not there")

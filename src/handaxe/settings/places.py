@@ -7,8 +7,9 @@ may set a variable may not lift them.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -91,7 +92,7 @@ def read_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
     """The layers that `--setting-sources` names; None stands for all, nothing for none."""
     if given is None:
         return SCOPES
-    names = given.replace(",", " ").split() if isinstance(given, str) else given
+    names = given.replace(",", " ").split() if isinstance(given, str) else _listed(given)
     for name in names:
         if name not in SCOPES:
             from handaxe.text.near_names import nearest
@@ -102,6 +103,14 @@ def read_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
                 f"{name!r} is not a source of settings.{hint} Sources: {', '.join(SCOPES)}."
             )
     return tuple(scope for scope in SCOPES if scope in names)
+
+
+def _listed(given: object) -> list[str]:
+    names = list(cast("Iterable[object]", given)) if isinstance(given, Iterable) else [given]
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise SetupError(f"`setting_sources` takes names as texts; {wrong[0]!r} is none.")
+    return cast("list[str]", names)
 
 
 def _files(root: str, scope: Scope) -> tuple[str, str]:

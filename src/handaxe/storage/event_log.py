@@ -33,7 +33,7 @@ from handaxe.disk.lines import LineLog, scan
 from handaxe.session.call_facts import CallFacts
 from handaxe.storage.home import keep_name, make_private
 from handaxe.storage.presence import Presence
-from handaxe.text.wellformed import in_words, scrub
+from handaxe.text.wellformed import in_json, scrub
 
 IDLE_S = 5.0
 SYNC_DELAY_S = 0.05
@@ -48,7 +48,7 @@ _WRITTEN_SOON = (UserSaid, AssistantEnded)
 
 _OFFSET_BYTES = 8
 _log = logging.getLogger("handaxe.storage")
-_encoder = msgspec.json.Encoder(enc_hook=in_words)
+_encoder = msgspec.json.Encoder(enc_hook=in_json)
 
 
 @cache
@@ -294,7 +294,7 @@ def _encoded(event: Event) -> bytes:
     try:
         return _encoder.encode(event)
     except Exception:  # noqa: BLE001 - an own tool's data may be anything, and fail in any way
-        return _encoder.encode(scrub(msgspec.to_builtins(_tamed(event), enc_hook=in_words)))
+        return _encoder.encode(scrub(msgspec.to_builtins(_tamed(event), enc_hook=in_json)))
 
 
 def _tamed(event: Event) -> Event:

@@ -17,8 +17,11 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path:
     chosen = given or os.environ.get("HANDAXE_HOME")
     if chosen:
         try:
-            return Path(chosen).expanduser().absolute()
-        except (TypeError, RuntimeError) as error:
+            path = Path(chosen).expanduser().absolute()
+            if b"\0" in os.fsencode(path):
+                raise ValueError("embedded null byte")  # noqa: TRY301 - as any system call says it
+            return path  # noqa: TRY300
+        except (TypeError, ValueError, RuntimeError) as error:
             raise SetupError(f"{chosen!r} cannot be the data directory: {error}.") from None
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "handaxe"

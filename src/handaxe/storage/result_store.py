@@ -22,7 +22,8 @@ class DiskResultStore(ResultStore):
 
     def keep(self, call_id: str, text: str) -> str:
         """Store the whole text; the path it can be read from."""
-        return self.keep_bytes(call_id, text.encode(), ".txt")
+        # A file with a NUL is binary to whoever reads it: spelled out, as halves of characters are.
+        return self.keep_bytes(call_id, text.replace("\0", "\\x00").encode(), ".txt")
 
     def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
         """Store any content under a name with this suffix; the path of the file."""

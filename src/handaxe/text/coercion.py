@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 
 from handaxe.contract.input_shape import InputShape
-from handaxe.text.wellformed import has_plain_values, well_formed
+from handaxe.text.wellformed import has_plain_values, in_plain_kinds, well_formed
 
 Args = TypeVar("Args")
 Json: TypeAlias = Any
@@ -38,7 +38,8 @@ def read_input(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
     is_closed = _CLOSED.get(args_type)
     if is_closed is None:
         if isinstance(args_type, InputShape):
-            return cast("Any", args_type.read(raw))
+            plain = raw if has_plain_values(raw) else in_plain_kinds(raw)
+            return cast("Any", args_type.read(plain))
         is_closed = _is_closed(args_type)
     if is_closed and has_plain_values(raw):
         try:
@@ -49,7 +50,7 @@ def read_input(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
     from handaxe.text.lenient_input import Unreadable, read_leniently
 
     try:
-        return read_leniently(args_type, raw, most_told=_MAX_PROBLEMS)
+        return read_leniently(args_type, in_plain_kinds(raw), most_told=_MAX_PROBLEMS)
     except Unreadable as found:
         raise InputProblems(found.problems) from None
 

@@ -38,6 +38,7 @@ _SAID_IN_WORDS = {
         "format",
         "contentEncoding",
         "propertyNames",
+        "additionalProperties",
     ),
 }
 _FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
@@ -170,6 +171,9 @@ def _in_words(schema: Schema, dialect: str) -> Schema:
     refused = {key: schema.pop(key) for key in _SAID_IN_WORDS[dialect] if key in schema}
     if schema.get("format", "date") not in _FORMATS:
         refused["format"] = schema.pop("format")
+    if isinstance(refused.get("additionalProperties"), bool):
+        # Whether there may be more is for the reader of the input; of what kind is worth a word.
+        del refused["additionalProperties"]
     words = [f"{key}: {msgspec.json.encode(value).decode()}" for key, value in refused.items()]
     if words:
         said = f"({', '.join(words)})"

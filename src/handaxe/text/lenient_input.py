@@ -21,6 +21,7 @@ from handaxe.text.input_words import (
     shown,
 )
 from handaxe.text.schema import input_schema
+from handaxe.text.typed_schema import read_by_itself
 from handaxe.text.wellformed import MAX_DEPTH, TOO_DEEP, flaws_of
 
 Args = TypeVar("Args")
@@ -59,7 +60,9 @@ def read_leniently(args_type: type[Args], raw: Json, *, most_told: int) -> tuple
         reader.notes.append("input: read a JSON object sent as text")
     fitted = reader.whole(sent, schema)
     if reader.problems:
-        raise Unreadable(reader.problems)
+        # What only the types know, such as dates, is told in the same breath.
+        unseen = {name: item for name, item in fitted.items() if name not in reader.wrong_fields}
+        raise Unreadable([*reader.problems, *_type_problems(args_type, unseen)])
     return _built(args_type, fitted), reader.notes
 
 
@@ -74,16 +77,40 @@ def _built(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401 - wha
     try:
         if hasattr(args_type, "model_validate"):
             return args_type.model_validate(fitted)
-        return msgspec.convert(fitted, args_type, str_keys=True)
+        return msgspec.convert(fitted, args_type, str_keys=True, dec_hook=read_by_itself)
     except msgspec.ValidationError as error:
-        place = re.search(_MSGSPEC_PLACE, str(error))
-        reason = str(error)[: place.start()] if place else str(error)
-        raise Unreadable([_not_valid(place[1] if place else "", reason)]) from None
+        raise Unreadable(_type_problems(args_type, fitted) or [_placed(error, "")]) from None
     except ValueError as error:
         # A pydantic model's error, known by its shape: pydantic is never imported here.
         listed = cast("list[dict[str, Any]]", getattr(error, "errors", list)())
         problems = [_not_valid(place_of(item["loc"]), item["msg"]) for item in listed]
         raise Unreadable(problems or [_not_valid("", str(error))]) from None
+
+
+def _type_problems(args_type: Any, fitted: dict[str, Any]) -> list[str]:  # noqa: ANN401
+    """What the types of the fields have against their values, one problem for each field."""
+    if not hasattr(args_type, "__struct_fields__"):
+        return []
+    problems: list[str] = []
+    for field in msgspec.structs.fields(args_type):
+        name = field.encode_name
+        if name not in fitted:
+            continue
+        try:
+            msgspec.convert(fitted[name], field.type, str_keys=True, dec_hook=read_by_itself)
+        except msgspec.ValidationError as error:
+            problems.append(_placed(error, name))
+        except UnicodeError:
+            # Half a character is a problem that was told before.
+            continue
+    return problems
+
+
+def _placed(error: msgspec.ValidationError, field: str) -> str:
+    """What msgspec says of a value, with its place as all problems have it."""
+    place = re.search(_MSGSPEC_PLACE, str(error))
+    reason = str(error)[: place.start()] if place else str(error)
+    return _not_valid(joined(field, place[1] if place else ""), reason)
 
 
 def _not_valid(place: str, reason: str) -> str:
@@ -102,6 +129,8 @@ class _Reader:
         self._renamed = renamed
         self._depth = 0
         self._has_listed_fields = False
+        self.wrong_fields: set[str] = set()
+        """Parameters with a problem of their own."""
 
     def whole(self, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The input with everything read as meant; what could not be is in `problems`."""
@@ -213,7 +242,10 @@ class _Reader:
                 # Null for what has a default is how many clients say "not given".
                 if item is None and name not in required and not self._takes_null(fields[name]):
                     continue
+                told = len(self.problems)
                 read[name] = self._value(item, fields[name], place)
+                if not path and len(self.problems) > told:
+                    self.wrong_fields.add(name)
             elif rest is False or (chosen and name not in chosen):
                 known = chosen or fields
                 self.problems.append(self._unexpected(str(name), place, known, value))

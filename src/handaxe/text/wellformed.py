@@ -26,14 +26,19 @@ def is_well_formed(text: str) -> bool:
         return True
     try:
         # The bytes stay with the text, where whoever writes it down finds them.
-        msgspec.Raw(text)
+        msgspec.Raw(text if text.__class__ is str else str.__str__(text))
     except UnicodeEncodeError:
         return False
     return True
 
 
 def well_formed(text: str) -> str:
-    r"""`text` itself, or a copy with lone surrogates spelled out as `\udXXX`."""
+    r"""`text` itself, or a copy with lone surrogates spelled out as `\udXXX`.
+
+    A text of a class of its own comes back as a plain one.
+    """
+    if text.__class__ is not str:
+        text = str.__str__(text)
     if text.isascii() or is_well_formed(text):
         return text
     return text.encode("utf-8", "backslashreplace").decode()
@@ -79,7 +84,48 @@ def _scrubbed_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
         return well_formed(value)
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         return f"(a number of {value.bit_length():,} bits)"
-    return value
+    return plain_leaf(value)
+
+
+def plain_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
+    """A text or number of a class of its own as a plain one; anything else as it is."""
+    if value.__class__ in _PLAIN_LEAVES or not isinstance(value, str | int | float):
+        return value
+    from handaxe.contract.json_form import json_form
+
+    return json_form(value)
+
+
+_PLAIN_LEAVES = (str, int, float, bool)
+
+
+def in_plain_kinds(value: Any, depth: int = MAX_DEPTH, made: dict[int, Any] | None = None) -> Any:  # noqa: ANN401
+    """JSON as dicts, lists, texts and numbers, where a program gave some of classes of its own.
+
+    What lies deeper than `depth` stays as it is; `made` is for its own use, since a value may
+    hold itself.
+    """
+    if not isinstance(value, dict | list | tuple):
+        return plain_leaf(value)
+    made = {} if made is None else made
+    key = id(cast("object", value))
+    if key in made or depth < 0:
+        return made.get(key, cast("Any", value))
+    if isinstance(value, dict):
+        fields = made[key] = dict[Any, Any]()
+        for name, item in cast("dict[Any, Any]", value).items():
+            fields[plain_leaf(name)] = in_plain_kinds(item, depth - 1, made)
+        return fields
+    items = made[key] = list[Any]()
+    for item in cast("list[Any]", value):
+        items.append(in_plain_kinds(item, depth - 1, made))
+    return items
+
+
+def in_json(value: Any) -> Any:  # noqa: ANN401 - any value
+    """What JSON has in place of a value it does not know: a plain kind of it, or its words."""
+    plain = plain_leaf(value)
+    return in_words(value) if plain is value else plain
 
 
 def _name(key: Any) -> str | int | float:  # noqa: ANN401 - any key of a dict
@@ -137,7 +183,10 @@ def _containers_in(items: Iterable[Any]) -> list[Any] | None:
                 return None
         elif kind is dict or kind is list or kind is tuple:
             containers.append(item)
-        elif kind is not bool and item is not None and flaw_of(item):
+        elif kind is float:
+            if flaw_of(item):
+                return None
+        elif kind is not bool and item is not None:
             return None
     return containers
 

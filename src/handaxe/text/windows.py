@@ -66,9 +66,12 @@ def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | No
     Together they are no longer than `within`.
     """
     end_chars = PREVIEW_CHARS if within is None else max(1, min(PREVIEW_CHARS, within // 2))
-    head, tail = text[:end_chars], text[-end_chars:]
+    head, tail = text[:end_chars], text[max(end_chars, len(text) - end_chars) :]
     left_out = len(text) - len(head) - len(tail)
-    lines = text.count("\n") + 1
+    from handaxe.text.counting import counted
+
+    line_break = line_break_of(text)
+    lines = text.count(line_break) + (not text.endswith(line_break))
     try:
         path = keep(text)
         where = f"Full output saved to: {path}\n"
@@ -79,7 +82,7 @@ def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | No
         where += "Ask for less at a time."
     return (
         "<persisted-output>\n"
-        f"Output too large ({len(text):,} characters, {lines:,} lines). {where}\n\n"
+        f"Output too large ({len(text):,} characters, {counted(lines, 'line')}). {where}\n\n"
         f"Preview (first {end_chars:,} characters):\n{head}\n\n"
         f"[... {left_out:,} characters left out ...]\n\n"
         f"Preview (last {end_chars:,} characters):\n{tail}\n"

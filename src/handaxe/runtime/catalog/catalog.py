@@ -95,6 +95,10 @@ class Catalog:
         """Whether a tool of this very name is known, on offer or not."""
         return name in self._builtin or name in self._external
 
+    def names(self) -> frozenset[str]:
+        """Every tool that is known, on offer or not; nothing is loaded to know it."""
+        return frozenset((*self._builtin, *self._external))
+
     def could_offer(self, *builtin: str) -> bool:
         """Whether one of these may be on offer, or an external tool that may do anything.
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from handaxe.text.wellformed import in_words, scrub
+from handaxe.text.wellformed import in_json, scrub
 
-_encoder = msgspec.json.Encoder(enc_hook=in_words)
+_encoder = msgspec.json.Encoder(enc_hook=in_json)
 
 
 def encoded(event: object) -> bytes:
@@ -12,4 +12,4 @@ def encoded(event: object) -> bytes:
     try:
         return _encoder.encode(event)
     except Exception:  # noqa: BLE001 - code of whoever made the values may run here
-        return _encoder.encode(scrub(msgspec.to_builtins(scrub(event), enc_hook=in_words)))
+        return _encoder.encode(scrub(msgspec.to_builtins(scrub(event), enc_hook=in_json)))

@@ -8,13 +8,17 @@ from typing import Literal
 Behaviour = Literal["deny", "ask", "allow"]
 
 ALIASES = {
+    "AgentOutputTool": "TaskOutput",
     "ApplyPatch": "Edit",
     "BashOutput": "TaskOutput",
     "EditLines": "Edit",
+    "KillBash": "TaskStop",
     "KillShell": "TaskStop",
+    "ListMcpResourcesTool": "ListMcpResources",
     "MCPSearch": "ToolSearch",
     "MultiEdit": "Edit",
     "NotebookRead": "Read",
+    "ReadMcpResourceTool": "ReadMcpResource",
     "SlashCommand": "Skill",
     "Task": "Agent",
     "apply_patch": "Edit",

@@ -76,7 +76,9 @@ def _checked(result: object) -> ToolResult:
     if result.ok:
         return result if result.code is None else msgspec.structs.replace(result, code=None)
     # A failure without a code, or with something else in its place, could not be told from others.
-    return result if is_code(result.code) else msgspec.structs.replace(result, code=Failed.code)
+    if not is_code(result.code):
+        result = msgspec.structs.replace(result, code=Failed.code)
+    return result if result.text.strip() else msgspec.structs.replace(result, text=Failed.no_words)
 
 
 def _sound(result: ToolResult) -> ToolResult:

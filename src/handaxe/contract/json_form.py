@@ -1,0 +1,45 @@
+"""What stands in JSON for a Python value that JSON does not know."""
+
+from collections.abc import Collection, Mapping
+from operator import index
+from typing import Any, cast
+
+
+def json_form(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one answer per kind of value
+    """The value as something that JSON knows, or that holds its parts; a `TypeError` if none is it.
+
+    A text, number or path of a class of its own is what it is, a model of pydantic its fields.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, type):
+        raise TypeError("a class has no form in JSON")
+    if hasattr(value, "__index__"):
+        return int.__index__(index(value))
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    if isinstance(value, Collection):
+        return list(cast("Collection[Any]", value))
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def in_lists(plain: Any) -> Any:  # noqa: ANN401 - JSON data
+    """The same with a list for every tuple, as it comes back from JSON."""
+    kind = plain.__class__
+    if kind is dict:
+        return {name: in_lists(item) for name, item in plain.items()}
+    return [in_lists(item) for item in plain] if kind is list or kind is tuple else plain
+
+
+def json_form_or_words(value: Any) -> Any:  # noqa: ANN401 - any value
+    """The same, or what the value says of itself."""
+    try:
+        return json_form(value)
+    except TypeError:
+        return str(value)
