@@ -102,6 +102,22 @@ def test_a_log_goes_on_where_it_ended(place: Path):
     ]
 
 
+def test_a_log_that_rests_is_made_durable_all_the_same_and_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    synced: list[int] = []
+    monkeypatch.setattr(
+        "handaxe.disk.lines.sync_content", lambda fd: synced.append(os.fstat(fd).st_ino)
+    )
+    log = LineLog(place / "log")
+    log.append(b"1")
+    log.close()
+    log.sync()
+    log.sync()
+
+    assert synced == [(place / "log").stat().st_ino]
+
+
 def test_a_torn_tail_is_cut_off_kept_aside_and_reported(place: Path):
     _write(place / "log", [b"1", b"2"])
     size = (place / "log").stat().st_size

@@ -60,7 +60,7 @@ class LineLog:
         self._fd = -1
         self._end = self._written = 0
         self._next_seq = 1
-        self._is_new = False
+        self._is_new = self._is_unsynced = False
         self._failure: LogFailed | None = None
 
     def append(self, payload: bytes) -> int:
@@ -97,6 +97,7 @@ class LineLog:
                 self._write(fd, lines[0] if len(lines) == 1 else b"".join(lines), start)
                 self._end = self._written = end
                 self._next_seq += len(lines)
+                self._is_unsynced = True
             finally:
                 locks.release(fd)
         return offsets
@@ -116,13 +117,17 @@ class LineLog:
         with self._mutex:
             if self._failure is not None:
                 raise self._failure
-            if self._fd < 0:
+            if self._fd < 0 and not self._is_unsynced:
                 return
             try:
                 # A descriptor of its own: whoever appends meanwhile need not wait for the disk.
-                fd = os.dup(self._fd)
+                fd = os.dup(self._fd) if self._fd >= 0 else open_regular(self._path)[0]
+            except FileNotFoundError:
+                # Somebody took it away while it rested: see `harm`.
+                return
             except OSError as error:
                 raise _failed("sync the log", error) from error
+            self._is_unsynced = False
         try:
             sync_content(fd)
             if self._is_new:

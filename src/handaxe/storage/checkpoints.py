@@ -296,6 +296,7 @@ class DiskCheckpoints(Checkpoints):
     def _rest_later(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""
         self._used = True
+        self._journal.awake()
         if self._idle is None:
             self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._rest_if_idle)
 

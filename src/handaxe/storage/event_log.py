@@ -32,6 +32,7 @@ from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
 from handaxe.session.call_facts import CallFacts
 from handaxe.storage.home import keep_name, make_private
+from handaxe.storage.open_files import Resting
 from handaxe.storage.presence import Presence
 from handaxe.text.wellformed import in_json, scrub
 
@@ -57,7 +58,7 @@ def _decoder() -> "msgspec.json.Decoder[Event]":
     return msgspec.json.Decoder(Event)
 
 
-class EventLog:
+class EventLog(Resting):
     """Appends events, and finds the results of finished calls again."""
 
     def __init__(self, path: Path, opening: Callable[[], Event] | None = None) -> None:
@@ -225,6 +226,7 @@ class EventLog:
             self._is_known = True
         offsets = self._lines.extend([_encoded(event) for event in events])
         self._used = True
+        self.awake()
         if self._watcher is None:
             self._watch()
         return offsets
@@ -253,12 +255,17 @@ class EventLog:
 
     def _close_if_idle(self) -> None:
         self._watcher = None
-        if self._used or self._open:
+        if self._used or not self.rest():
             self._watch()
-        else:
-            self._lines.close()
-            self._presence.leave()
-            self._is_known = False
+
+    def rest(self) -> bool:
+        """Let go of the file if nothing goes on; the next event opens it again."""
+        if self._open:
+            return False
+        self._lines.close()
+        self._presence.leave()
+        self._is_known = False
+        return True
 
     def _sync_soon(self) -> None:
         """Make results durable shortly, without anybody waiting; many become one sync."""

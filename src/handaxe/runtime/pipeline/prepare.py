@@ -25,7 +25,6 @@ from handaxe.runtime.pipeline.heard import Heard, Refused, Rewritten, Undecided
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.requests import covers_of, judged_paths, request_of
 from handaxe.runtime.pipeline.telling import hook_event
-from handaxe.runtime.pipeline.voices import joined
 from handaxe.session.workdir import is_inside
 
 
@@ -219,7 +218,7 @@ async def _permitted(
         from handaxe.runtime.pipeline.commands import command_word
 
         rules = await command_word(request, parsed, ctx, among)
-    decision = joined(rules, tools_word, hooks_word, among.policy().mode)
+    decision = _joined(rules, tools_word, hooks_word, among.policy().mode)
     if not isinstance(decision, Allow):
         decision = await _settled(decision, request, parsed, ctx, heard, among)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
@@ -234,13 +233,24 @@ async def _permitted(
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         request = request_of(parsed, farther)
         policy = among.policy()
-        decision = joined(decide(request, policy), tools_word, hooks_word, policy.mode)
+        decision = _joined(decide(request, policy), tools_word, hooks_word, policy.mode)
         if not isinstance(decision, Allow):
             decision = await _settled(decision, request, parsed, ctx, heard, among)
     return followed(parsed, among), decision
 
 
 _is_final = attrgetter("is_final")
+
+
+def _joined(
+    decision: Decision, tools_word: Decision | None, hooks_word: Decision | None, mode: str
+) -> Decision:
+    if tools_word is None and hooks_word is None:
+        return decision
+    # What weighs several words is loaded when the first call has more than one.
+    from handaxe.runtime.pipeline.voices import joined
+
+    return joined(decision, tools_word, hooks_word, mode)
 
 
 async def _settled(

@@ -12,8 +12,6 @@ def joined(
     decision: Decision, tools_word: Decision | None, hooks_word: Decision | None, mode: str
 ) -> Decision:
     """Rules first; a tool or a hook may be stricter, or say yes where no rule speaks."""
-    if tools_word is None and hooks_word is None:
-        return decision
     for word, by in ((tools_word, "tool"), (hooks_word, "hook")):
         if word is None:
             continue

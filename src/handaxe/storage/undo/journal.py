@@ -6,6 +6,7 @@ at once. A lock that every running call shares tells a call that runs from one t
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from handaxe.disk.line_tail import line_at
 from handaxe.disk.lines import LineLog, parse_line, scan
 from handaxe.disk.temporary import sweep
 from handaxe.storage.home import keep_name, make_durably
+from handaxe.storage.open_files import Resting
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry, entry_of
 from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files
@@ -41,7 +43,7 @@ PART_BYTES = 16 << 20
 """A part of this size is closed, so that pruning can take the old ones away."""
 
 
-class UndoJournal:
+class UndoJournal(Resting):
     """Appends records, and gives the calls they make up."""
 
     def __init__(
@@ -57,6 +59,8 @@ class UndoJournal:
         self._inode = 0
         self._lock_fd = -1
         self._running = 0
+        # Calls whose record takes long begin in threads of their own.
+        self._coming_and_going = threading.RLock()
         self._promised = self._kept = 0
 
     @property
@@ -66,22 +70,24 @@ class UndoJournal:
 
     def enter(self) -> None:
         """A call begins; nobody takes it for dead until it leaves."""
-        if not self._running:
-            if self._lock_fd < 0:
-                self._lock_fd = self._open_lock()
-            try:
-                locks.hold(self._lock_fd, shared=True)
-                self._follow_parts()
-            except BaseException:
-                self._let_go()
-                raise
-        self._running += 1
+        with self._coming_and_going:
+            if not self._running:
+                if self._lock_fd < 0:
+                    self._lock_fd = self._open_lock()
+                try:
+                    locks.hold(self._lock_fd, shared=True)
+                    self._follow_parts()
+                except BaseException:
+                    self._let_go()
+                    raise
+            self._running += 1
 
     def leave(self) -> None:
         """A call that entered has ended."""
-        self._running -= 1
-        if not self._running:
-            locks.release(self._lock_fd)
+        with self._coming_and_going:
+            self._running -= 1
+            if not self._running:
+                locks.release(self._lock_fd)
 
     def append(self, record: Record, *, durable: bool) -> None:
         """Write one record; with `durable` it is on the device when this returns."""
@@ -107,17 +113,21 @@ class UndoJournal:
 
     def close(self) -> None:
         """Make everything durable and let go of the file."""
-        if self._inode:
-            with contextlib.suppress(DiskFault):
-                self._log.sync()
-        self._log.close()
-        if not self._running:
-            self._let_go()
+        with self._coming_and_going:
+            if self._inode:
+                with contextlib.suppress(DiskFault):
+                    self._log.sync()
+            self._log.close()
+            if not self._running:
+                self._let_go()
 
-    def rest(self) -> None:
+    def rest(self) -> bool:
         """Let go of the file while nothing happens; the next call opens it again."""
-        if not self._running:
+        with self._coming_and_going:
+            if self._running:
+                return False
             self.close()
+            return True
 
     def entries(self) -> list[Entry]:
         """Every call in order; what a crash left open is completed first."""
