@@ -205,3 +205,57 @@ def test_what_a_kill_left_unfinished_in_our_own_directory_is_swept(project, tmp_
     left.write_text("half")
     Session(project, home=home)
     assert not left.exists()
+
+
+def make_with_number(directory: Path, inode: int, content: str) -> Path:
+    """A file that has got the number of one that is gone, as file systems give it out again."""
+    for number in range(3000):
+        file = directory / f"other{number}.txt"
+        file.write_text(content)
+        if file.stat().st_ino == inode:
+            return file
+    pytest.skip("this file system does not give numbers out again")
+
+
+@pytest.mark.parametrize("was_linked", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+async def test_undo_never_writes_into_another_file_that_has_the_number_of_the_old_one(
+    tmp_path, was_linked, force
+):
+    root = tmp_path / "root"
+    root.mkdir()
+    file, second = root / "a.txt", root / "b.txt"
+    file.write_text("old\n")
+    if was_linked:
+        os.link(file, second)
+    inode = file.stat().st_ino
+    async with Session(root, home=tmp_path / "home", permission_mode="acceptEdits") as session:
+        await session.call("Read", file_path="a.txt")
+        assert (await session.call("Write", file_path="a.txt", content="new\n")).ok
+        file.unlink()
+        second.unlink(missing_ok=True)
+        other = make_with_number(root, inode, "mine\n" if force else "new\n")
+        kept = other.read_text()
+        os.link(other, file)
+        result = await session.call("Undo", force=force)
+        assert result.ok, result.text
+        assert file.read_text() == "old\n"
+        assert other.read_text() == kept
+        assert (await session.call("Undo", call_id=result.id)).ok
+        assert file.read_text() == other.read_text() == kept
+
+
+async def test_undo_writes_in_place_where_only_the_time_of_a_file_with_two_names_has_changed(
+    tmp_path,
+):
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.txt").write_text("old\n")
+    os.link(root / "a.txt", root / "b.txt")
+    async with Session(root, home=tmp_path / "home", permission_mode="acceptEdits") as session:
+        await session.call("Read", file_path="a.txt")
+        assert (await session.call("Write", file_path="a.txt", content="new\n")).ok
+        os.utime(root / "b.txt", (1, 1))
+        assert (await session.call("Undo")).ok
+    assert (root / "b.txt").read_text() == "old\n"
+    assert (root / "a.txt").samefile(root / "b.txt")

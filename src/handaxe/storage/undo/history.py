@@ -35,6 +35,7 @@ from handaxe.storage.undo.plan import Step, steps_back
 from handaxe.storage.undo.pruned import pruned_calls
 from handaxe.storage.undo.records import State, Undid
 from handaxe.storage.undo.restore import CannotMake, InUse, Restorer
+from handaxe.storage.undo.same_file import told_apart
 from handaxe.storage.undo.states import look, spliced
 from handaxe.storage.undo.threads import in_thread
 from handaxe.storage.undo.trees import is_shared_otherwise
@@ -125,7 +126,7 @@ class JournalHistory(ChangeHistory):
     def _prepare(self, step: Step, opened: contextlib.ExitStack) -> "_Pending":
         """Look at the path and have the content ready, before anything is changed."""
         now, found = look(step.place)
-        target = step.target
+        step.target = target = told_apart(step, now)
         content: bytes | memoryview = b""
         is_same = now.is_same(target) and not is_shared_otherwise(target, now)
         if target.kind == "file" and not is_same:
