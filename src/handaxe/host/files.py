@@ -120,7 +120,8 @@ class LocalFiles(Files):
         except OSError as error:
             raise _told(path, error) from error
         mode = stat.S_IMODE(info.st_mode)
-        return FileInfo(real, _kind(info.st_mode), info.st_size, info.st_mtime_ns, mode)
+        number = info.st_dev, info.st_ino
+        return FileInfo(real, _kind(info.st_mode), info.st_size, info.st_mtime_ns, mode, number)
 
     async def names(self, directory: str) -> list[str]:
         """The names in a directory; empty if there is none."""

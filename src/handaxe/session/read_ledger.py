@@ -123,6 +123,20 @@ class ReadLedger:
             self._keep(version.path, content)
         self._note(Seen(version, total, ranges), shown=shown, changes=changes)
 
+    def share(self, path: str, other: str) -> Seen:
+        """Two paths are names of one file: what is known of `other` is known of it here, too."""
+        known = self._seen[other]
+        seen = msgspec.structs.replace(
+            known, version=msgspec.structs.replace(known.version, path=path)
+        )
+        content = self._contents.get(other)
+        if content is None:
+            self._drop(path)
+        else:
+            self._keep(path, content)
+        self._note(seen)
+        return seen
+
     def meant_by(self, path: str, number: int) -> "Meanings":
         """What the number of a line that was shown with its tag may stand for now."""
         from handaxe.session.line_numbering import Numbering

@@ -233,3 +233,32 @@ async def test_a_link_that_leads_nowhere_is_not_its_own_near_name(session, proje
     assert result.text.startswith("File does not exist.")
     assert "is a link that leads nowhere" in result.text
     assert "Did you mean" not in result.text
+
+
+async def test_what_a_session_changed_under_one_name_it_knows_under_the_others(project):
+    one, two, copy = (project / name for name in ("one.txt", "two.txt", "copy.txt"))
+    one.write_text("a\nb\n")
+    os.link(one, two)
+    copy.write_text("a\nb\n")
+    async with Session(project, permission_mode="acceptEdits") as session:
+        for file in (one, two, copy):
+            assert (await session.call("Read", file_path=str(file))).ok
+        edit = {"old_string": "a", "new_string": "A"}
+        assert (await session.call("Edit", edit, file_path=str(one))).ok
+        edit = {"old_string": "b", "new_string": "B"}
+        result = await session.call("Edit", edit, file_path=str(two))
+        assert result.ok, result.text
+        result = await session.call("Write", file_path=str(one), content="c\n")
+        assert result.ok, result.text
+        assert two.read_text() == "c\n"
+        # The same content and time, but another file: somebody else changed this one.
+        copy.write_text("c\n")
+        os.utime(copy, ns=(one.stat().st_atime_ns, one.stat().st_mtime_ns))
+        result = await session.call("Write", file_path=str(copy), content="d\n")
+        assert result.code == "file.changed"
+        # And what somebody else writes under either name is not known.
+        two.write_text("somebody\n")
+        for file in (one, two):
+            assert (await session.call("Write", file_path=str(file), content="d\n")).code == (
+                "file.changed"
+            )

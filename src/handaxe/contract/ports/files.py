@@ -49,6 +49,8 @@ class FileInfo(msgspec.Struct, frozen=True):
     mtime_ns: int
     mode: int = 0o644
     """Permission bits, without the file type."""
+    number: tuple[int, int] = (0, 0)
+    """Device and inode: the same under every name of one file."""
 
 
 class Loaded(msgspec.Struct, frozen=True):

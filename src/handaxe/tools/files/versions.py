@@ -1,5 +1,6 @@
 """What the changing file tools share: is it the file that was read, and what changed in it."""
 
+import contextlib
 import stat
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +9,7 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Diff, DiffHunk, Display
+from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import CannotEncode, IsDirectory, NotRegular
 from handaxe.contract.ports.files import FileInfo, Files, FileVersion
 from handaxe.contract.result import ToolResult
@@ -44,11 +46,30 @@ async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) ->
         raise NotRead(path)
     version = seen.version
     if (info.size_bytes, info.mtime_ns) != (version.size_bytes, version.mtime_ns):
+        if (other := await _other_name(info, ctx)) is not None:
+            return ledger.share(info.path, other)
         if info.size_bytes != version.size_bytes and info.size_bytes > MAX_DIFFED_BYTES:
             raise ChangedSinceRead(path, None)
         loaded = await ctx[Files].load(path)
         refuse_changed(path, loaded.data, loaded.version, seen, ctx)
     return seen
+
+
+async def _other_name(info: FileInfo, ctx: ToolContext) -> str | None:
+    """Another name of the file (a hard link) under which this session knows it as it is now."""
+    ledger = ctx[ReadLedger]
+    for path in ledger.paths():
+        seen = ledger.find(path)
+        if seen is None or path == info.path:
+            continue
+        if (seen.version.size_bytes, seen.version.mtime_ns) != (info.size_bytes, info.mtime_ns):
+            continue
+        # It may be a place that this call must not look at.
+        with contextlib.suppress(ToolFault):
+            found = await ctx[Files].look(path)
+            if found is not None and found.number == info.number:
+                return path
+    return None
 
 
 def refuse_changed(
