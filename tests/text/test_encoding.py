@@ -53,7 +53,7 @@ def test_line_endings_are_left_alone() -> None:
     [
         b"a\0b",
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
-        b"\x01\x02\x03\x04\x05\x06",
+        b"\x01\x02\x03\x04\x05\x06\xff",
         "text".encode("utf-16-le"),
         b"\xff\xfea\0b",
     ],
@@ -65,8 +65,9 @@ def test_binary_is_refused(data: bytes) -> None:
         decode(data)
 
 
-def test_colours_and_form_feeds_are_text() -> None:
-    assert decode(b"\x1b[31mred\x1b[0m\x0c\n").encoding == "utf-8"
+@pytest.mark.parametrize("data", [b"\x1b[31mred\x1b[0m\x0c\n", b"\x01\x02\x7f", b"\x01\xc3\xa9"])
+def test_control_characters_other_than_nul_are_text_where_it_is_utf8(data: bytes) -> None:
+    assert decode(data) == Decoded(text=data.decode())
 
 
 def test_a_wide_mark_before_broken_text_is_no_mark() -> None:

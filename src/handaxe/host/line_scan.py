@@ -15,7 +15,7 @@ import msgspec
 
 from handaxe.contract import file_faults as faults
 from handaxe.contract.ports.files import FileVersion, Window
-from handaxe.text.encoding import Format, NotText, sniff
+from handaxe.text.encoding import Format, NotText, is_mostly_controls, sniff
 from handaxe.text.windows import split_lines
 
 CHUNK_BYTES = 1 << 20
@@ -54,7 +54,7 @@ def large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: i
         telling = b"" if found.is_utf8 else _telling_lines(fd, found.first_beyond_ascii)
     finally:
         os.close(fd)
-    if found.has_nul:
+    if found.has_nul or (not found.is_utf8 and is_mostly_controls(sample)):
         raise faults.Binary(real, found.size_bytes)
     stored = Format() if found.is_utf8 else _legacy(telling, data)
     is_cut = found.end - found.start > wanted

@@ -29,7 +29,7 @@ _SURROGATE = "[\ud800-\udfff]"
 
 
 class NotText(Exception):
-    """The bytes are no text: they hold NUL, or mostly control characters."""
+    """The bytes are no text: they hold NUL, or are no UTF-8 and mostly control characters."""
 
 
 class CannotEncode(Exception):
@@ -83,12 +83,15 @@ def sniff(data: bytes) -> Format:
     for bom, encoding in _BOMS:
         if data.startswith(bom) and _is_valid(data, encoding, len(bom)):
             # A UTF-8 mark does not make NUL text; only wide encodings hold it in every letter.
-            if encoding == "utf-8":
-                _refuse_binary(data)
+            if encoding == "utf-8" and b"\0" in data:
+                raise NotText
             return Format(encoding=encoding, bom=bom)
-    _refuse_binary(data)
+    if b"\0" in data:
+        raise NotText
     if _is_valid(data, "utf-8", 0):
         return Format()
+    if is_mostly_controls(data):
+        raise NotText
     from handaxe.text.legacy import guess
 
     return Format(encoding=guess(data))
@@ -143,13 +146,11 @@ def line_endings(text: str) -> frozenset[str]:
     return frozenset(kinds)
 
 
-def _refuse_binary(data: bytes) -> None:
-    if b"\0" in data:
-        raise NotText
+def is_mostly_controls(data: bytes) -> bool:
+    """Whether bytes that are no UTF-8 begin like no text, though a legacy encoding takes any."""
     sample = data[:_SAMPLE_BYTES]
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
-    if controls > len(sample) * _MAX_CONTROL_SHARE:
-        raise NotText
+    return controls > len(sample) * _MAX_CONTROL_SHARE
 
 
 def _is_valid(data: bytes, encoding: str, start: int) -> bool:

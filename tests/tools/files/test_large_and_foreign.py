@@ -159,3 +159,21 @@ async def test_leaving_plan_mode_returns_to_the_mode_before(project):
         ).code == "permission.asked"
         assert session.permissions.leave_plan() == "acceptEdits"
         assert (await session.call("Write", file_path="a.txt", content="")).ok
+
+
+CONTROLS = "\x01\x02\x03\x04 text\n"
+
+
+@pytest.mark.parametrize("lines", [1, 200_000])
+@pytest.mark.parametrize(("start", "code"), [("", None), ("\x80\x81", "file.binary")])
+async def test_control_characters_are_text_in_utf8_of_any_size(
+    session, project, lines, start, code
+):
+    (project / "a.txt").write_bytes(start.encode("latin-1") + CONTROLS.encode() * lines)
+    read = await session.call("Read", file_path="a.txt", limit=5)
+    assert read.code == code
+    edit = {"old_string": "\x04 text\n", "new_string": "\x04 word\n", "replace_all": True}
+    result = await session.call("Edit", edit, file_path="a.txt")
+    assert result.code == ("file.not_read" if code else None), result.text
+    (project / "b.txt").write_bytes(b"a\0b\n" + CONTROLS.encode() * lines)
+    assert (await session.call("Read", file_path="b.txt", limit=5)).code == "file.binary"
