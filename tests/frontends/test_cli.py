@@ -231,6 +231,24 @@ def test_a_batch_may_stop_at_its_first_error(project, stops, made):
     assert (project / "made").exists() is made
 
 
+@pytest.mark.parametrize("bad", [5, {"id": "2"}, {"id": "2", "tool": 7}])
+@pytest.mark.parametrize("stops", [True, False])
+def test_an_item_of_a_batch_that_is_no_call_stops_what_comes_after_it(project, bad, stops):
+    one, two = (
+        {"id": name, "tool": "Bash", "input": {"command": f"touch {name}"}} for name in ("a", "b")
+    )
+    out = run(
+        "run", "--root", str(project), "--permission-mode", "bypassPermissions",
+        stdin=json.dumps({"batch": [one, bad, two, bad], "stop_on_error": stops}).encode(),
+    )  # fmt: skip
+    results = lines_of(out.stdout)
+    last = "call.cancelled" if stops else None
+    assert [r["code"] for r in results] == [None, "call.bad_line", last, "call.bad_line"]
+    assert (results[2]["id"], results[2]["tool"]) == ("b", "Bash")
+    assert (project / "a").exists()
+    assert (project / "b").exists() is not stops
+
+
 def test_results_are_flushed_line_by_line(project):
     (project / "a.txt").write_text("x\n")
     process = subprocess.Popen(

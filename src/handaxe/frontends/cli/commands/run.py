@@ -10,7 +10,7 @@ import msgspec
 
 from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
-from handaxe.contract.faults import BadLine, SetupError
+from handaxe.contract.faults import BadLine, Cancelled, SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
@@ -74,9 +74,25 @@ async def _answer_batch(value: dict[str, Any], session: Session) -> list[ToolRes
     if not isinstance(stops, bool):
         return [_bad_line("`stop_on_error` is neither true nor false.", _text_id(value))]
     read = [_as_call(item, session) for item in cast("list[Any]", items)]
+    if stops:
+        read = _up_to_first_bad(read)
     calls = [call for call in read if isinstance(call, ToolCall)]
     ran = iter(await session.run_many(calls, stop_on_error=stops))
     return [item if isinstance(item, ToolResult) else next(ran) for item in read]
+
+
+def _up_to_first_bad(read: list[ToolCall | ToolResult]) -> list[ToolCall | ToolResult]:
+    """The items, with the answer that it did not run for every call behind one that is none."""
+    bad = next((at for at, item in enumerate(read) if isinstance(item, ToolResult)), len(read))
+    later = (
+        item
+        if isinstance(item, ToolResult)
+        else msgspec.structs.replace(
+            ToolResult.from_fault(Cancelled(started=False)), id=item.id, tool=item.tool
+        )
+        for item in read[bad:]
+    )
+    return [*read[:bad], *later]
 
 
 def _as_call(value: object, session: Session) -> ToolCall | ToolResult:
