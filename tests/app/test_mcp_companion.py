@@ -297,6 +297,18 @@ async def test_a_search_for_tools_waits_for_servers_and_names_those_that_failed(
         assert "no-such-program" in note
 
 
+async def test_a_search_that_names_built_in_tools_waits_for_no_server(project):
+    servers = {"a": {"command": "sleep", "args": ["1000"]}}
+    settings = {"tool_search": {"when": "always"}}
+    async with Session(project, mcp_servers=servers, settings=settings) as session:
+        session.deferral.sent()
+        one, two, *_ = session.deferral.waiting()
+        query = f"select:{one}; Select: {two}"
+        found = await session.call("ToolSearch", query=query)
+        assert found.data["matches"] == [one, two]
+        assert states(session) == {"a": "pending"}
+
+
 @pytest.mark.parametrize("name", ["a", "a.b", "a" * 60])
 async def test_what_a_server_says_about_its_tools_is_told_once_to_who_has_them(project, name):
     servers = {name: SERVER}

@@ -1,5 +1,6 @@
 """ToolSearch: find tools whose schemas are not loaded yet, and load them."""
 
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -18,6 +19,8 @@ DEFAULT_RESULTS = 5
 MAX_RESULTS = 50
 NAMES_SHOWN = 60
 RECONNECT = "reconnect:"
+SELECT = "select:"
+FOREIGN = "mcp__"
 
 
 class ToolSearchArgs(ToolArgs, kw_only=True):
@@ -44,7 +47,7 @@ class ToolSearch(Tool[ToolSearchArgs]):
         index, servers = ctx[ToolIndex], ctx.find(McpServers)
         if args.query.startswith(RECONNECT):
             return await _reconnected(args.query, servers, index)
-        if servers is not None:
+        if servers is not None and _may_mean_server(args.query):
             # What a server brings that is still on its way should be found, too.
             await servers.settled()
         found = await index.find(args.query, args.max_results)
@@ -63,6 +66,12 @@ class ToolSearch(Tool[ToolSearchArgs]):
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"ToolSearch({partial_input.get('query', '')})"
+
+
+def _may_mean_server(query: str) -> bool:
+    """Whether a tool of an MCP server may be meant; not where built-in tools are named."""
+    parts = [part.strip().casefold() for part in re.split(r"[;\n]", query)]
+    return any(part and (not part.startswith(SELECT) or FOREIGN in part) for part in parts)
 
 
 async def _reconnected(query: str, servers: McpServers | None, index: ToolIndex) -> ToolResult:
