@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -331,12 +332,16 @@ async def test_what_a_server_says_about_its_tools_is_told_once_to_who_has_them(p
     assert "Be nice." not in str(model.requests[0])
 
 
-async def test_a_server_that_comes_later_says_it_then(project):
+async def test_a_server_that_comes_later_says_it_then(project, tmp_path):
     model = Player(says("Hi."), says("Again."))
-    servers = {"a": SERVER}
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    waiting = f'read -r _ < "{go}"; exec "$0" "$@"'
+    servers = {"a": {"command": "sh", "args": ["-c", waiting, sys.executable, THIN]}}
     async with Session(project, mcp_servers=servers) as session, Agent(model, session) as agent:
         await agent.ask("Hello.")
         assert session.mcp is not None
+        await asyncio.to_thread(go.write_text, "\n")
         await session.mcp.settled()
         await agent.ask("Go on.")
     assert "Be nice." not in str(model.requests[0])
