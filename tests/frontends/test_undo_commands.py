@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from handaxe.frontends.cli.main import run
+
 
 def handaxe(*words, cwd, stdin=None):
     return subprocess.run(
@@ -184,6 +186,43 @@ def test_gc_removes_what_commands_and_agents_left_and_du_counts_it(project):
     # What is new goes only where there is too much of it, and not while it may be in use.
     handaxe("gc", "--settings", '{"shell": {"max_kept_bytes": 0}}', cwd=project)
     assert [path.exists() for path in new.values()] == [True] * 3
+
+
+def vanishing(look, ending: str, at: int):
+    """A look at files just before which, for the `at`-th time, another process takes one away."""
+    left = [at]
+
+    def look_too_late(path, *rest, **more):
+        if isinstance(path, str | os.PathLike) and str(path).endswith(ending):
+            left[0] -= 1
+            if left[0] == 0:
+                subprocess.run(["rm", "-rf", str(path)], check=True)
+        return look(path, *rest, **more)
+
+    return look_too_late
+
+
+@pytest.mark.parametrize("command", ["gc", "du"])
+@pytest.mark.parametrize("ending", ["/a.txt", "/results", "journal.jsonl", ".found", ".output"])
+def test_what_vanishes_while_it_is_counted_is_no_error(
+    edited, monkeypatch, capsys, command, ending
+):
+    home = Path(os.environ["HANDAXE_HOME"])
+    (session,) = (home / "sessions").glob("*/")
+    left = session / "results" / "a.txt", session / "tasks" / "a.output", home / "in-place/a.found"
+    journal = (session / "journal.jsonl").read_bytes()
+    monkeypatch.chdir(edited)
+    for at in range(1, 6):
+        (session / "journal.jsonl").write_bytes(journal)
+        for path in left:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("x")
+            os.utime(path, (0, 0))
+            os.utime(path.parent, (0, 0))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "stat", vanishing(os.stat, ending, at))
+            patched.setattr(os, "lstat", vanishing(os.lstat, ending, at))
+            assert run([command, "--json"]) == 0, capsys.readouterr()
 
 
 def test_nothing_but_the_files_put_back_is_touched(edited):

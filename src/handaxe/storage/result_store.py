@@ -78,4 +78,22 @@ def old_results(sessions: Path, retention_days: int) -> list[Path]:
     """The directories of results, of agents as well, that nobody used for so long."""
     oldest = time.time() - retention_days * DAY_S
     found = itertools.chain(sessions.glob("*/results"), sessions.glob("*/agents/*/results"))
-    return [results for results in found if results.stat().st_mtime < oldest]
+    return [results for results in found if _used_at(results) < oldest]
+
+
+def sizes_in(results: Path) -> list[int]:
+    """The sizes of the files in a directory of results; what goes meanwhile is not counted."""
+    sizes: list[int] = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir(results):
+            with contextlib.suppress(OSError):
+                sizes.append(os.lstat(results / name).st_size)
+    return sizes
+
+
+def _used_at(results: Path) -> float:
+    """When results were used last; of what is gone by now, just now."""
+    try:
+        return results.stat().st_mtime
+    except OSError:
+        return time.time()

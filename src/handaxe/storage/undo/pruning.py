@@ -171,12 +171,24 @@ def _parts(home: Path) -> Iterator[_Part]:
         files = journal_files(session)
         if not files:
             continue
-        entries = UndoJournal(session, store).entries()
+        entries = _entries(session, store)
         for path in files:
-            info = path.stat()
+            try:
+                info = path.stat()
+            except FileNotFoundError:
+                # Somebody else prunes as well.
+                continue
             own = [entry for entry in entries if entry.part == path]
             kept = frozenset(name for entry in own for name in _kept_for(entry))
             yield _Part(session, path, info.st_size, info.st_mtime, own, kept)
+
+
+def _entries(session: Path, store: ContentStore) -> list[Entry]:
+    """The calls of a session; read again where somebody else prunes: the rest is still needed."""
+    try:
+        return UndoJournal(session, store).entries()
+    except FileNotFoundError:
+        return UndoJournal(session, store).entries()
 
 
 def _is_worth_it(home: Path, max_bytes: int, oldest: float) -> bool:
@@ -237,5 +249,6 @@ def _drop_old_leftovers(home: Path, oldest: float) -> None:
     """What repairs of half-written files had put aside."""
     for pattern in ("*.found", "*.kept"):
         for path in in_place_directory(home).glob(pattern):
-            if path.stat().st_mtime < oldest:
-                path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()

@@ -14,7 +14,7 @@ from handaxe.host.shell.opening import TASKS
 from handaxe.host.shell.retention import remove, superfluous
 from handaxe.settings.model import Settings
 from handaxe.storage.home import data_home, sessions_directory
-from handaxe.storage.result_store import DAY_S, drop_old_results, old_results
+from handaxe.storage.result_store import DAY_S, drop_old_results, old_results, sizes_in
 from handaxe.storage.undo.pruning import prune
 from handaxe.text.counting import counted
 
@@ -63,8 +63,8 @@ def _beside_undo(
     """Old results, and what commands left; how much there was of each."""
     days = settings.cleanup_period_days or settings.retention_days
     old = old_results(sessions, days)
-    files = [path for directory in old for path in directory.iterdir()]
-    results = {"count": len(files), "bytes": sum(path.lstat().st_size for path in files)}
+    sizes = [size for directory in old for size in sizes_in(directory)]
+    results = {"count": len(sizes), "bytes": sum(sizes)}
     left = superfluous(
         sessions, TASKS, max_bytes=settings.shell.max_kept_bytes, max_age_s=days * DAY_S
     )
