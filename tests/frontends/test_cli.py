@@ -319,6 +319,26 @@ def test_control_characters_of_a_file_cannot_steer_the_terminal(project):
     assert "a<U+202E>b" in run("call", "Read", "file_path=a.txt", cwd=project).stdout.decode()
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--disallowedTools", "Edit"], "The deny rule Edit (flags) hides it"),
+        (["--disallowedTools", "*"], "The deny rule * (flags) hides it"),
+        (["--permission-mode", "plan"], "It is hidden while the session is in plan mode."),
+        (["--disallowedTools", "Edit(a.txt)"], ""),
+    ],
+)
+def test_a_tool_that_is_hidden_is_shown_with_what_hides_it(project, options, words):
+    shown = run("tools", "MultiEdit", *options, cwd=project)
+    assert shown.returncode == 0
+    assert ("hid" in shown.stdout.decode().partition("\n\n")[2].partition("\n")[0]) == bool(words)
+    assert words in shown.stdout.decode()
+    data = run("tools", "MultiEdit", "--json", *options, cwd=project)
+    assert json.loads(data.stdout)["name"] == "MultiEdit"
+    assert data.stderr.decode().startswith(f"MultiEdit: {words}" if words else "")
+    assert bool(data.stderr) == bool(words)
+
+
 def test_tools_lists_what_is_on_offer(project):
     out = run("tools", "--json", "--provider", "anthropic", cwd=project)
     names = [tool["name"] for tool in json.loads(out.stdout)]

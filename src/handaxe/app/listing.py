@@ -14,6 +14,8 @@ from handaxe.contract.faults import Cancelled, UnknownTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.runtime.permission.decide import Policy, hidden_by
+from handaxe.runtime.permission.reasons import shown as as_shown
 
 _OFFERED_WHERE = {
     "Agents": "a model is at work: `handaxe`, `handaxe -p`, `handaxe.Agent`",
@@ -54,6 +56,18 @@ def not_offered_here(name: str) -> tuple[Tool[Any], str] | None:
             sentence = next(filter(None, where), None)
             return None if sentence is None else (tool, f"It is on offer where {sentence}.")
     return None
+
+
+def hidden_here(tool: str, policy: Policy) -> str:
+    """A sentence on what keeps a tool out of a model's sight; empty if nothing does."""
+    rule = policy.book.hiding(tool)
+    if rule is not None:
+        return (
+            f"The deny rule {as_shown(rule.text)} ({rule.origin}) hides it, and refuses its calls."
+        )
+    if hidden_by(policy)(tool):
+        return f"It is hidden while the session is in {policy.mode} mode."
+    return ""
 
 
 def shown(catalog: Catalog, result: ToolResult, call_input: dict[str, Any]) -> Display | None:

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from handaxe.app.listing import not_offered_here
+from handaxe.app.listing import hidden_here, not_offered_here
 from handaxe.contract.faults import SetupError, UnknownTool
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
@@ -30,6 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
     schemas, tool, remark = asyncio.run(_read(arguments))
     if arguments.json:
         shown = schemas if arguments.name is None else schemas[0]
+        if remark:
+            # The schema stays what a provider takes, so the remark stands beside it.
+            sys.stderr.write(f"{tool.name}: {remark}\n")
         sys.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
     elif tool is not None:
         head = "\n\n".join(filter(None, (tool.name, remark, tool.prompt())))
@@ -46,9 +49,9 @@ async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], An
                 for tool in session.catalog.offered():
                     sys.stdout.write(f"{tool.name:18} {tool.prompt().partition(chr(10))[0]}\n")
             return schemas, None, ""
-        remark = ""
         try:
             tool, _ = session.catalog.find(arguments.name)
+            remark = hidden_here(tool.name, session.policy())
         except UnknownTool as unknown:
             found = not_offered_here(arguments.name)
             if found is None:
