@@ -97,10 +97,10 @@ def _why_missing(selected: Collection[str], name: str) -> str | None:
     """Why a built-in tool is not there, so that nobody looks for it under another name."""
     if name in BUILTIN and name not in selected:
         return "This session was opened without it."
-    from handaxe.app.listing import not_offered_here
+    from handaxe.app.listing import not_offered_here, shape_of_call
 
     found = not_offered_here(name)
-    return found[1] if found else None
+    return found[1] if found else shape_of_call(name)
 
 
 def _current_names(given: str | list[str]) -> list[str]:

@@ -121,7 +121,21 @@ def _pair(item: object, call_id: str) -> ToolCall:
     if len(parts) == 2:
         return ToolCall(call_id, _named(parts[0]), parts[1])
     is_name = len(parts) == 1 and isinstance(parts[0], str)
-    return ToolCall(call_id, _named(parts[0]), {}) if is_name else ToolCall(call_id, "", item)
+    return (
+        ToolCall(call_id, _named(parts[0]), {})
+        if is_name
+        else ToolCall(call_id, _named(item), item)
+    )
+
+
+def shape_of_call(name: str) -> str | None:
+    """What a call looks like, for whoever gave something else than a name."""
+    if not (name.startswith("<") and name.endswith(">")):
+        return None
+    return (
+        "A call is the name of a tool and its input: `call_many` takes pairs such as "
+        '("Read", {"file_path": "a.txt"}), `run` and `run_many` take a `ToolCall`.'
+    )
 
 
 def _named(tool: object) -> str:
