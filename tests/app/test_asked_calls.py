@@ -139,3 +139,40 @@ async def test_nobody_is_questioned_where_nobody_may_be_asked(allow: tuple[str, 
         result = await session.call("AskUserQuestion", questions=[asked])
     assert result.code == "permission.denied"
     assert heard == []
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "remedy"),
+    [
+        ("Read", {"file_path": "/etc/hostname"}, "; add the allow rule Read(//etc/**)."),
+        ("Read", {"file_path": ".env"}, "; add the allow rule Read(/.env)."),
+        (
+            "Write",
+            {"file_path": "a.txt", "content": "x"},
+            "a.txt, which no rule allows; use acceptEdits mode, or add the allow rule Edit(/a.txt).",
+        ),
+        ("Glob", {"pattern": "*"}, "; remove or narrow that rule."),
+        ("measure", {}, "; add the allow rule measure."),
+        ("Bash", {"command": "cat /etc/hostname"}, "; add the allow rule Read(//etc/**)."),
+        (
+            "Bash",
+            {"command": "echo x > b; ls"},
+            "or add the allow rule Edit(/b) (in `echo x > b`).",
+        ),
+    ],
+)
+async def test_where_nobody_is_asked_nobody_is_told_to_say_yes(
+    project, name: str, given: dict[str, Any], remedy: str
+):
+    @tool
+    async def measure() -> str:
+        """Measure it now."""
+        return "1"
+
+    async with Session(
+        project, permission_mode="dontAsk", ask=["Glob"], tools=["full", measure]
+    ) as session:
+        result = await session.call(name, given)
+    assert result.code == "permission.denied"
+    assert "yes" not in result.text
+    assert result.text.endswith(remedy)

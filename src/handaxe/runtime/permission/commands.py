@@ -14,7 +14,7 @@ from handaxe.contract.subjects import Access
 from handaxe.runtime.permission.closed import fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.reasons import PROTECTED, planning, walled_off
+from handaxe.runtime.permission.reasons import PROTECTED, planning, walled_off, without_yes
 from handaxe.runtime.permission.rules import Rule, format_rule
 from handaxe.session.permission_state import Mode
 from handaxe.shell import PartDecision, PathVerdict, SecondOpinion, ShellDecision, ShellRules
@@ -121,14 +121,16 @@ def decide_command(
         allowing = (*allowing, _SANDBOX)
         asking = tuple(rule for rule in asking if not rule.is_whole_tool)
 
+    said = _unasked_verdict if policy.mode == "dontAsk" else verdict_on
+
     def path_verdict(path: str, access: Access) -> PathVerdict:
-        return verdict_on(JudgedPath(path=path, real=path, access=access), paths_policy)
+        return said(JudgedPath(path=path, real=path, access=access), paths_policy)
 
     # What a sandbox keeps inside needs no second word on its operands.
     ruled_policy = for_ruled(policy)
 
     def written_verdict(path: str, access: Access) -> PathVerdict:
-        return verdict_on(JudgedPath(path=path, real=path, access=access), ruled_policy)
+        return said(JudgedPath(path=path, real=path, access=access), ruled_policy)
 
     return decide_shell(
         command,
@@ -163,6 +165,12 @@ def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
     return PathVerdict(
         word.verdict, word.reason, word.rule, word.source, is_binding=word.source == PROTECTED
     )
+
+
+def _unasked_verdict(judged: JudgedPath, policy: Policy) -> PathVerdict:
+    """The same where nobody is there to say yes."""
+    word = verdict_on(judged, policy)
+    return msgspec.structs.replace(word, reason=without_yes(word.reason))
 
 
 def with_word(decision: Decision, text: str, word: PathVerdict) -> Decision:

@@ -67,4 +67,4 @@ def sentence_of(decision: Decision) -> str:
         remedy = f" The allow rule {rules} would cover a part of it; the rest would still ask."
     elif rules:
         remedy = f" What would let it run without one: the allow rule {rules}."
-    return f"The command {verb}: {decision.reason}{about}.{remedy}"
+    return f"The command {verb}: {decision.reason.removesuffix('.')}{about}.{remedy}"
