@@ -10,6 +10,7 @@ from handaxe.app.listing import not_offered_here
 from handaxe.contract.faults import SetupError, UnknownTool
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.wire import write_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
     schemas, tool, remark = asyncio.run(_read(arguments))
     if arguments.json:
         shown = schemas if arguments.name is None else schemas[0]
-        sys.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
+        write_line(json.dumps(shown, indent=2, ensure_ascii=False))
     elif tool is not None:
         head = "\n\n".join(filter(None, (tool.name, remark, tool.prompt())))
         sys.stdout.write(f"{head}\n\nInput schema:\n")
-        sys.stdout.write(json.dumps(schemas[0], indent=2, ensure_ascii=False) + "\n")
+        write_line(json.dumps(schemas[0], indent=2, ensure_ascii=False))
     return DONE
 
 
