@@ -44,7 +44,9 @@ def _place_of(given: str | os.PathLike[str]) -> tuple[str, str]:
         Path(real).is_dir()
     except (TypeError, ValueError, RuntimeError, OSError) as error:
         if isinstance(error, FileNotFoundError) and error.filename is None:
-            raise
+            raise SetupError(
+                "The current directory is gone. Change to one that is there."
+            ) from None
         raise SetupError(f"{given!r} cannot be a directory: {error}.") from None
     return spelled, real
 
