@@ -15,22 +15,40 @@ def working_directories(
     roots: list[str] = []
     spellings: dict[str, str] = {}
     for given in (root, *more):
-        if given == "":
-            # As a variable gives it that is not set; nobody means the current directory by it.
-            raise SetupError("A directory is named by an empty text. Name it, or leave it out.")
-        try:
-            spelled = spelled_out(given)
-            real = os.path.realpath(spelled)
-            is_there = Path(real).is_dir()
-        except (TypeError, ValueError, RuntimeError, OSError) as error:
-            raise SetupError(f"{given!r} cannot be a directory: {error}.") from None
-        if not is_there:
+        spelled, real = _place_of(given)
+        if not Path(real).is_dir():
             raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
         if real != spelled:
             spellings[spelled] = real
         if real not in roots:
             roots.append(real)
     return tuple(roots), spellings
+
+
+def project_at(given: str, *, may_be_gone: bool = False) -> str:
+    """The real path of a project's directory that somebody named."""
+    spelled, real = _place_of(given)
+    if not Path(real).is_dir() and not (may_be_gone and not Path(real).exists()):
+        raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
+    return real
+
+
+def _place_of(given: str | os.PathLike[str]) -> tuple[str, str]:
+    """A directory's absolute path as it was given, and after links."""
+    if given == "":
+        # As a variable gives it that is not set; nobody means the current directory by it.
+        raise SetupError("A directory is named by an empty text. Name it, or leave it out.")
+    try:
+        spelled = spelled_out(given)
+        real = os.path.realpath(spelled)
+        Path(real).is_dir()
+    except (TypeError, ValueError, RuntimeError, OSError) as error:
+        if isinstance(error, FileNotFoundError) and error.filename is None:
+            raise SetupError(
+                "The current directory is gone. Change to one that is there."
+            ) from None
+        raise SetupError(f"{given!r} cannot be a directory: {error}.") from None
+    return spelled, real
 
 
 def listed(given: object) -> tuple[str | os.PathLike[str], ...]:

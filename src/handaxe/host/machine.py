@@ -48,7 +48,8 @@ def counts_letters(bash: str, environment: Mapping[str, str]) -> bool:
     """Whether bash takes UTF-8 for letters in this environment."""
     try:
         done = subprocess.run(  # noqa: S603 - the user's own bash, a fixed script
-            [bash, "-c", 'word=$1; echo "${#word}"', "bash", "\u00e9"],
+            # As bytes: where file names are ASCII, the letter could not even be asked about.
+            [bash, "-c", 'word=$1; echo "${#word}"', "bash", b"\xc3\xa9"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=VERSION_TIMEOUT_S,

@@ -44,6 +44,7 @@ from handaxe.storage.home import (
     sessions_directory,
     tasks_directory,
 )
+from handaxe.storage.presence import Presence
 
 LOG_NAME = "events.jsonl"
 NAME_FILE = "name"
@@ -257,11 +258,22 @@ def events_of(home: Path, session_id: str, damage: list[str] | None = None) -> I
 
 
 def delete_session(home: Path, session_id: str) -> None:
-    """Remove a session with its log and its stored results."""
+    """Remove a session with its log, its stored results and its list of tasks."""
     import shutil
 
-    with _refused(f"The session {session_id!r} could not be deleted"):
-        shutil.rmtree(_existing(home, session_id))
+    directory = _existing(home, session_id)
+    others = Presence(directory)
+    if not others.enter_alone():
+        raise SetupError(
+            f"The session {session_id!r} is at work in another process. End that first."
+        )
+    try:
+        with _refused(f"The session {session_id!r} could not be deleted"):
+            shutil.rmtree(directory)
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(tasks_directory(home, session_id))
+    finally:
+        others.leave()
 
 
 def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None = None) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import ABSENT, Absent, Version, read_regular
+from handaxe.text.wellformed import is_well_formed
 
 FILE_NAME = "handaxe-trust.json"
 """A name of its own, so that it is protected wherever the data directory lies."""
@@ -63,6 +64,8 @@ class TrustRecord:
         real = os.path.realpath(folder)
         if not Path(real).is_dir():
             raise SetupError(f"{folder} is not a directory. Name the project's directory.")
+        if not is_well_formed(real):
+            raise SetupError("The folder's name is not UTF-8, so it cannot be noted as trusted.")
         trusted = TrustedFolder(real, time.time(), hooks)
         record, version = self._read()
         folders = {**record.folders, real: trusted}

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from handaxe.contract.faults import SetupError
@@ -44,7 +45,9 @@ def run(argv: Sequence[str]) -> int:
     _write_all()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign shows its number instead of ending the command.
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        if isinstance(stream, io.TextIOWrapper) and (
+            stream.errors == "strict" or stream.encoding.lower() not in ("utf-8", "utf8")
+        ):
             stream.reconfigure(errors="backslashreplace")
     with _waiting_streams():
         return _ended(argv)
@@ -60,7 +63,7 @@ def _ended(argv: Sequence[str]) -> int:
             raise
         sys.stdout.flush()
     except SetupError as error:
-        print(f"handaxe: {error}", file=sys.stderr)
+        _say(str(error))
         return USAGE
     except (Terminated, KeyboardInterrupt) as error:
         from handaxe.frontends.cli.standard_streams import let_go
@@ -70,12 +73,32 @@ def _ended(argv: Sequence[str]) -> int:
     except Exception as error:
         from handaxe.frontends.cli.standard_streams import is_output_lost
 
+        if _is_nowhere(error):
+            _say("The current directory is gone. Change to one that is there.")
+            return USAGE
         if not is_output_lost(error):
             print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
             if os.environ.get("HANDAXE_DEBUG"):
                 raise
         return FAILED
     return code
+
+
+def _say(sentence: str) -> None:
+    from handaxe.frontends.cli.opening import plain
+
+    # It may quote a name of a file, and no name may steer the terminal.
+    print(f"handaxe: {plain(sentence)}", file=sys.stderr)
+
+
+def _is_nowhere(error: Exception) -> bool:
+    """Whether the directory we were started in is no longer there."""
+    if not isinstance(error, FileNotFoundError) or error.filename is not None:
+        return False
+    try:
+        return not Path.cwd().exists()
+    except FileNotFoundError:
+        return True
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -123,7 +146,8 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
             columns = os.get_terminal_size().columns
         except OSError:
             columns = 80
-        super().__init__(prog, width=int(os.environ.get("COLUMNS") or columns) - 2)
+        told = os.environ.get("COLUMNS", "")
+        super().__init__(prog, width=(int(told) if told.isdecimal() else columns) - 2)
 
 
 def _open_missing_streams() -> None:

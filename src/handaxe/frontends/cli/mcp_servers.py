@@ -15,6 +15,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.mcp_servers import McpServer
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import open_session, plain
+from handaxe.frontends.cli.wire import write_json
 from handaxe.frontends.mcp_server.clients import rewrite
 from handaxe.frontends.mcp_server.splices import BadText, drop_json, put_json
 from handaxe.settings.mcp_servers import read_definitions
@@ -30,7 +31,7 @@ def list_servers(arguments: argparse.Namespace) -> int:
     """Every server that is set up, and whether it may start."""
     rows = _rows(arguments)
     if arguments.json:
-        print(msgspec.json.encode(rows).decode())
+        write_json(rows)
     elif not rows:
         print("No MCP servers are set up. `handaxe mcp add NAME COMMAND` adds one.")
     for row in () if arguments.json else rows:
@@ -48,7 +49,7 @@ def get_server(arguments: argparse.Namespace) -> int:
         hint = f" Did you mean {near!r}?" if near else ""
         raise SetupError(f"There is no MCP server {name!r}.{hint}")
     if arguments.json:
-        print(msgspec.json.encode(row).decode())
+        write_json(row)
         return _code([row])
     lines = [
         f"{row.name}:",

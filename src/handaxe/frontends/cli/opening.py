@@ -119,6 +119,8 @@ def read_settings_option(given: str | None) -> Fragment | None:
     """Settings from `--settings`: a JSON object, or a file that holds one."""
     if given is None:
         return None
+    if not given.strip():
+        raise SetupError("--settings is empty. Give a file or a JSON object, or leave it out.")
     is_inline = given.lstrip().startswith("{")
     name = "the value" if is_inline else given
     try:

@@ -9,9 +9,9 @@ from handaxe.agent.hook_reports import SlowHooks, failure_of
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.wire import write_json
 from handaxe.frontends.stream_json.codec import Codec
 from handaxe.frontends.stream_json.lines import LineWriter, encode
-from handaxe.text.wellformed import on_one_line
 
 
 class Teller:
@@ -60,8 +60,11 @@ class Teller:
             how = f"`handaxe -p --resume {message['session_id']}` goes on with it"
             aside(f"{deferred['name']} waits: a hook put the call off; {how}.")
         structured = message.get("structured_output")
-        text = str(message["result"]) if structured is None else _compact(structured)
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        if structured is not None:
+            write_json(structured)
+        else:
+            text = str(message["result"])
+            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         sys.stdout.flush()
 
 
@@ -70,7 +73,7 @@ class JsonTeller(Teller):
 
     def result(self, message: dict[str, Any]) -> None:
         """Print how it ended."""
-        sys.stdout.write(_compact(message) + "\n")
+        write_json(message)
         sys.stdout.flush()
 
 
@@ -105,9 +108,3 @@ def teller_of(arguments: argparse.Namespace, codec: Codec) -> Teller:
 def aside(sentence: str) -> None:
     """Say something to the person, not to whoever reads the answer."""
     print(f"handaxe: {plain(sentence)}", file=sys.stderr)
-
-
-def _compact(value: Any) -> str:  # noqa: ANN401 - any JSON value
-    import msgspec
-
-    return on_one_line(msgspec.json.encode(value, enc_hook=str)).decode()

@@ -1,5 +1,7 @@
 """Result objects and call lines as JSON."""
 
+import re
+import sys
 from typing import Any
 
 import msgspec
@@ -8,6 +10,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.text.wellformed import on_one_line, scrub
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def encode_result(result: ToolResult) -> str:
@@ -18,6 +21,27 @@ def encode_result(result: ToolResult) -> str:
     except (UnicodeEncodeError, ValueError, RecursionError):
         line = _encoder.encode(scrub(plain))
     return on_one_line(line).decode()
+
+
+def write_json(value: object) -> None:
+    """A value on one line of standard output."""
+    try:
+        line = _encoder.encode(value)
+    except (UnicodeEncodeError, ValueError, RecursionError):
+        line = _encoder.encode(scrub(msgspec.to_builtins(value, enc_hook=str)))
+    write_line(on_one_line(line).decode())
+
+
+def write_line(text: str) -> None:
+    """JSON text on standard output; whatever a terminal speaks, readers of JSON expect UTF-8."""
+    if (sys.stdout.encoding or "utf-8").lower() not in ("utf-8", "utf8"):
+        text = _NOT_ASCII.sub(_escaped, text)
+    sys.stdout.write(f"{text}\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def decode_line(line: bytes) -> Any:  # noqa: ANN401 - any JSON value

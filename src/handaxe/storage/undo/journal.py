@@ -35,6 +35,7 @@ from handaxe.storage.undo.records import (
     Undid,
     decode,
     encode,
+    spelled,
 )
 from handaxe.storage.undo.states import look
 from handaxe.storage.undo.trees import changes
@@ -53,7 +54,7 @@ class UndoJournal(Resting):
         self._store = store
         self.damage: list[str] = []
         """What the last reading had to skip."""
-        self._start = Start(session_id, root)
+        self._start = Start(session_id, *spelled(root))
         self._path = directory / JOURNAL_NAME
         self._log = LineLog(self._path)
         self._inode = 0
@@ -306,7 +307,7 @@ def root_of(journal: Path) -> str | None:
             record = decode(line.payload)
         except msgspec.MsgspecError:
             return None
-        return record.root if isinstance(record, Start) else None
+        return record.place if isinstance(record, Start) else None
     return None
 
 

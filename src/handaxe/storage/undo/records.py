@@ -91,11 +91,18 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Start(msgspec.Struct, frozen=True, tag_field="record", tag="start"):
+class Start(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record", tag="start"):
     """The first record: whose journal this is."""
 
     session_id: str
     root: str
+    raw_root: bytes = b""
+    """The root's bytes, where they are not UTF-8."""
+
+    @property
+    def place(self) -> str:
+        """The root as the system takes it."""
+        return os.fsdecode(self.raw_root) if self.raw_root else self.root
 
 
 class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):

@@ -30,9 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
     call_input = read_call_input(arguments.input)
     result, shown = asyncio.run(_call(arguments, call_input))
     if arguments.json:
-        from handaxe.frontends.cli.wire import encode_result
+        from handaxe.frontends.cli.wire import encode_result, write_line
 
-        sys.stdout.write(encode_result(result) + "\n")
+        write_line(encode_result(result))
     else:
         sys.stdout.write(shown)
     return exit_code([result])

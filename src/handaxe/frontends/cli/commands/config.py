@@ -2,18 +2,18 @@
 
 import argparse
 import asyncio
-import os
 import sys
-from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from handaxe.app.configuration import Configuration
+from handaxe.app.working_directories import project_at
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import plain, read_settings_option, warn
+from handaxe.frontends.cli.wire import write_json
 from handaxe.host.files import LocalFiles
 from handaxe.settings.editing import value_of_word
 from handaxe.settings.keys import split_key
@@ -39,9 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    root = os.path.realpath(Path(arguments.root).expanduser())
-    if not Path(root).is_dir():
-        raise SetupError(f"{arguments.root} is not a directory. Name the project's directory.")
+    _refuse_surplus(arguments)
+    root = project_at(arguments.root)
     configuration = Configuration(
         root,
         home=data_home(),
@@ -58,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _list(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
     found = store.listed()
     if arguments.json:
-        _print(
+        write_json(
             {
                 "settings": [_plain(setting) for setting in found],
                 "warnings": list(configuration.warnings),
@@ -78,7 +77,7 @@ def _list(arguments: argparse.Namespace, configuration: Configuration, store: Se
 def _get(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
     setting = store.find(_key(arguments))
     if arguments.json:
-        _print(_plain(setting))
+        write_json(_plain(setting))
     else:
         print(plain(_shown(setting.value)))
         for origin in dict.fromkeys(setting.origins) or (SettingOrigin("default"),):
@@ -112,7 +111,7 @@ def _change(
     setting = asyncio.run(store.change(key, value, scope))
     file = store.file_of(scope)
     if arguments.json:
-        _print({**_plain(setting), "written": file})
+        write_json({**_plain(setting), "written": file})
     else:
         verb = "is set" if value is not None else "is taken out"
         print(f"`{plain(key)}` {verb} in {plain(file)}.", file=sys.stderr)
@@ -138,7 +137,7 @@ def _path(arguments: argparse.Namespace, configuration: Configuration, store: Se
         for file in configuration.files
     ]
     if arguments.json:
-        _print(rows)
+        write_json(rows)
         return DONE
     for row in rows:
         state = "broken" if row["broken"] else "read" if row["exists"] else "missing"
@@ -147,6 +146,17 @@ def _path(arguments: argparse.Namespace, configuration: Configuration, store: Se
 
 
 _ACTIONS = {"list": _list, "get": _get, "set": _set, "unset": _unset, "path": _path}
+
+
+def _refuse_surplus(arguments: argparse.Namespace) -> None:
+    """Words that would not count: whoever wrote them meant another action."""
+    if arguments.key is not None and arguments.action in ("list", "path"):
+        raise SetupError(
+            f"`handaxe config {arguments.action}` takes no name; "
+            f"`handaxe config get {arguments.key}` shows one setting."
+        )
+    if arguments.value is not None and arguments.action != "set":
+        raise SetupError(f"`handaxe config {arguments.action}` takes no value; `set` does.")
 
 
 def _key(arguments: argparse.Namespace) -> str:
@@ -182,7 +192,3 @@ def _plain(setting: Setting) -> dict[str, Any]:
 
 def _shown(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _print(value: object) -> None:
-    print(msgspec.json.encode(value).decode())

@@ -12,6 +12,7 @@ from handaxe.app.findings import Finding
 from handaxe.contract.ports.mcp_servers import McpServer
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.paint import wants_colour
+from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.text.counting import counted
 from handaxe.text.visible import visible
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = _connected(found)
     if arguments.json:
         by_key = {finding.key: _facts(finding) for finding in found}
-        sys.stdout.write(msgspec.json.encode(by_key).decode() + "\n")
+        write_json(by_key)
         return DONE
     is_coloured = wants_colour(sys.stdout)
     width = max(len(finding.key) for finding in found)

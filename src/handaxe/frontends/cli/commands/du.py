@@ -1,11 +1,11 @@
 """`handaxe du`: how much the data directory holds, by kind."""
 
 import argparse
-import sys
 
 import msgspec
 
 from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.storage.undo.pruning import usage
 from handaxe.text.counting import counted
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = usage(home)
     if arguments.json:
         listed = {**msgspec.to_builtins(found), "total": found.total, "home": str(home)}
-        sys.stdout.write(msgspec.json.encode(listed).decode() + "\n")
+        write_json(listed)
         return DONE
     rows = {
         "events": found.events,

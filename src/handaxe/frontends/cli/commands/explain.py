@@ -12,7 +12,7 @@ from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.wire import decode_line
+from handaxe.frontends.cli.wire import decode_line, write_json
 from handaxe.frontends.line_input import split
 from handaxe.host.git_configuration import is_git_clean
 from handaxe.host.shell.program import programs_inside
@@ -20,7 +20,6 @@ from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.families import canonical_name
 from handaxe.text.near_names import nearest
 from handaxe.text.visible import visible
-from handaxe.text.wellformed import on_one_line, scrub
 from handaxe.tools import loaders
 
 _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}
@@ -41,6 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Decide and explain."""
     if arguments.jsonl:
+        if any(x is not None for x in (arguments.shell_command, arguments.tool, arguments.input)):
+            raise SetupError("With --jsonl the requests stand on standard input, and only there.")
         for line in split(sys.stdin.fileno()):
             _print_json(_answer(line))
         return DONE
@@ -75,9 +76,10 @@ def _warn_of_a_slip(tool: str, session: Session) -> None:
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    if arguments.shell_command is not None and arguments.tool is None:
+    is_command = arguments.shell_command is not None
+    if is_command and arguments.tool is None and arguments.input is None:
         return "Bash", {"command": arguments.shell_command}
-    if arguments.tool is None or arguments.input is None:
+    if is_command or not arguments.tool or arguments.input is None:
         raise SetupError("Give a shell command, or --tool and --input.")
     try:
         call_input = decode_line(arguments.input.encode(errors="surrogateescape"))
@@ -108,11 +110,7 @@ def _answer(line: bytes) -> dict[str, Any]:
 
 
 def _print_json(answer: dict[str, Any]) -> None:
-    try:
-        text = msgspec.json.encode(answer)
-    except (UnicodeEncodeError, ValueError):
-        text = msgspec.json.encode(scrub(answer))
-    sys.stdout.write(on_one_line(text).decode() + "\n")
+    write_json(answer)
     sys.stdout.flush()
 
 

@@ -1,7 +1,6 @@
 """`handaxe gc`: remove what the data directory keeps beyond its budget or its time."""
 
 import argparse
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import msgspec
 from handaxe.app.configuration import Configuration
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import read_settings_option
+from handaxe.frontends.cli.wire import write_json
 from handaxe.host.shell.opening import TASKS
 from handaxe.host.shell.retention import remove, superfluous
 from handaxe.settings.model import Settings
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     results, left = _beside_undo(sessions_directory(home), settings, dry_run=arguments.dry_run)
     if arguments.json:
         told = {**msgspec.to_builtins(pruned), "results": results, "leavings": left}
-        sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
+        write_json(told)
         return DONE
     verb = "would be freed" if arguments.dry_run else "freed"
     print(

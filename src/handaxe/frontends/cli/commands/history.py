@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import msgspec
 
 from handaxe.app.undoing import past_sessions
+from handaxe.app.working_directories import project_at
 from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import ChangedCall
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options
 from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 
 
@@ -25,7 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List the calls, oldest first."""
-    sessions = past_sessions(data_home(), root=arguments.root, session_id=arguments.session_id)
+    root = project_at(arguments.root, may_be_gone=True)
+    sessions = past_sessions(data_home(), root=root, session_id=arguments.session_id)
     listed = {
         session.session_id: session.calls(diffs=arguments.diff) for session in reversed(sessions)
     }
@@ -34,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
             {"session_id": session_id, "calls": msgspec.to_builtins(calls)}
             for session_id, calls in listed.items()
         ]
-        sys.stdout.write(msgspec.json.encode({"sessions": plain}).decode() + "\n")
+        write_json({"sessions": plain})
         return DONE
     painter = Painter.for_stdout()
     for session_id, calls in listed.items():

@@ -2,18 +2,16 @@
 
 import argparse
 import asyncio
-import os
 import sys
 import time
-from pathlib import Path
-
-import msgspec
 
 from handaxe.app.configuration import Configuration
 from handaxe.app.kept_rules import KeptRule, KeptRules
+from handaxe.app.working_directories import project_at
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import plain, warn
+from handaxe.frontends.cli.wire import write_json
 from handaxe.host.files import LocalFiles
 from handaxe.storage.home import data_home
 from handaxe.text.near_names import nearest
@@ -31,12 +29,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    root = os.path.realpath(Path(arguments.root).expanduser())
-    if not Path(root).is_dir():
-        raise SetupError(f"{arguments.root} is not a directory. Name the project's directory.")
+    root = project_at(arguments.root)
     configuration = Configuration(root, home=data_home())
     rules = KeptRules(configuration, configuration.store(LocalFiles()))
     if arguments.action == "list":
+        if arguments.rule is not None:
+            raise SetupError("`handaxe permissions list` lists all rules, and takes none.")
         _list(rules.listed(), as_json=arguments.json)
         warn(configuration.warnings)
         return DONE
@@ -47,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ToolFault as fault:
         raise SetupError(fault.sentence) from None
     if arguments.json:
-        print(msgspec.json.encode({"rule": arguments.rule, "removed_from": files}).decode())
+        write_json({"rule": arguments.rule, "removed_from": files})
     for file in files:
         print(f"{plain(arguments.rule)} is taken out of {plain(file)}.", file=sys.stderr)
     return DONE
@@ -90,7 +88,7 @@ def day_of(rule: KeptRule) -> str:
 
 def _list(rules: list[KeptRule], *, as_json: bool) -> None:
     if as_json:
-        print(msgspec.json.encode(rules).decode())
+        write_json(rules)
         return
     if not rules:
         print("No settings file has a rule.", file=sys.stderr)

@@ -15,7 +15,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.standard_streams import interruptible
-from handaxe.frontends.cli.wire import decode_line, encode_result
+from handaxe.frontends.cli.wire import decode_line, encode_result, write_line
 from handaxe.frontends.line_input import lines_of
 from handaxe.text.wellformed import well_formed
 
@@ -42,7 +42,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             session.flush()
             for result in map(session.logged, results):
                 with interruptible():
-                    sys.stdout.write(encode_result(result) + "\n")
+                    write_line(encode_result(result))
                     sys.stdout.flush()
                 if not result.ok:
                     refused_only.append(ToolResult(ok=False, code=result.code))

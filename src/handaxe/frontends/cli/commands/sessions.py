@@ -9,10 +9,11 @@ import msgspec
 from handaxe.contract.events import CallFinished, Event
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.paint import printable
+from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home, new_session_id
 from handaxe.storage.sessions import delete_session, events_of, fork_session, list_sessions
 from handaxe.text.counting import counted
-from handaxe.text.wellformed import on_one_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,25 +33,34 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
     home = data_home()
     if arguments.action == "list":
+        if arguments.session_id is not None:
+            raise SetupError(
+                "`handaxe sessions list` lists all sessions; `handaxe sessions show ID` shows one."
+            )
         _list(arguments)
         return DONE
     if arguments.session_id is None:
         raise SetupError(f"`handaxe sessions {arguments.action}` needs the id of a session.")
     if arguments.action == "delete":
         delete_session(home, arguments.session_id)
+        if arguments.json:
+            write_json({"session_id": arguments.session_id, "deleted": True})
         print(f"Session {arguments.session_id} is deleted.", file=sys.stderr)
         return DONE
     if arguments.action == "fork":
         fork_id = new_session_id()
         fork_session(home, arguments.session_id, fork_id)
-        print(fork_id)
+        if arguments.json:
+            write_json({"session_id": fork_id, "forked_from": arguments.session_id})
+        else:
+            print(fork_id)
         return DONE
     damage: list[str] = []
     for event in events_of(home, arguments.session_id, damage):
         if arguments.action == "export" or arguments.json:
-            print(on_one_line(msgspec.json.encode(event)).decode())
+            write_json(event)
         else:
-            print(_line(event))
+            print(_on_a_line(_line(event)))
     for sentence in damage:
         print(f"handaxe: warning: the log is damaged: {sentence}", file=sys.stderr)
     return DONE
@@ -59,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _list(arguments: argparse.Namespace) -> None:
     found = list_sessions(data_home())
     if arguments.json:
-        print(msgspec.json.encode(found).decode())
+        write_json(found)
         return
     if not found:
         print("There are no sessions yet.", file=sys.stderr)
@@ -69,8 +79,10 @@ def _list(arguments: argparse.Namespace) -> None:
         state += f"  (damaged: {counted(len(summary.damage), 'place')})" if summary.damage else ""
         name = f"  {summary.name}" if summary.name else ""
         print(
-            f"{_clock(summary.last_used_at)}  {summary.session_id}  "
-            f"{counted(summary.calls, 'call')}{failed}  {summary.root}{name}{state}"
+            _on_a_line(
+                f"{_clock(summary.last_used_at)}  {summary.session_id}  "
+                f"{counted(summary.calls, 'call')}{failed}  {summary.root}{name}{state}"
+            )
         )
 
 
@@ -84,6 +96,11 @@ def _line(event: Event) -> str:
         details = {"call_id": event.call_id, "tool": result.tool, "state": state}
     shown = "  ".join(f"{key}={_short(value)}" for key, value in details.items() if value)
     return f"{_clock(event.at)}  {kind:16} {shown}"
+
+
+def _on_a_line(text: str) -> str:
+    """Names and words of others, so that they neither break the line nor steer the terminal."""
+    return printable(text.replace("\n", "\\n"))
 
 
 def _short(value: object) -> str:

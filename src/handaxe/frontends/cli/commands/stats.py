@@ -1,16 +1,14 @@
 """`handaxe stats`: what tools, servers and hooks cost, and which were never used."""
 
 import argparse
-import os
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
-import msgspec
-
+from handaxe.app.working_directories import project_at
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.storage.sessions import session_of
 from handaxe.storage.statistics import HookCost, Statistics, ToolCost, statistics_of
@@ -41,11 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
                 f"There is no session {arguments.session!r}. `handaxe sessions` lists them."
             )
     everywhere = arguments.all or session_id is not None
-    root = None if everywhere else os.path.realpath(Path(arguments.root).expanduser())
+    root = None if everywhere else project_at(arguments.root, may_be_gone=True)
+    if arguments.days is not None and not arguments.days >= 0:
+        raise SetupError("--days takes a number of days, 0 or more.")
     since = 0.0 if arguments.days is None else time.time() - arguments.days * _DAY_S
     found = statistics_of(home, root=root, since=since, session_id=session_id)
     if arguments.json:
-        print(msgspec.json.encode(found).decode())
+        write_json(found)
     else:
         _show(found)
     return DONE

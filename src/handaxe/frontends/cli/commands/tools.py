@@ -10,6 +10,7 @@ from handaxe.app.listing import hidden_here, not_offered_here
 from handaxe.contract.faults import SetupError, UnknownTool
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.wire import write_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,11 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
         if remark:
             # The schema stays what a provider takes, so the remark stands beside it.
             sys.stderr.write(f"{tool.name}: {remark}\n")
-        sys.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
+        write_line(json.dumps(shown, indent=2, ensure_ascii=False))
     elif tool is not None:
         head = "\n\n".join(filter(None, (tool.name, remark, tool.prompt())))
         sys.stdout.write(f"{head}\n\nInput schema:\n")
-        sys.stdout.write(json.dumps(schemas[0], indent=2, ensure_ascii=False) + "\n")
+        write_line(json.dumps(schemas[0], indent=2, ensure_ascii=False))
     return DONE
 
 

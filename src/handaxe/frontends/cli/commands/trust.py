@@ -1,10 +1,8 @@
 """`handaxe trust [DIR]`: let the settings files of a folder also allow, not only forbid."""
 
 import argparse
-import os
 import sys
 import time
-from pathlib import Path
 
 import msgspec
 
@@ -16,8 +14,10 @@ from handaxe.app.agent_kinds import (
 )
 from handaxe.app.configuration import Configuration
 from handaxe.app.skill_powers import project_skills, skill_approval
+from handaxe.app.working_directories import project_at
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.wire import write_json
 from handaxe.settings.mcp_servers import read_definitions
 from handaxe.settings.narrowing import FROM_THE_PROJECT
 from handaxe.storage.home import data_home
@@ -35,10 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
     record = TrustRecord(data_home())
-    folder = os.path.realpath(Path(arguments.directory).expanduser())
     if arguments.list:
         _list(record, as_json=arguments.json)
         return DONE
+    folder = project_at(arguments.directory, may_be_gone=arguments.revoke)
     if arguments.revoke:
         if record.revoke(folder):
             print(f"{plain(folder)} is no longer trusted.", file=sys.stderr)
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if approved:
         record.approve_servers(folder, approved)
     if arguments.json:
-        print(msgspec.json.encode(trusted).decode())
+        write_json(trusted)
     else:
         told = [f"  {one.name}: {msgspec.json.encode(one.raw).decode()}" for one in servers]
         started = "\nIts MCP servers may start:\n" + "\n".join(map(plain, told)) if told else ""
@@ -90,7 +90,7 @@ def _effect(configuration: Configuration) -> str:
 def _list(record: TrustRecord, *, as_json: bool) -> None:
     folders = record.folders()
     if as_json:
-        print(msgspec.json.encode(folders).decode())
+        write_json(folders)
         return
     if not folders:
         print("No folder is trusted yet.", file=sys.stderr)

@@ -5,13 +5,14 @@ import asyncio
 import sys
 
 from handaxe.app.undoing import past_sessions, session_to_undo
+from handaxe.app.working_directories import project_at
 from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options
 from handaxe.frontends.cli.paint import Painter
-from handaxe.frontends.cli.wire import encode_result
+from handaxe.frontends.cli.wire import encode_result, write_line
 from handaxe.storage.home import data_home
 
 
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Undo and say what was put back."""
     result = asyncio.run(_undo(arguments))
     if arguments.json:
-        sys.stdout.write(encode_result(result) + "\n")
+        write_line(encode_result(result))
     elif result.ok:
         sys.stdout.write(_shown(result))
     else:
@@ -46,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _undo(arguments: argparse.Namespace) -> ToolResult:
-    sessions = past_sessions(data_home(), root=arguments.root, session_id=arguments.session_id)
+    root = project_at(arguments.root, may_be_gone=True)
+    sessions = past_sessions(data_home(), root=root, session_id=arguments.session_id)
     wanted = Wanted(
         call_id=arguments.call_id,
         only=arguments.only,
