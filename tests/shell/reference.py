@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable
 from handaxe.shell import (
     Fence,
     PathVerdict,
+    Repository,
     Rule,
     ShellDecision,
     ShellRules,
+    analyze,
     decide,
     literal_name,
 )
@@ -89,14 +91,12 @@ def decision(
     second_opinion=None,
 ) -> ShellDecision:
     return decide(
-        command,
+        analyze(command, cwd, "/home/dev"),
         rules=rules(allow, ask, deny),
         mode=mode,
-        cwd=cwd,
-        home="/home/dev",
         working_dirs=dirs,
         path_verdict=path_rules(mode, dirs, deny_read, deny_edit),
-        git_clean=git_clean,
+        repository=Repository(is_clean=git_clean),
         fences=(
             *(fence(path, "Read") for path in deny_read),
             *(fence(path, "Edit") for path in deny_edit),

@@ -3,14 +3,14 @@
 
 import pytest
 
-from handaxe.shell.bounded import extent_of
+from handaxe.shell import analyze
 
 CWD, HOME = "/p", "/home/u"
 
 
 def spelled(command: str, cwd: str = CWD) -> list[str] | None:
     """Acts in short: `fills x`, `removes d/**`, `moves a/** b<a`."""
-    extent = extent_of(command, cwd, HOME)
+    extent = analyze(command, cwd, HOME).extent
     if extent is None:
         return None
     return [
@@ -233,12 +233,12 @@ def test_a_command_that_is_not_understood_has_no_bound(command):
 
 
 def test_every_program_of_a_command_counts_that_is_taken_for_the_well_known_one():
-    extent = extent_of("cat a > f && timeout 5 touch x", CWD, HOME)
+    extent = analyze("cat a > f && timeout 5 touch x", CWD, HOME).extent
     assert extent is not None
     assert extent.programs == {"cat", "timeout", "touch"}
 
 
 def test_programs_that_leave_something_when_they_are_killed_say_under_which_names():
-    extent = extent_of("sed -i s/a/b/ f; ln -sf a b", CWD, HOME)
+    extent = analyze("sed -i s/a/b/ f; ln -sf a b", CWD, HOME).extent
     assert extent is not None
     assert [act.scratch for act in extent.acts] == [("sed??????",), ("Cu??????",)]

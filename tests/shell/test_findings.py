@@ -42,7 +42,7 @@ from handaxe.shell import count_from_shfmt
     ],
 )
 def test_destructive_forms_are_named_with_a_reason(command):
-    found = decision(command).destruction
+    found = decision(command).losses
     assert found
     assert all(item.reason for item in found)
 
@@ -61,14 +61,14 @@ def test_destructive_forms_are_named_with_a_reason(command):
     ],
 )
 def test_harmless_forms_are_not_called_destructive(command):
-    assert decision(command).destruction == []
+    assert decision(command).losses == []
 
 
 @pytest.mark.parametrize(
     "command", ["rm -rf /", "sudo rm -rf ~", "rm -rf .", "rm -rf /usr", "rm -rf *", 'rm -rf "$x"/*']
 )
 def test_critical_removals_are_marked(command):
-    assert any(item.critical for item in decision(command).destruction)
+    assert decision(command).is_critical
 
 
 def test_a_decision_names_part_rule_and_source():

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from handaxe.shell import parse
 from handaxe.shell.flow import walk
+from handaxe.shell.parse import parse
 
 
 def texts(command: str) -> list[str]:

@@ -3,8 +3,8 @@
 
 import pytest
 
-from handaxe.shell.outcome import interpretation_of
-from handaxe.shell.reach import reach_of
+from handaxe.shell import analyze
+from handaxe.shell.analysis.losses import destroys_for_good
 
 NOTHING, DIFFER, FALSE = "No matches found", "Files differ", "Condition is false"
 
@@ -35,15 +35,11 @@ NOTHING, DIFFER, FALSE = "No matches found", "Files differ", "Condition is false
 def test_exit_code_one_is_an_answer_where_every_command_it_may_come_from_answers_so(
     command, meaning
 ):
-    assert interpretation_of(command, 1) == meaning
-    assert interpretation_of(command, 2) is None
-    assert interpretation_of(command, 0) is None
+    assert analyze(command).meaning_of_one == meaning
 
 
 def test_a_failed_cd_is_no_answer():
-    assert (
-        interpretation_of("cd s && grep x a", 1, "bash: cd: s: No such file or directory") is None
-    )
+    assert analyze("cd s && grep x a").meaning_after_cd is None
 
 
 @pytest.mark.proves("SH-6")
@@ -63,5 +59,6 @@ def test_a_failed_cd_is_no_answer():
     ],
 )  # fmt: skip
 def test_what_a_command_touches(command, looks, moves, lasts):
-    reach = reach_of(command, "/repo", "/home/dev", ("/repo",))
-    assert (reach.looks_only, reach.moves, reach.is_lasting) == (looks, moves, lasts)
+    facts = analyze(command, "/repo", "/home/dev")
+    found = (facts.only_reads, facts.changes_directory, destroys_for_good(facts, ("/repo",)))
+    assert found == (looks, moves, lasts)

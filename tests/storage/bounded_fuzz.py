@@ -26,7 +26,7 @@ from tests.storage.commanding import whole_tree
 
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.undo import Wanted
-from handaxe.shell.bounded import extent_of
+from handaxe.shell import analyze
 from handaxe.storage.checkpoints import DiskCheckpoints
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.extents import Places, Room, Unbounded, places_of
@@ -236,7 +236,7 @@ class Bench:
 
     async def attempt(self, command: str, *, keep: bool) -> str:
         """Run one command; what is wrong with its bound or its undo, or nothing."""
-        extent = extent_of(command, str(self.cwd), ENVIRONMENT["HOME"])
+        extent = analyze(command, str(self.cwd), ENVIRONMENT["HOME"]).extent
         if extent is None:
             self.found["not proved"] += 1
             return ""

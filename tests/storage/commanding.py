@@ -16,7 +16,7 @@ if __name__ == "__main__":
 from tests.waiting import HANG_S, until
 
 from handaxe import Effects, Session, tool
-from handaxe.shell.bounded import extent_of
+from handaxe.shell import analyze
 
 AHEAD, BEGIN_AHEAD = "(keep the roots ahead)", "(begin to keep the roots ahead, and wait)"
 BOUNDED = "(look at the words of commands)"
@@ -44,7 +44,9 @@ async def sh(command: Annotated[str, "What to run."], cwd: Annotated[str, "Where
 
 def bounded(command: str, cwd: str) -> Effects:
     """What Bash says of a command: it may do anything, but was proved to write no more than this."""
-    return msgspec.structs.replace(Effects.unknown(), extent=extent_of(command, cwd, "/nowhere"))
+    return msgspec.structs.replace(
+        Effects.unknown(), extent=analyze(command, cwd, "/nowhere").extent
+    )
 
 
 @tool(name="sh", effects=lambda args: bounded(args.command, args.cwd))

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.storage import commanding
 from tests.storage.bounded_fuzz import IN_MEMORY, Bench, attempts, remove
@@ -19,18 +20,18 @@ from tests.waiting import HANG_S, until
 from handaxe import Session
 from handaxe.contract.effects import Effects
 from handaxe.disk.lines import scan
-from handaxe.shell.bounded import extent_of
+from handaxe.shell import analyze
 from handaxe.storage.undo.extents import Room, Unbounded, places_of
 from handaxe.storage.undo.records import decode
 from handaxe.storage.undo.trees import TooBig
 
 ROOM = Room(1_000, 1 << 20)
-FAMILY = {name: text for name, text in COMMANDS.items() if extent_of(text, "/p", "/nowhere")}
+FAMILY = {name: text for name, text in COMMANDS.items() if analyze(text, "/p", "/nowhere").extent}
 
 
 def places(tree: Path, command: str, room: Room = ROOM, own: str = "/own") -> dict[str, object]:
     """What a command can change in a tree, by paths as seen from there."""
-    extent = extent_of(command, str(tree), "/nowhere")
+    extent = analyze(command, str(tree), "/nowhere").extent
     assert extent is not None
     found = places_of(extent, [str(tree)], own, room)
     return {os.path.relpath(path, tree): names for path, names in found.items()}
@@ -169,7 +170,9 @@ def test_a_file_elsewhere_may_have_another_name_here(tree, tmp_path):
 def test_what_a_confined_command_finds_outside_is_not_what_we_see(tree, tmp_path):
     (tmp_path / "back").symlink_to(tree)
     command = f"touch {tmp_path}/back/x"
-    extent = extent_of(command, str(tree), "/nowhere", confined=True)
+    extent = msgspec.structs.replace(
+        analyze(command, str(tree), "/nowhere").extent, is_confined=True
+    )
     assert extent is not None
     with pytest.raises(Unbounded):
         places_of(extent, [str(tree)], "/own", ROOM)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -13,7 +13,7 @@ from handaxe.contract.faults import Cancelled, SetupError, ToolFault, UnknownToo
 from handaxe.contract.ports.jobs import Job, JobState
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import CommandSubject
-from handaxe.runtime.pipeline.collaborators import CommandFacts
+from handaxe.runtime.pipeline.collaborators import CommandProbes, DiskLook
 from handaxe.session.jobs import Jobs
 from handaxe.session.wakeups import Wakeups
 from handaxe.session.workdir import Workdir
@@ -112,7 +112,7 @@ def _kept_work(state: JobState) -> Job:
     return KeptWork(state)
 
 
-def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
+def command_facts(offers: Mapping[type[Any], Any]) -> CommandProbes:
     """What the machine knows of commands beside their text."""
 
     def count_commands(text: str) -> int | None:
@@ -151,7 +151,11 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
             return False
         return confiner.will_confine(subject.command, unconfined=subject.unconfined)
 
-    return CommandFacts(count_commands, git_doubt, project_programs, is_confined)
+    from handaxe.host import command_look
+
+    return CommandProbes(
+        count_commands, git_doubt, project_programs, is_confined, cast("DiskLook", command_look)
+    )
 
 
 def with_news(result: ToolResult, jobs: Jobs) -> ToolResult:

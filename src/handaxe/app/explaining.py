@@ -11,14 +11,14 @@ import msgspec
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.shell_faults import OutsideRoots
 from handaxe.contract.subjects import HostSubject, PathSubject, TextSubject
-from handaxe.runtime.permission.commands import Facts, judge_command
+from handaxe.runtime.permission.commands import Machine, judge_command
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
 from handaxe.runtime.permission.families import COMMAND_TOOLS, Behaviour, canonical_name
 from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.workdir import Workdir, is_inside
-from handaxe.shell import SecondOpinion
+from handaxe.shell import Repository, SecondOpinion
 from handaxe.text.coercion import InputProblems, read_input
 from handaxe.tools import loaders
 
@@ -93,14 +93,14 @@ def explain(
             cwd = _directory(call_input.get("cwd"), workdir)
         except ToolFault as fault:
             return _unreadable(str(fault).rstrip("."))
-        facts = Facts(
+        machine = Machine(
             cwd=cwd,
-            git_clean=git_clean,
+            repository=Repository(is_clean=git_clean),
             project_programs=project_programs,
             second_opinion=second_opinion,
         )
         request = Request(tool=tool, input=call_input, command=command)
-        return judge_command(request, policy, facts).to_json()
+        return judge_command(request, policy, machine).to_json()
     return _of_call(tool, call_input, policy, workdir)
 
 

@@ -18,7 +18,7 @@ from handaxe.runtime.permission.protected import PROTECTED_NAMES, PROTECTED_PAIR
 from handaxe.runtime.permission.scopes import scopes_of
 from handaxe.session.workdir import Workdir
 from handaxe.settings.fragment import Entry
-from handaxe.shell import PathVerdict, Rule, ShellRules, decide
+from handaxe.shell import PathVerdict, Rule, ShellRules, analyze, decide
 
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".config/gcloud", ".config/gh", ".config/hub",
@@ -172,11 +172,9 @@ def sandbox_problems(configuration: Configuration) -> list[str]:
 def _is_covered(command: str, rules: tuple[Rule, ...], workdir: Workdir) -> bool:
     """Whether every part of a command is excluded, or harmless beside one that is."""
     found = decide(
-        command,
+        analyze(command, workdir.current, workdir.home),
         rules=ShellRules(allow=rules),
         path_verdict=lambda _path, _access: PathVerdict("allow", "", None, None),
-        cwd=workdir.current,
-        home=workdir.home,
         working_dirs=workdir.roots,
         second_opinion=count_commands,
     )

@@ -91,7 +91,7 @@ class SessionShell(Shell):
         with suppress(SetupError):
             self._local().get_ready()
         # What reads commands is large; it is loaded while another process starts.
-        import_module("handaxe.shell.reach")
+        import_module("handaxe.shell")
 
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it."""

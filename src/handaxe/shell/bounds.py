@@ -8,16 +8,11 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from handaxe.shell.danger import Candidate, Danger
-from handaxe.shell.effects import file_uses
+from handaxe.shell.facts import CommandPart, PossibleCommand
 from handaxe.shell.fences import Fence, may_hold, may_name, may_sweep
-from handaxe.shell.fields import Field
-from handaxe.shell.flow import Part, State
 from handaxe.shell.places import Access, PathUse
-from handaxe.shell.runners import inner_of, is_wrapper
 
 _SAMPLES = ("q7-zw", "w.3kx")
-_FED = frozenset({"xargs", "parallel"})
 
 
 class SeesPath(Protocol):
@@ -59,6 +54,8 @@ class Bound(Struct, frozen=True):
     reason: str
     rule: str | None = None
     source: str | None = None
+    is_guess: bool = False
+    """Whether the program only may open the file."""
 
 
 class Bounds(Struct):
@@ -69,11 +66,10 @@ class Bounds(Struct):
     operands: list[PathUse] = []
     """Every file operand that was looked at."""
 
-    def of(self, part: Part, danger: Danger) -> Bound | None:
+    def of(self, part: CommandPart) -> Bound | None:
         """The strictest word on any file `part` names, directly or in what it runs."""
         asked: Bound | None = None
-        is_fed = part.reads_pipe or any(item.operator.startswith("<") for item in part.redirects)
-        for certain, bound in self._all(danger, is_fed=is_fed):
+        for certain, bound in self._all(part):
             if bound.verdict == "deny" and certain:
                 return bound
             asked = asked or bound
@@ -81,53 +77,40 @@ class Bounds(Struct):
             return Bound("ask", asked.reason, asked.rule, asked.source)
         return asked
 
-    def _all(self, danger: Danger, *, is_fed: bool) -> Iterator[tuple[bool, Bound]]:
-        for use in danger.redirects:
+    def _all(self, part: CommandPart) -> Iterator[tuple[bool, Bound]]:
+        for use in part.inner_redirects:
             if (bound := self._on(use)) is not None:
                 yield True, bound
-        if self.fences and danger.rebinds:
-            yield False, Bound("ask", f"{danger.rebinds}, and Read or Edit rules exist")
-        for candidate in danger.candidates:
-            for bound in self._candidate(candidate, is_fed=is_fed):
-                yield candidate.certain, bound
+        if self.fences and part.rebinds:
+            yield False, Bound("ask", f"{part.rebinds}, and Read or Edit rules exist")
+        for command in part.commands:
+            for bound in self._command(command):
+                yield command.certain, bound
 
-    def _candidate(self, candidate: Candidate, *, is_fed: bool) -> Iterator[Bound]:
-        fields, state = list(candidate.fields), State(candidate.cwds, {})
+    def _command(self, command: PossibleCommand) -> Iterator[Bound]:
         # What a wrapper is given are the words of the command inside it.
-        if is_wrapper(candidate.program):
-            yield from self._wrapper(candidate.program or "", fields, state)
-            return
-        found = file_uses(fields, state, is_fed=is_fed, sweeps=bool(self.fences))
-        for use in dict.fromkeys([*found.uses, *found.opaque]):
-            is_file = found.holds_files or use in found.opaque
-            if use.path is None and not (is_file and candidate.certain):
-                continue
-            if (bound := self._on(use)) is not None:
+        for use in command.opened:
+            if (use.path is not None or self.fences) and (bound := self._on(use)) is not None:
                 yield bound
+        found = command.files
+        for use in (*found.uses, *found.opaque):
+            is_file = found.holds_files or use in found.opaque
+            if use.path is None and not (is_file and command.certain):
+                continue
+            if (bound := self._on(use, may_write=found.may_write)) is not None:
+                yield bound
+        for use in command.writes.uses:
+            if use.path is not None and (bound := self._on(use)) is not None:
+                yield bound
+        text = " ".join(field.text for field in command.fields)
         for fence in self.fences:
             if any(fence.binds("read") and may_sweep(item, fence) for item in found.sweeps):
-                yield _asking(fence, f"{_text(fields)} may read what lies below a directory")
+                yield _asking(fence, f"{text} may read what lies below a directory")
             elif any(fence.binds("write") and may_hold(use, fence) for use in found.moved):
-                yield _asking(fence, f"{_text(fields)} moves a directory")
+                yield _asking(fence, f"{text} moves a directory")
 
-    def _wrapper(self, program: str, fields: list[Field], state: State) -> Iterator[Bound]:
-        inner = inner_of(fields)
-        for field, access in inner.opened:
-            opened = file_uses([Field("known", "cat", "cat"), field], state).uses
-            for use in opened:
-                bound = self._on(PathUse(use.path, access, use.text, use.joined, use.glob))
-                if bound is not None:
-                    yield bound
-        if program not in _FED or not self.fences:
-            return
-        for command, sure in inner.commands:
-            if sure and file_uses(command, state).holds_files:
-                unknown = PathUse(None, "read", f"what {program} is fed")
-                if (bound := self._on(unknown)) is not None:
-                    yield bound
-
-    def _on(self, use: PathUse) -> Bound | None:
-        """What the rules say about one file operand."""
+    def _on(self, use: PathUse, *, may_write: bool = False) -> Bound | None:
+        """What the rules say about one file operand; `may_write`: of a program that may do more."""
         if use.is_sure:
             self.operands.append(use)
         if use.path is None:
@@ -138,9 +121,14 @@ class Bounds(Struct):
         reason = f"{use.access} of {use.path}: {answer.reason}"
         if answer.verdict == "deny":
             return Bound("deny" if use.is_sure else "ask", reason, answer.rule, answer.source)
-        protected = answer.is_binding and use.is_sure
-        if answer.verdict == "ask" and (answer.rule is not None or protected):
-            return Bound("ask", reason, answer.rule, answer.source)
+        if answer.verdict == "ask" and (answer.rule is not None or answer.is_binding):
+            guess = not use.is_sure
+            return Bound("ask", reason, answer.rule, answer.source, is_guess=guess)
+        if may_write and use.access == "read":
+            written = self.path_verdict(use.path, "write")
+            if written.is_binding and written.verdict == "ask":
+                reason = f"it may write {use.path}: {written.reason}"
+                return Bound("ask", reason, is_guess=True)
         return None
 
     def _unknown(self, use: PathUse) -> Bound | None:
@@ -174,7 +162,3 @@ def _asking(fence: Fence, reason: str) -> Bound:
     return Bound(
         "ask", f"the {fence.verdict} rule {fence.rule}: {reason}", fence.rule, fence.source
     )
-
-
-def _text(fields: list[Field]) -> str:
-    return " ".join(field.text for field in fields)

@@ -217,7 +217,7 @@ class CompoundReader(WordReader):
         for sign in _TEST_SIGNS:
             if self.text.startswith(sign, start) and not self.text.startswith("(", start + 1):
                 self.pos += len(sign)
-                return Word(sign, start, [], hazards=["sign"])
+                return Word(sign, start, [], is_sign=True)
         if before and before[-1].text == "=~":
             return self._read_regex()
         word = self.read_word()

@@ -47,4 +47,4 @@ def _term(words: list[Word], at: int) -> int:
 
 
 def _is_operand(words: list[Word], at: int) -> bool:
-    return at < len(words) and "sign" not in words[at].hazards
+    return at < len(words) and not words[at].is_sign

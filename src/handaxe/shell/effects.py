@@ -11,21 +11,28 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from handaxe.shell.fences import Sweep
+from handaxe.shell.facts import FileUses, RedirectUse, Sweep
 from handaxe.shell.fields import PROCESS, Field, fields_of
-from handaxe.shell.flow import Part, State
+from handaxe.shell.flow import State
 from handaxe.shell.options import abbreviates
 from handaxe.shell.places import Access, PathUse, is_dynamic_device, resolve, uses_of
 from handaxe.shell.runners import program_name
+from handaxe.shell.subcommands import git_arguments
 from handaxe.shell.sweeps import sweeps_of
 from handaxe.shell.syntax import Redirect
 from handaxe.shell.tables import load_toml, names, read_only_programs
+from handaxe.shell.writes import writers
 
 _DUPLICATION = re.compile(r"\d+-?|-")
 _INPUTS = frozenset({"<", "<&"})
 _GOES = names("-C --directory --chdir --cwd --work-tree --prefix --git-dir --manifest-path")
 """Options after which a program sees its operands from another directory."""
 _TARGET = ("--target-directory",)
+_GIT_READS = names(
+    "add annotate blame cat-file check-ignore commit describe diff diff-tree diff-index grep log "
+    "ls-files ls-tree push rev-list rev-parse shortlog show status whatchanged"
+)
+"""Sub-commands that change no file of the working tree."""
 _PRINTS = names("echo printf true false : exit return seq sleep basename dirname type which")
 
 
@@ -41,6 +48,7 @@ class _Table(Struct, frozen=True):
     skip_access: dict[str, str]
     written: dict[str, frozenset[str]]
     lists: dict[str, frozenset[str]]
+    viewers: frozenset[str]
 
 
 @cache
@@ -59,16 +67,8 @@ def _table() -> _Table:
         skip_access=raw["skip_access"],
         written={name: frozenset(text.split()) for name, text in raw["written_options"].items()},
         lists={name: frozenset(text.split()) for name, text in raw["lists"].items()},
+        viewers=frozenset(raw["viewers"].split()),
     )
-
-
-class RedirectUse(Struct, frozen=True):
-    """What a redirection does: nothing (free), a file use, or something the text does not say."""
-
-    text: str
-    uses: tuple[PathUse, ...] = ()
-    problem: str = ""
-    writes: bool = False
 
 
 def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
@@ -92,34 +92,23 @@ def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
         uses = uses or (PathUse(fields[0].value, access, target.text, fields[0].value),)
         opens = any(is_dynamic_device(use.path or "") for use in uses)
         problem = f"{redirect.text} opens a connection" if opens else ""
-    return RedirectUse(redirect.text, uses, problem, access == "write")
+    is_write = access == "write"
+    return RedirectUse(
+        redirect.text, uses, problem, is_write, is_write and not operator.endswith(">>")
+    )
 
 
-class FileUses(Struct):
-    """What a command does to files, as far as its words tell."""
-
-    uses: list[PathUse] = []
-    sweeps: list[Sweep] = []
-    holds_files: bool = False
-    """Whether an operand that is not known before it runs is certainly a file."""
-    opaque: list[PathUse] = []
-    """Files that certainly are read and that the text does not name."""
-    moved: list[PathUse] = []
-    """Places that are moved with everything below them."""
-
-
-def file_uses(
-    fields: list[Field], state: State, *, is_fed: bool = False, sweeps: bool = True
-) -> FileUses:
-    """The paths a command's words name, and the trees it reads if `sweeps` are asked for."""
+def file_uses(fields: list[Field], state: State, *, is_fed: bool = False) -> FileUses:
+    """The paths a command's words name, and the trees it reads."""
     program = program_name(fields[0]) or ""
     table = _table()
     if program in _PRINTS:
-        return FileUses()
+        return FileUses(may_write=False)
     if program == "dd":
-        return FileUses(_dd_uses(fields[1:], state), holds_files=True)
+        return FileUses(tuple(_dd_uses(fields[1:], state)), holds_files=True)
     known = program in table.known
-    found = FileUses(holds_files=known and program not in table.unsure)
+    found: list[PathUse] = []
+    sweeps: list[Sweep] = []
     for place in _states(fields[1:], state):
         uses = _option_uses(fields[1:], program, place)
         operands = _operands(fields[1:], program)
@@ -129,13 +118,27 @@ def file_uses(
                 uses.extend(uses_of(field, access, place.cwds))
         if program == "git":
             uses.extend(_revision_uses(fields[1:], place))
-        found.uses.extend(use if known else replace(use, is_sure=False) for use in uses)
-        if sweeps:
-            found.sweeps.extend(sweeps_of(program, fields[1:], operands, place, is_fed=is_fed))
-    found.opaque = _opaque_uses(fields[1:], program)
-    if program in table.moves:
-        found.moved = [use for use in found.uses if use.access == "read"]
-    return found
+        found.extend(use if known else replace(use, is_sure=False) for use in uses)
+        sweeps.extend(sweeps_of(program, fields[1:], operands, place, is_fed=is_fed))
+    reads = tuple(use for use in found if use.access == "read")
+    return FileUses(
+        tuple(dict.fromkeys(found)),
+        tuple(dict.fromkeys(sweeps)),
+        holds_files=known and program not in table.unsure,
+        opaque=tuple(_opaque_uses(fields[1:], program)),
+        moved=reads if program in table.moves else (),
+        may_write=not _only_reads(program, fields),
+    )
+
+
+def _only_reads(program: str, fields: list[Field]) -> bool:
+    """Whether a program is known to only read the files among its words."""
+    if program == "git":
+        rest = git_arguments(fields[1:])
+        return bool(rest) and rest[0].value in _GIT_READS
+    # What the programs of this table write is known by their words.
+    known = read_only_programs().keys() | writers().keys() | _table().viewers
+    return program in known
 
 
 def moved_state(directory: Field, state: State) -> State:
@@ -285,8 +288,3 @@ def _dd_uses(fields: list[Field], state: State) -> list[PathUse]:
             inner = Field(field.kind, path, field.text, single=field.single)
             uses.extend(uses_of(inner, "read" if name == "if" else "write", state.cwds))
     return uses
-
-
-def part_redirects(part: Part) -> list[RedirectUse]:
-    """The redirections of a part in every state it may run in."""
-    return [redirect_use(item, state) for state in part.states for item in part.redirects]

@@ -13,6 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from handaxe.shell.facts import Sweep
 from handaxe.shell.places import Access, PathUse
 
 _BRACKET = re.compile(r"\[[!^]?\]?(?:\[[:.=].*?[:.=]\]|[^\]])*\]")
@@ -52,17 +53,6 @@ class Fence(Struct, frozen=True):
         if access == "read":
             return self.tool == "Read"
         return self.tool == "Edit" or self.verdict == "deny"
-
-
-class Sweep(Struct, frozen=True):
-    """A read of everything below a place."""
-
-    use: PathUse
-    shown_only: bool = False
-    """The reader leaves out hidden files."""
-    without_files: tuple[str, ...] = ()
-    """Patterns of file names that are left out."""
-    without_directories: tuple[str, ...] = ()
 
 
 def literal_name(name: str) -> Name:

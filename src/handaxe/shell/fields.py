@@ -16,6 +16,7 @@ from handaxe.shell.syntax import Param, Piece, Word
 PROCESS = "/dev/fd/of-a-process"
 """Stands for the name bash gives the output of `<( )`."""
 
+_COUNTS = frozenset("#?$!")
 _SPLITS = frozenset(" \t\n*?[]\\")
 
 
@@ -27,6 +28,8 @@ class Field(Struct, frozen=True):
     text: str
     single: bool = True
     """False when it may become several arguments or none."""
+    is_number: bool = False
+    """Whether an unknown value is a number by construction: `$#`, `${#x}`, `$((1 + 1))`."""
 
     @property
     def known(self) -> str | None:
@@ -39,6 +42,8 @@ class Field(Struct, frozen=True):
         if self.kind == "glob":
             return self.value[:1] in ("*", "?", "[", "-") or not self.single
         if self.kind == "unknown":
+            if self.is_number:
+                return self.value.startswith("-") or not self.value
             return not self.value or self.value.startswith("-") or not self.single
         return self.value.startswith("-")
 
@@ -82,20 +87,39 @@ def _field(pieces: list[Piece], text: str, variables: Variables) -> Field:
             kind = "glob"
             continue
         part = _expansion(piece, variables)
-        if part is None:
-            return _unknown(pieces, value, text)
+        if part is None or part.kind == "unknown":
+            return _unknown(pieces, value, text, variables)
         value += part.value
         single = single and part.single
         kind = "glob" if part.kind == "glob" else kind
     return Field("glob" if kind == "glob" else "known", value, text, single=single)
 
 
-def _unknown(pieces: list[Piece], head: str, text: str) -> Field:
-    single = all(p.quoted or p.kind in ("text", "tilde", "arithmetic") for p in pieces)
+def _unknown(pieces: list[Piece], head: str, text: str, variables: Variables) -> Field:
+    single = all(
+        p.quoted or p.kind in ("text", "tilde", "arithmetic") or _is_number(p, variables)
+        for p in pieces
+    )
     # "$@" is many arguments even inside quotes.
-    many = any(p.param is not None and p.param.name.startswith("@") for p in pieces)
-    many = many or any(p.param is not None and p.param.name.endswith("[]") for p in pieces)
-    return Field("unknown", head, text, single=single and not many)
+    many = any(p.param is not None and p.param.name in ("@", "*") for p in pieces)
+    many = many or any(p.param is not None and p.param.subscript in ("@", "*") for p in pieces)
+    is_number = all(_is_number(p, variables) or p.text.isdigit() for p in pieces)
+    return Field("unknown", head, text, single=single and not many, is_number=is_number)
+
+
+def _is_number(piece: Piece, variables: Variables) -> bool:
+    """Whether bash can put nothing but digits, after a minus at most, in the place of `piece`."""
+    if piece.kind == "arithmetic":
+        return True
+    param = piece.param
+    if param is None or param.operator:
+        return False
+    if param.prefix == "#":
+        return True
+    if param.prefix or param.subscript is not None:
+        return False
+    value = variables.get(param.name)
+    return param.name in _COUNTS or (value is not None and value.is_number)
 
 
 def _expansion(piece: Piece, variables: Variables) -> Field | None:
@@ -111,7 +135,7 @@ def _expansion(piece: Piece, variables: Variables) -> Field | None:
 
 def _parameter(param: Param, variables: Variables, *, quoted: bool) -> Field | None:
     found = variables.get(param.name)
-    if found is None or param.operator:
+    if found is None or param.operator or param.prefix:
         return None
     if quoted:
         return found if found.kind != "unknown" else None

@@ -33,6 +33,7 @@ _STATEFUL = names(
 _NAMING = names("export readonly declare typeset local unset")
 _NAMED = re.compile(r"([A-Za-z_]\w*)(?:=(.*))?", re.ASCII | re.DOTALL)
 _KEEPS = re.compile(r"-[gprvx]+")
+_INTEGER = re.compile(r"-?\d+")
 _VISITS = 40
 _LOOP_VALUES = 12
 
@@ -256,7 +257,8 @@ class _Walker:
                 current = merge(self._once(node, entry), entry)
             after = merge(current, state)
             return after, after
-        entry = _with(state, node.name.rstrip("@"), None) if node.name else state
+        counted = self._loop_number(node, state)
+        entry = _with(state, node.name.rstrip("@"), counted) if node.name else state
         after = merge(entry, self._once(node, entry))
         if after is not None and after != entry:
             again = merge(after, self._once(node, after))
@@ -273,6 +275,17 @@ class _Walker:
         # What left by break or continue also goes on; `break 2` reaches the outer loop too.
         return merge(self.sequence(node.bodies[0], current), self._escaped)
 
+    def _loop_number(self, node: Compound, state: State) -> Field | None:
+        """The loop variable where every value is a number: literals, and what `seq` prints."""
+        if node.kind != "for" or node.name.endswith("@") or not node.words:
+            return None
+        for word in node.words:
+            fields = fields_of(word, state.variables)
+            counts = all((field.known or "").isdigit() or field.is_number for field in fields)
+            if not counts and not _is_sequence(word):
+                return None
+        return Field("unknown", "", f"${node.name}", is_number=True)
+
     def _loop_values(self, node: Compound, state: State) -> list[Field] | None:
         """The values a `for` loop takes, if the text says and they are few."""
         if node.kind != "for" or node.name.endswith("@") or self._visits > _VISITS:
@@ -285,6 +298,18 @@ class _Walker:
         if any(value.kind == "glob" and not value.single for value in values):
             return None
         return values
+
+
+def _is_sequence(word: Word) -> bool:
+    """Whether a word is `$(seq ...)` with nothing but literal numbers."""
+    if len(word.pieces) != 1 or word.pieces[0].kind != "command" or len(word.scripts) != 1:
+        return False
+    items = word.scripts[0].items
+    node = items[0] if len(items) == 1 else None
+    if not isinstance(node, Simple) or node.assignments or node.redirects or not node.words:
+        return False
+    first, *rest = (part.literal or "" for part in node.words)
+    return first == "seq" and bool(rest) and all(_INTEGER.fullmatch(text) for text in rest)
 
 
 def _assigned_words(assignments: list[Assignment]) -> list[Word]:
@@ -304,7 +329,8 @@ def _assign(assignments: list[Assignment], state: State) -> State:
     for item in assignments:
         plain = item.value is not None and not item.append and item.subscript is None
         value = value_field(item.value, variables) if plain and item.value else None
-        variables[item.name] = value if value is not None and value.kind == "known" else None
+        is_told = value is not None and (value.kind == "known" or value.is_number)
+        variables[item.name] = value if is_told else None
     return State(state.cwds, variables)
 
 

@@ -6,23 +6,25 @@ Holds the order of the contracts; what a part is and what it could run is decide
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from handaxe.shell.analysis.losses import names_lasting_form
 from handaxe.shell.bounds import Bounds, PathJudge
-from handaxe.shell.danger import Danger
-from handaxe.shell.destructive import Destruction, names_destruction
-from handaxe.shell.edits import edit_uses
-from handaxe.shell.effects import RedirectUse, part_redirects
-from handaxe.shell.flow import Part
-from handaxe.shell.operands import Setting
-from handaxe.shell.options import Refused
-from handaxe.shell.places import PathUse
-from handaxe.shell.prove import prove
-from handaxe.shell.rules import allows, compile_specifier, hits, is_exact, may_allow, rule_set
-from handaxe.shell.written import written_uses
+from handaxe.shell.facts import CommandFacts, CommandPart, Loss, RedirectUse, TreeCopy
+from handaxe.shell.places import PathUse, is_critical, is_inside, resolve
+from handaxe.shell.rules import (
+    allows,
+    compile_specifier,
+    hits,
+    is_everything,
+    is_exact,
+    may_allow,
+    rule_set,
+)
 
 Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
@@ -52,6 +54,14 @@ class PathVerdict(Struct, frozen=True):
 
 
 _NOWHERE = PathVerdict("ask", "the text does not say where")
+
+
+class Repository(Struct, frozen=True):
+    """What is known of the repository's own configuration."""
+
+    is_clean: bool = True
+    doubt: str = ""
+    """Which program it names, in words."""
 
 
 class Rule(Struct, frozen=True):
@@ -91,133 +101,178 @@ class PartDecision(Struct, frozen=True):
 
 
 class Judge(Struct):
-    """Everything a verdict depends on besides the part itself."""
+    """Everything a verdict depends on besides the facts."""
 
     rules: ShellRules
     mode: Mode
-    setting: Setting
+    facts: CommandFacts
+    working_dirs: tuple[str, ...]
     path_verdict: PathJudge
     bounds: Bounds
-    readable: str = ""
-    """Why the text as a whole must not be allowed by its content; empty when it may."""
-    hidden: str = ""
-    """Which hidden character blocks every automatic approval; empty when there is none."""
+    repository: Repository = Repository()
+    project_programs: frozenset[str] = frozenset()
+    ask_irreversible: bool = True
     uses: list[PathUse] = []
     """Every path that was judged on the way, for a caller that follows links."""
     written_verdict: PathJudge | None = None
     """What the path rules say of a written operand that a rule's command names; None: nothing."""
     written: list[PathUse] = []
+    trees: list[TreeCopy] = []
+    """Trees whose names an allowed command writes, for a caller that looks at them."""
 
-    def part(self, part: Part, danger: Danger, losses: list[Destruction]) -> PartDecision:
+    def part(self, part: CommandPart) -> PartDecision:
         """The verdict on one part."""
         text = part.text
-        bound = (self._denied(part, danger, text), self._path_bound(part, danger, text))
+        bound = (self._denied(part), self._path_bound(part))
         for decision in bound:
             if decision is not None and decision.verdict == "deny":
                 return decision
-        asked = self._asked(part, danger, text)
-        redirected = self._redirected(part, text)
+        asked = self._asked(part)
+        redirected = self._redirected(part)
         if redirected is not None and redirected.verdict == "deny":
             return redirected
-        for decision in (asked, *bound, _critical(losses, text)):
+        for decision in (asked, *bound, self._critical(part, text)):
             if decision is not None:
                 return decision
-        granted = self._free(part, danger, redirected, text)
-        granted = self._unless_destructive(granted, losses, part, text)
-        return self._unless_written(granted, part, danger)
+        granted = self._free(part, redirected)
+        return self._unless_written(self._unless_lasting(granted, part), part)
 
-    def _unless_written(self, granted: PartDecision, part: Part, danger: Danger) -> PartDecision:
+    def _unless_written(self, granted: PartDecision, part: CommandPart) -> PartDecision:
         """A rule for a command is none for protected files and for those outside it writes."""
         if self.written_verdict is None or granted.verdict != "allow" or granted.by != "rule":
             return granted
-        exact = (rule for rule in self.rules.allow if is_exact(rule.specifier))
-        if any(allows(rule.specifier, part) for rule in exact):
+        if self._is_exact(part):
             return granted
-        for use in written_uses(part, danger, self.setting.cwd):
-            self.written.append(use)
-            answer = self.written_verdict(use.path, "write") if use.path is not None else _NOWHERE
-            if answer.verdict != "allow":
-                why = f"write of {use.path or use.text}: {answer.reason}"
-                return PartDecision(part.text, "ask", why, None, answer.source, cause="redirection")
+        for command in part.commands:
+            self.trees.extend(command.writes.trees)
+            for use in command.writes.uses:
+                self.written.append(use)
+                path = self._seen_from_start(use, part)
+                answer = self.written_verdict(path, "write") if path is not None else _NOWHERE
+                if answer.verdict != "allow":
+                    why = f"write of {path or use.text}: {answer.reason}"
+                    source = answer.source
+                    return PartDecision(part.text, "ask", why, None, source, cause="redirection")
         return granted
 
-    def _unless_destructive(
-        self, granted: PartDecision, losses: list[Destruction], part: Part, text: str
-    ) -> PartDecision:
-        """A rule allows a destructive form only if it spells it out."""
-        if granted.verdict != "allow" or granted.by != "rule" or granted.rule is None:
+    def _seen_from_start(self, use: PathUse, part: CommandPart) -> str | None:
+        """A literal word where the directory is not known: the rule lets it go there as well."""
+        if use.path is not None or part.cwds or use.word is None:
+            return use.path
+        return resolve(use.word, self.facts.cwd)
+
+    def _is_exact(self, part: CommandPart) -> bool:
+        """Whether a rule gives the exact text of the part."""
+        exact = (rule for rule in self.rules.allow if is_exact(rule.specifier))
+        return any(allows(rule.specifier, part) for rule in exact)
+
+    def _unless_lasting(self, granted: PartDecision, part: CommandPart) -> PartDecision:
+        """A rule covers destructive forms inside; what nobody can take back it has to name."""
+        if granted.verdict != "allow" or granted.by != "rule" or self._is_exact(part):
             return granted
-        loss = next((found for found in losses if found.form != "redirection"), None)
-        if loss is None:
-            return granted
-        for rule in self.rules.allow:
-            if _spells_out(rule.specifier) and allows(
-                rule.specifier, part, self.setting.working_dirs
-            ):
-                return self._by_rule(text, rule)
-        reason = f"it {loss.reason}, and the allow rule {granted.rule} does not name that form"
-        return PartDecision(text, "ask", reason, granted.rule, granted.source, "builtin", "program")
+        for loss in part.losses:
+            if loss.form == "redirection":
+                continue
+            if loss.irreversible:
+                if self.ask_irreversible and not self._is_named(loss, part):
+                    reason = (
+                        f"it {loss.reason}, which cannot be undone, and the allow rule "
+                        f"{granted.rule} does not name that form"
+                    )
+                    return replace(granted, verdict="ask", reason=reason, cause="program")
+                continue
+            outside = self._outside(loss, part)
+            if outside is not None:
+                reason = f"it {loss.reason}, outside the working directories: {outside}"
+                return replace(granted, verdict="ask", reason=reason, cause="redirection")
+        return granted
 
-    def _denied(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
-        maybe: PartDecision | None = None
-        if not self._may_hit(self.rules.deny, part, danger):
-            return None
-        for rule in self.rules.deny:
-            hit = hits(rule.specifier, part, danger)
-            if hit == "yes":
-                reason = f"the deny rule {rule.text} covers it"
-                return PartDecision(text, "deny", reason, rule.text, rule.source, "rule")
-            if hit == "maybe":
-                reason = f"it may run what the deny rule {rule.text} covers"
-                maybe = PartDecision(text, "ask", reason, rule.text, rule.source, "rule")
-        return maybe
+    def _is_named(self, loss: Loss, part: CommandPart) -> bool:
+        return any(
+            names_lasting_form(compile_specifier(rule.specifier).head, loss.form)
+            and allows(rule.specifier, part, self.working_dirs)
+            for rule in self.rules.allow
+        )
 
-    def _may_hit(self, rules: tuple[Rule, ...], part: Part, danger: Danger) -> bool:
-        return rule_set(tuple(rule.specifier for rule in rules)).may_hit(part, danger)
-
-    def denied(self, part: Part, danger: Danger) -> PartDecision | None:
-        """Only what denies `part`: the cheap look for parts beyond the limits."""
-        for look in (self._denied, self._path_bound):
-            found = look(part, danger, part.text)
-            if found is not None and found.verdict == "deny":
-                return found
-        redirected = self._redirected(part, part.text)
-        return redirected if redirected is not None and redirected.verdict == "deny" else None
-
-    def _asked(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
-        asking = self.rules.ask if self._may_hit(self.rules.ask, part, danger) else ()
-        for rule in asking:
-            if hits(rule.specifier, part, danger) != "no":
-                reason = f"the ask rule {rule.text} covers it"
-                return PartDecision(text, "ask", reason, rule.text, rule.source, "rule")
-        doubt = danger.unknown or danger.evaluates or danger.rebinds
-        if (self.rules.deny or self.rules.ask) and doubt:
-            reason = f"{doubt}, and deny or ask rules exist"
-            return PartDecision(text, "ask", reason)
+    def _outside(self, loss: Loss, part: CommandPart) -> str | None:
+        places = part.cwds if loss.in_checkout else loss.paths
+        for path in sorted(places):
+            if not any(is_inside(path, root) for root in self.working_dirs):
+                return path
         return None
 
-    def _path_bound(self, part: Part, danger: Danger, text: str) -> PartDecision | None:
+    def _critical(self, part: CommandPart, text: str) -> PartDecision | None:
+        """A removal whose target is, or may be, the system, the home or the project itself."""
+        for removal in part.removals:
+            target = f"whatever {removal.target} becomes" if removal.is_open else None
+            if removal.path is not None and is_critical(
+                removal.path, self.facts.cwd, self.facts.home, self.working_dirs
+            ):
+                target = removal.path
+            if target is not None:
+                reason = f"{removal.program} would remove {target}; that always needs a decision"
+                return PartDecision(text, "ask", reason, cause="critical")
+        return None
+
+    def _denied(self, part: CommandPart) -> PartDecision | None:
+        maybe: PartDecision | None = None
+        if not self._may_hit(self.rules.deny, part):
+            return None
+        for rule in self.rules.deny:
+            hit = hits(rule.specifier, part)
+            if hit == "yes":
+                reason = f"the deny rule {rule.text} covers it"
+                return PartDecision(part.text, "deny", reason, rule.text, rule.source, "rule")
+            if hit == "maybe":
+                reason = f"it may run what the deny rule {rule.text} covers"
+                maybe = PartDecision(part.text, "ask", reason, rule.text, rule.source, "rule")
+        return maybe
+
+    def _may_hit(self, rules: tuple[Rule, ...], part: CommandPart) -> bool:
+        return rule_set(tuple(rule.specifier for rule in rules)).may_hit(part)
+
+    def denied(self, part: CommandPart) -> PartDecision | None:
+        """Only what denies `part`: the cheap look for parts beyond the limits."""
+        for look in (self._denied, self._path_bound, self._redirected):
+            found = look(part)
+            if found is not None and found.verdict == "deny":
+                return found
+        return None
+
+    def _asked(self, part: CommandPart) -> PartDecision | None:
+        asking = self.rules.ask if self._may_hit(self.rules.ask, part) else ()
+        for rule in asking:
+            if hits(rule.specifier, part) != "no":
+                reason = f"the ask rule {rule.text} covers it"
+                return PartDecision(part.text, "ask", reason, rule.text, rule.source, "rule")
+        doubt = part.unknown or part.evaluates or part.rebinds
+        if (self.rules.deny or self.rules.ask) and doubt:
+            reason = f"{doubt}, and deny or ask rules exist"
+            return PartDecision(part.text, "ask", reason)
+        return None
+
+    def _path_bound(self, part: CommandPart) -> PartDecision | None:
         """Read and Edit rules of the user bind file operands, whatever Bash rules say."""
-        bound = self.bounds.of(part, danger)
-        if bound is None:
+        bound = self.bounds.of(part)
+        if bound is None or (bound.rule is None and bound.is_guess and self._is_exact(part)):
             return None
         by: By = "rule" if bound.rule else "builtin"
-        return PartDecision(text, bound.verdict, bound.reason, bound.rule, bound.source, by)
+        return PartDecision(part.text, bound.verdict, bound.reason, bound.rule, bound.source, by)
 
-    def _redirected(self, part: Part, text: str) -> PartDecision | None:
+    def _redirected(self, part: CommandPart) -> PartDecision | None:
         """What redirections alone demand; None when all are free."""
         worst: PartDecision | None = None
-        for use in part_redirects(part):
-            decision = self._redirect(use, part, text)
+        for use in part.redirects:
+            decision = self._redirect(use, part)
             if decision is not None and (
                 worst is None or _ORDER[decision.verdict] > _ORDER[worst.verdict]
             ):
                 worst = decision
         return worst
 
-    def _redirect(self, use: RedirectUse, part: Part, text: str) -> PartDecision | None:
+    def _redirect(self, use: RedirectUse, part: CommandPart) -> PartDecision | None:
         worst: PartDecision | None = None
-        doubt = self._redirect_doubt(use, part)
+        text, doubt = part.text, self._redirect_doubt(use, part)
         if doubt:
             worst = PartDecision(text, "ask", doubt, cause="redirection")
         for item in use.uses:
@@ -236,116 +291,137 @@ class Judge(Struct):
                 )
         return worst
 
-    def _redirect_doubt(self, use: RedirectUse, part: Part) -> str:
+    def _redirect_doubt(self, use: RedirectUse, part: CommandPart) -> str:
         if use.problem:
             return use.problem
-        if use.writes and any(s.cwds != frozenset({self.setting.cwd}) for s in part.states):
+        if use.writes and part.cwds != frozenset({self.facts.cwd}):
             return f"{use.text} writes after cd to another directory"
         if use.writes and self.mode == "plan":
             return f"{use.text} writes, and plan mode only looks"
         return ""
 
-    def _free(
-        self, part: Part, danger: Danger, redirected: PartDecision | None, text: str
-    ) -> PartDecision:
+    def _free(self, part: CommandPart, redirected: PartDecision | None) -> PartDecision:
         """The verdict when no deny, ask or critical reason stands against the part."""
         if self.mode == "bypassPermissions":
             if redirected is not None and redirected.rule is not None:
                 return redirected
-            return PartDecision(text, "allow", "the mode bypassPermissions allows it", by="mode")
-        if self.hidden:
-            return PartDecision(text, "ask", self.hidden, cause="unreadable")
-        granted = self._granted(part, danger, text)
+            reason = "the mode bypassPermissions allows it"
+            return PartDecision(part.text, "allow", reason, by="mode")
+        if self.facts.hidden_character:
+            return PartDecision(part.text, "ask", self.facts.hidden_character, cause="unreadable")
+        granted = self._granted(part)
         if granted.verdict == "allow" and redirected is not None:
             return redirected
         if redirected is not None:
             return replace(granted, beside=redirected.reason)
         return granted
 
-    def _granted(self, part: Part, danger: Danger, text: str) -> PartDecision:
-        if self.readable:
-            return PartDecision(text, "ask", self.readable, cause="unreadable")
-        everything = next((r for r in self.rules.allow if r.specifier.strip() in ("", "*")), None)
-        if everything is not None and self.mode != "plan":
-            reason = f"the allow rule {everything.text} covers every command"
-            return PartDecision(text, "allow", reason, everything.text, everything.source, "rule")
-        ruled = self._allowed_by_rule(part, text) if self.mode != "plan" else None
-        if ruled is not None:
-            return ruled
-        return self._proven(part, danger, text)
+    def _granted(self, part: CommandPart) -> PartDecision:
+        text = part.text
+        if self.facts.problems:
+            reason = f"the command cannot be read: {self.facts.problems[0]}"
+            return PartDecision(text, "ask", reason, cause="unreadable")
+        if self.mode != "plan":
+            everything = next((r for r in self.rules.allow if is_everything(r.specifier)), None)
+            if everything is not None:
+                reason = f"the allow rule {everything.text} covers every command"
+                rule, source = everything.text, everything.source
+                return PartDecision(text, "allow", reason, rule, source, "rule")
+            if part.evaluates:
+                return self._evaluated(part)
+            if (ruled := self._allowed_by_rule(part)) is not None:
+                return ruled
+        return self._proven(part)
 
-    def _allowed_by_rule(self, part: Part, text: str) -> PartDecision | None:
-        dirs = self.setting.working_dirs
-        if not may_allow(tuple(rule.specifier for rule in self.rules.allow), part, dirs):
+    def _evaluated(self, part: CommandPart) -> PartDecision:
+        """Text that is evaluated again: only a rule with the whole command's exact text counts."""
+        whole = " ".join(self.facts.text.split())
+        for rule in self.rules.allow:
+            pattern = compile_specifier(rule.specifier)
+            if not pattern.has_star and " ".join(pattern.text.split()) == whole:
+                return _by_rule(part.text, rule)
+        return PartDecision(part.text, "ask", part.evaluates, cause="unreadable")
+
+    def _allowed_by_rule(self, part: CommandPart) -> PartDecision | None:
+        if not may_allow(tuple(rule.specifier for rule in self.rules.allow), part):
             return None
+        dirs = self.working_dirs
         rule = next((rule for rule in self.rules.allow if allows(rule.specifier, part, dirs)), None)
-        return self._by_rule(text, rule) if rule is not None else None
+        return _by_rule(part.text, rule) if rule is not None else None
 
-    def _by_rule(self, text: str, rule: Rule) -> PartDecision:
-        reason = f"the allow rule {rule.text} covers it"
-        return PartDecision(text, "allow", reason, rule.text, rule.source, "rule")
+    def _proven(self, part: CommandPart) -> PartDecision:
+        text = part.text
+        if (program := find_project_program(part, self.project_programs)) is not None:
+            reason = f"PATH finds {program} in the project, so it may do anything"
+            return PartDecision(text, "ask", reason, cause="program")
+        refusal = part.refusal or self._refuse_git(part) or self._refuse_reads(part.reads)
+        refusal = refusal or self._refuse_sweeps(part)
+        if not refusal:
+            return PartDecision(text, "allow", "it only reads inside the working directories")
+        return self._edited(part) or PartDecision(text, "ask", refusal, cause="program")
 
-    def _proven(self, part: Part, danger: Danger, text: str) -> PartDecision:
-        own = self.setting.project_programs
-        for candidate in danger.candidates if own else ():
-            if candidate.program in own:
-                reason = f"PATH finds {candidate.program} in the project, so it may do anything"
-                return PartDecision(text, "ask", reason, cause="program")
-        try:
-            proof = prove(part, self.setting)
-            self._check_reads(proof.reads, danger.evaluates or danger.unknown)
-        except Refused as refused:
-            edited = self._edited(part, text)
-            return edited or PartDecision(text, "ask", str(refused), cause="program")
-        return PartDecision(text, "allow", "it only reads inside the working directories")
+    def _refuse_git(self, part: CommandPart) -> str:
+        if not part.runs_git or self.repository.is_clean:
+            return ""
+        told = "the repository's configuration names a program that git would run"
+        return self.repository.doubt or told
 
-    def _check_reads(self, uses: list[PathUse], doubt: str = "") -> None:
-        if doubt:
-            raise Refused(doubt)
+    def _refuse_reads(self, uses: Iterable[PathUse]) -> str:
+        """Why one of these may not be used; empty when all may."""
         for use in dict.fromkeys(uses):
             self.uses.append(use)
-            for path in self._looked_at(use):
+            if use.path is None:
+                return f"the path {use.text} is not known before the command runs"
+            for path in _looked_at(use):
                 answer = self.path_verdict(path, use.access)
                 if answer.verdict != "allow":
-                    raise Refused(f"{use.access} of {path}: {answer.reason}")
+                    return f"{use.access} of {path}: {answer.reason}"
+        return ""
 
-    def _looked_at(self, use: PathUse) -> list[str]:
-        """The path, and for a glob also the secret names it would match."""
-        if use.path is None:
-            raise Refused(f"the path {use.text} is not known before the command runs")
-        if not use.glob:
-            return [use.path]
-        directory, _, pattern = use.path.rpartition("/")
-        names = [n for n in _SECRET_NAMES if pattern[:1] == "." and fnmatch.fnmatchcase(n, pattern)]
-        return [directory or "/", *(f"{directory}/{name}" for name in names)]
+    def _refuse_sweeps(self, part: CommandPart) -> str:
+        """A sweep whose own options name a file that asks by itself."""
+        for sweep in (sweep for command in part.commands for sweep in command.files.sweeps):
+            for pattern in sweep.only_files:
+                last = pattern.rpartition("/")[2]
+                named = [name for name in _SECRET_NAMES if fnmatch.fnmatchcase(name, last)]
+                path = f"{sweep.use.path or self.facts.cwd}/{named[0]}" if named else ""
+                if named and self.path_verdict(path, "read").verdict != "allow":
+                    return f"{pattern} names files that may hold secrets"
+        return ""
 
-    def _edited(self, part: Part, text: str) -> PartDecision | None:
-        if self.mode != "acceptEdits":
+    def _edited(self, part: CommandPart) -> PartDecision | None:
+        if self.mode != "acceptEdits" or part.edit_refusal:
             return None
-        try:
-            uses = edit_uses(part)
-        except Refused:
+        uses = [use for c in part.commands for use in (*c.writes.uses, *c.writes.reads)]
+        if not uses:
             return None
-        try:
-            self._check_reads(uses)
-        except Refused as refused:
-            return PartDecision(text, "ask", str(refused), cause="program")
+        if refusal := self._refuse_reads(uses):
+            return PartDecision(part.text, "ask", refusal, cause="program")
+        for command in part.commands:
+            self.trees.extend(command.writes.trees)
         reason = "the mode acceptEdits allows edits inside the working directories"
-        return PartDecision(text, "allow", reason, by="mode")
+        return PartDecision(part.text, "allow", reason, by="mode")
 
 
-def _spells_out(specifier: str) -> bool:
-    """Whether a rule names the destructive form it allows, word by word."""
-    pattern = compile_specifier(specifier)
-    return is_exact(specifier) or (not pattern.everything and names_destruction(pattern.head))
+def find_project_program(part: CommandPart, programs: frozenset[str]) -> str | None:
+    """The program of the project that a part could run instead of the well-known one."""
+    found = (command.program for command in part.commands if command.program in programs)
+    return next(found, None) if programs else None
 
 
-def _critical(losses: list[Destruction], text: str) -> PartDecision | None:
-    for loss in losses:
-        if loss.critical:
-            reason = f"{loss.form} {loss.reason}; that always needs a decision"
-            return PartDecision(text, "ask", reason, cause="critical")
-    return None
+def _by_rule(text: str, rule: Rule) -> PartDecision:
+    reason = f"the allow rule {rule.text} covers it"
+    return PartDecision(text, "allow", reason, rule.text, rule.source, "rule")
+
+
+def _looked_at(use: PathUse) -> list[str]:
+    """The path, and for a glob also the secret names it would match."""
+    path = use.path or ""
+    if not use.glob:
+        return [path]
+    directory, _, pattern = path.rpartition("/")
+    names = [n for n in _SECRET_NAMES if pattern[:1] == "." and fnmatch.fnmatchcase(n, pattern)]
+    return [directory or "/", *(f"{directory}/{name}" for name in names)]
 
 
 def strictest(decisions: list[PartDecision]) -> PartDecision:

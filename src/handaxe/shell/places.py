@@ -39,6 +39,8 @@ class PathUse(Struct, frozen=True):
     glob: bool = False
     is_sure: bool = True
     """Whether the program is known to open it; else the word only may be a path."""
+    word: str | None = None
+    """A literal relative path, where the directory it is seen from is not known."""
 
 
 @lru_cache(maxsize=4096)
@@ -64,7 +66,7 @@ def uses_of(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]
     if field.kind == "glob":
         return _glob_uses(field, access, cwds)
     if not cwds and not value.startswith("/"):
-        return [PathUse(None, access, field.text)]
+        return [PathUse(None, access, field.text, word=value)]
     bases = ["/"] if value.startswith("/") else sorted(cwds)
     uses = [
         PathUse(resolve(value, base), access, field.text, posixpath.join(base, value))
@@ -112,10 +114,10 @@ def _may_climb(part: str) -> bool:
 
 
 def is_critical(path: str, cwd: str, home: str, working_dirs: tuple[str, ...]) -> bool:
-    """Whether removing `path` would remove the system, the home or the project."""
+    """Whether removing `path` would remove the system, the home, the project or a repository."""
     stripped = path.removesuffix("/*")
     stripped = stripped.rstrip("/") or "/"
-    if stripped == "/" or stripped.count("/") == 1:
+    if stripped == "/" or stripped.count("/") == 1 or stripped.endswith("/.git"):
         return True
     first = stripped.split("/")[1]
     if first in _SYSTEM and first not in ("home", "tmp", "Users", "mnt", "media", "private", "var"):

@@ -6,14 +6,12 @@ import re
 
 from msgspec import Struct
 
-from handaxe.shell.destructive import is_destructive_name
-from handaxe.shell.flow import Part
+from handaxe.shell.analysis.losses import is_destructive_name
+from handaxe.shell.facts import CommandPart
 from handaxe.shell.judge import PartDecision
-from handaxe.shell.rules import squeeze
 from handaxe.shell.runners import SHELLS, runners
 from handaxe.shell.running_options import may_run_others
 from handaxe.shell.subcommands import WITH_SUBCOMMANDS
-from handaxe.shell.syntax import Simple
 from handaxe.shell.tables import names, read_only_programs
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
@@ -52,7 +50,7 @@ class Proposal(Struct, frozen=True):
     """What the rule says, in plain words."""
 
 
-def propose(parts: list[Part], decisions: list[PartDecision]) -> tuple[list[Proposal], bool]:
+def propose(parts: list[CommandPart], decisions: list[PartDecision]) -> tuple[list[Proposal], bool]:
     """At most five proposals, one for each part that asked for want of a rule.
 
     Also whether they leave something that would still ask.
@@ -70,19 +68,17 @@ def propose(parts: list[Part], decisions: list[PartDecision]) -> tuple[list[Prop
     return list(found.values())[:_LIMIT], leaves or len(found) > _LIMIT
 
 
-def _proposal(part: Part) -> Proposal | None:
-    node = part.node
-    if not isinstance(node, Simple) or not node.words or node.assignments:
+def _proposal(part: CommandPart) -> Proposal | None:
+    if not part.words or part.assignments:
         return None
-    words = [word.literal for word in node.words]
-    text = squeeze(node.words)
+    words, text = list(part.words), part.squeezed or ""
     program = words[0]
     if program is None:
         return None
     head = None if _is_exact_only(program, words[1:]) else _prefix(program, words[1:])
     if head is not None:
         return _by_prefix(head, text)
-    if "*" in text or any(word.has_expansion for word in node.words):
+    if "*" in text or None in words:
         return None
     return _exact(text)
 

@@ -16,13 +16,12 @@ from handaxe.shell.flow import Part, State
 from handaxe.shell.operands import Setting, path_uses
 from handaxe.shell.options import Refused, read_arguments
 from handaxe.shell.places import PathUse, uses_of
+from handaxe.shell.reevaluation import find_reevaluation
 from handaxe.shell.secrets import is_harmless_prefix, is_own_variable, looks_secret
 from handaxe.shell.syntax import Compound, Piece, Simple, Word
 from handaxe.shell.tables import names, read_only_programs, version_calls
 
-_ARITHMETIC = re.compile(r"[0-9\s+*/%()<>=!&|^~?:,$A-Za-z_-]*", re.ASCII)
 _ARITHMETIC_CHANGE = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
-_NAMES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPANDING = frozenset(
     {
         "",
@@ -67,7 +66,7 @@ def prove(part: Part, setting: Setting) -> Proof:
 
 
 def _prove_in(part: Part, state: State, setting: Setting) -> list[PathUse]:
-    _check_expansions(part, state.variables)
+    _check_expansions(part, state)
     node = part.node
     if isinstance(node, Simple):
         return _prove_simple(node, state, setting)
@@ -76,47 +75,43 @@ def _prove_in(part: Part, state: State, setting: Setting) -> list[PathUse]:
     if part.kind == "test":
         return _prove_test(node, state)
     if part.kind == "arithmetic":
-        _check_arithmetic(node.words[0].text, state.variables)
+        _check_arithmetic(node.words[0].text)
         return []
     raise Refused(f"{part.kind} is not part of the provable syntax")
 
 
-def _check_expansions(part: Part, variables: Variables) -> None:
+def _check_expansions(part: Part, state: State) -> None:
+    doubt = find_reevaluation(part, state)
+    if doubt:
+        raise Refused(doubt)
     words = list(part.words)
     for redirect in part.redirects:
         words.append(redirect.target)
         if redirect.heredoc is not None and redirect.heredoc.body is not None:
             words.append(redirect.heredoc.body)
     for word in words:
-        for hazard in word.hazards:
-            if hazard != "sign":
-                raise Refused(hazard)
         if word.has_expansion:
-            for piece in word.pieces:
-                _check_piece(piece, variables)
+            for piece in (*word.pieces, *word.nested):
+                _check_piece(piece, state.variables)
 
 
 def _check_piece(piece: Piece, variables: Variables) -> None:
     if piece.kind == "arithmetic":
-        _check_arithmetic(piece.text, variables)
+        _check_arithmetic(piece.text)
     elif piece.kind == "process" and piece.text == ">":
         raise Refused(">( ) feeds another command")
     elif piece.param is not None:
-        name = piece.param.name.removesuffix("[]")
-        if piece.param.operator not in _EXPANDING:
+        param = piece.param
+        name = param.name.removesuffix("[]")
+        if param.operator not in _EXPANDING or param.prefix == "!":
             raise Refused(f"${{{piece.text}}} does more than read a variable")
         if variables.get(name) is None and looks_secret(name):
             raise Refused(f"${name} looks like a secret")
 
 
-def _check_arithmetic(text: str, variables: Variables) -> None:
-    """Names in arithmetic are evaluated again, so only known numbers may stand there."""
-    if not _ARITHMETIC.fullmatch(text) or _ARITHMETIC_CHANGE.search(text):
+def _check_arithmetic(text: str) -> None:
+    if _ARITHMETIC_CHANGE.search(text):
         raise Refused("arithmetic that does more than compute")
-    for name in _NAMES.findall(text):
-        value = variables.get(name)
-        if value is None or value.kind != "known" or not value.value.isdigit():
-            raise Refused(f"arithmetic evaluates what {name} holds")
 
 
 def _prove_header(node: Compound, state: State) -> list[PathUse]:
@@ -140,18 +135,14 @@ def glob_reads(word: Word, state: State) -> list[PathUse]:
 
 
 def _prove_test(node: Compound, state: State) -> list[PathUse]:
-    """`[[ ]]`: string and file tests; numeric tests evaluate their operands as code."""
+    """`[[ ]]`: what its operands evaluate to was looked at before; file tests read."""
     uses: list[PathUse] = []
     words = node.words
     for index, word in enumerate(words):
-        if "sign" in word.hazards or word.text in _SIGNS or word.text in _STRING_TESTS:
+        is_operator = word.is_sign or word.text in _SIGNS
+        if is_operator or word.text in _STRING_TESTS or word.text in _NUMERIC_TESTS:
             continue
-        if word.text in _NUMERIC_TESTS:
-            for side in (words[index - 1], *words[index + 1 : index + 2]):
-                value = value_field(side, state.variables)
-                if value.kind != "known" or not re.fullmatch(r"-?\d+", value.value):
-                    raise Refused(f"[[ {word.text} ]] evaluates {side.text} as code")
-        elif word.text.startswith("-") and not word.quoted and index + 1 < len(words):
+        if word.text.startswith("-") and not word.quoted and index + 1 < len(words):
             if word.text not in _UNARY_TESTS:
                 raise Refused(f"the test {word.text} is not known to be harmless")
             if word.text not in ("-n", "-z", "-t"):
@@ -197,8 +188,9 @@ def well_known_name(first: Field) -> str:
 def check_assignments(node: Simple, state: State) -> None:
     """Raise `Refused` unless what is set before a command leaves the command what it is."""
     for item in node.assignments:
-        if item.subscript is not None or item.array is not None or item.append:
-            raise Refused(f"the assignment {item.text} may evaluate code")
+        is_open = item.array is not None and not all(w.literal is not None for w in item.array)
+        if item.subscript is not None or item.append or is_open:
+            raise Refused(f"the assignment {item.text} is more than a plain value")
         if node.words:
             value = value_field(item.value, state.variables).known if item.value else ""
             if item.name == "IFS" and node.words[0].literal == "read" and value is not None:

@@ -1,35 +1,37 @@
 """Matching Bash rules against parts of a command.
 
-Allow looks at the source text and through a few transparent wrappers only; deny and ask look at
-everything a part could run.
+Allow looks at the readings of the source text; deny and ask look at everything a part could run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
 
-from handaxe.shell.danger import Candidate, Danger
-from handaxe.shell.fields import Field, fields_of
-from handaxe.shell.flow import Part, State
-from handaxe.shell.places import is_inside, resolve
-from handaxe.shell.prove import unwrap_proven
-from handaxe.shell.secrets import is_harmless_prefix
-from handaxe.shell.subcommands import PLAIN_GIT_GLOBALS, takes_no_value
-from handaxe.shell.syntax import Simple, Word
+from handaxe.shell.facts import CommandPart, PossibleCommand, RuleText
+from handaxe.shell.places import is_inside
+from handaxe.shell.program_names import (
+    base_name,
+    compare_names,
+    strip_digits,
+    strip_version,
+)
+from handaxe.shell.runners import program_name
+from handaxe.shell.scan import occurrences
+from handaxe.shell.subcommands import takes_no_value
+
+Hit = Literal["no", "maybe", "yes"]
 
 UNKNOWN = "\ue000"
 """Stands for an argument that is not known before the command runs."""
 
 _BLANKS = re.compile(r"[ \t\n]+")
 _VOID = frozenset({"watch", "setsid", "ionice", "flock"})
-_FIND_ACTIONS = ("-exec", "-ok", "-delete", "-fprint", "-fls")
-_PLAIN_WRAPPERS = frozenset({"xargs", "nohup", "noglob"})
-_TRANSPARENT = _PLAIN_WRAPPERS | {"timeout", "time", "nice", "stdbuf", "command", "builtin"}
+_QUOTES = re.compile(r"['\"\\]")
 _TEXT_LIMIT = 512
 
 
@@ -56,30 +58,21 @@ def compile_specifier(specifier: str) -> Pattern:
     return Pattern(text, text in ("", "*"), "*" in body, head, regex)
 
 
-def squeeze(words: Iterable[Word]) -> str:
-    """The source text of words with one blank between them and continued lines joined."""
-    return " ".join(
-        word.text if "'" in word.text else word.text.replace("\\\n", "") for word in words
-    )
-
-
-def may_allow(specifiers: tuple[str, ...], part: Part, dirs: tuple[str, ...] = ()) -> bool:
+def may_allow(specifiers: tuple[str, ...], part: CommandPart) -> bool:
     """Whether looking at allow rules one by one can find anything."""
-    node = part.node
     joined = rule_set(specifiers).any_text
-    if joined is None or not isinstance(node, Simple) or not node.words:
+    if joined is None or not part.rule_texts:
         return False
-    lead = [item.text for item in node.assignments]
-    tail = [item.text for item in node.redirects]
-    for words in _transparent(node.words, part.states[0], dirs):
-        text = squeeze(words)
-        texts = (text, " ".join([text, *tail]), " ".join([*lead, text]))
+    lead = f"{part.assignments} " if part.assignments else ""
+    for reading in part.rule_texts[0]:
+        text = reading.text
+        texts = (text, f"{text} {part.redirect_text}", f"{lead}{text}")
         if any(joined.fullmatch(item) for item in texts):
             return True
     return False
 
 
-def allows(specifier: str, part: Part, dirs: tuple[str, ...] = ()) -> bool:
+def allows(specifier: str, part: CommandPart, dirs: tuple[str, ...] = ()) -> bool:
     """Whether an allow rule covers `part` in every state; redirections are judged elsewhere.
 
     A global option of git is seen through; `-C` only to a place inside `dirs`.
@@ -87,105 +80,43 @@ def allows(specifier: str, part: Part, dirs: tuple[str, ...] = ()) -> bool:
     pattern = compile_specifier(specifier)
     if pattern.everything:
         return True
-    node = part.node
-    if not isinstance(node, Simple) or not node.words:
+    if not part.rule_texts:
         return False
-    return all(_allows_in(pattern, node, state, dirs) for state in part.states)
-
-
-def _allows_in(pattern: Pattern, node: Simple, state: State, dirs: tuple[str, ...]) -> bool:
-    harmless = all(
-        item.value is not None and is_harmless_prefix(item.name, item.value.literal)
-        for item in node.assignments
-    )
-    if not harmless:
+    if not part.is_prefix_harmless:
         # The rule must spell the assignments itself.
-        text = " ".join([*(item.text for item in node.assignments), squeeze(node.words)])
-        lead = " ".join(item.text for item in node.assignments) + " "
-        return pattern.head.startswith(lead) and bool(pattern.regex.fullmatch(text))
-    return any(_covers(pattern, words, node) for words in _transparent(node.words, state, dirs))
+        lead = f"{part.assignments} "
+        is_spelled = pattern.head.startswith(lead)
+        return is_spelled and bool(pattern.regex.fullmatch(f"{lead}{part.squeezed}"))
+    return all(
+        any(_covers(pattern, reading, part, dirs) for reading in readings)
+        for readings in part.rule_texts
+    )
 
 
-def _covers(pattern: Pattern, words: list[Word], node: Simple) -> bool:
-    program = words[0].literal
-    if program is None or words[0].has_glob:
+def _covers(pattern: Pattern, reading: RuleText, part: CommandPart, dirs: tuple[str, ...]) -> bool:
+    program, text = reading.program, reading.text
+    if program is None or not all(_lies_inside(place, dirs) for place in reading.goes):
         return False
-    text = squeeze(words)
-    full = " ".join([text, *(item.text for item in node.redirects)])
+    full = f"{text} {part.redirect_text}" if part.redirect_text else text
     if not pattern.regex.fullmatch(text) and not pattern.regex.fullmatch(full):
         return False
     if not pattern.has_star:
         return True
     if "/" in program and not pattern.head.startswith(program):
         return False
-    name = program.rpartition("/")[2]
-    if name in _VOID:
+    if program.rpartition("/")[2] in _VOID:
         return False
-    return name != "find" or not any(_may_act(word) for word in words[1:])
+    # A prefix is no rule for an option that runs another program, unless it spells it out.
+    return not reading.runs or reading.runs.partition("=")[0] in pattern.head.split(" ")
 
 
-def _may_act(word: Word) -> bool:
-    if word.literal is not None:
-        return word.literal.startswith(_FIND_ACTIONS)
-    return word.has_brace or word.pieces[0].kind != "text" or word.pieces[0].text.startswith("-")
+def _lies_inside(place: str | None, dirs: tuple[str, ...]) -> bool:
+    return place is not None and any(is_inside(place, root) for root in dirs)
 
 
-def _transparent(words: list[Word], state: State, dirs: tuple[str, ...]) -> list[list[Word]]:
-    """The command as written, inside each transparent wrapper, and without global options."""
-    found = _unwrapped(words, state.variables)
-    bare = _without_git_globals(found[-1], state, dirs)
-    return [*found, bare] if bare is not None else found
-
-
-def _without_git_globals(
-    words: list[Word], state: State, dirs: tuple[str, ...]
-) -> list[Word] | None:
-    """`git -C DIR log` as `git log`, if DIR lies inside the working directories."""
-    if words[0].literal != "git":
-        return None
-    at = 1
-    while at < len(words):
-        option = words[at].literal
-        target = words[at + 1].literal if at + 1 < len(words) else None
-        if option == "-C" and target and _stays_inside(target, state.cwds, dirs):
-            at += 2
-        elif option in PLAIN_GIT_GLOBALS:
-            at += 1
-        else:
-            break
-    return [words[0], *words[at:]] if 1 < at < len(words) else None
-
-
-def _stays_inside(target: str, cwds: frozenset[str], dirs: tuple[str, ...]) -> bool:
-    bases = cwds or (frozenset({"/"}) if target.startswith("/") else frozenset[str]())
-    places = [resolve(target, base) for base in bases]
-    return bool(places) and all(any(is_inside(p, root) for root in dirs) for p in places)
-
-
-def _unwrapped(words: list[Word], variables: dict[str, Field | None]) -> list[list[Word]]:
-    found = [words]
-    for _ in range(4):
-        program = words[0].literal
-        if program not in _TRANSPARENT or len(words) < 2:
-            break
-        if program in _PLAIN_WRAPPERS:
-            inner = words[1:] if not (words[1].literal or "-").startswith("-") else []
-        else:
-            fields = [field for word in words for field in fields_of(word, variables)]
-            if len(fields) != len(words):
-                break
-            rest = unwrap_once(fields)
-            inner = words[len(words) - len(rest) :] if len(rest) < len(words) else []
-        if not inner:
-            break
-        words = inner
-        found.append(words)
-    return found
-
-
-def unwrap_once(fields: list[Field]) -> list[Field]:
-    """One transparent wrapper less."""
-    return unwrap_proven(fields, 1)
+def is_everything(specifier: str) -> bool:
+    """Whether a rule covers every command."""
+    return compile_specifier(specifier).everything
 
 
 def is_exact(specifier: str) -> bool:
@@ -202,22 +133,28 @@ class RuleSet(Struct):
     programs: frozenset[str]
     """First words of rules, for arguments that are not known."""
 
-    def may_hit(self, part: Part, danger: Danger) -> bool:
+    def may_hit(self, part: CommandPart) -> bool:
         """Whether looking at the rules one by one can find anything."""
         if self.any_text is None:
             return False
-        texts = [squeeze(part.node.words)] if isinstance(part.node, Simple) else []
-        texts.append(_BLANKS.sub(" ", part.text))
+        if part.mentions or part.unread:
+            return True
+        texts = [_BLANKS.sub(" ", part.text)]
+        texts += [part.squeezed] if part.squeezed is not None else []
         if any(self.any_text.fullmatch(text) for text in texts):
             return True
-        for candidate in danger.candidates:
-            values = _values(candidate)
-            open_ended = UNKNOWN in values or any(_is_option(value) for value in values[1:])
-            if open_ended and {values[0], candidate.program or ""} & self.programs:
-                return True
-            if any(self.any_text.fullmatch(text) for text in _texts(values)):
-                return True
-        return False
+        return any(self._may_hit_command(command, self.any_text) for command in part.commands)
+
+    def _may_hit_command(self, command: PossibleCommand, any_text: re.Pattern[str]) -> bool:
+        values = _values(command)
+        is_open = UNKNOWN in values or any(_is_option(value) for value in values[1:])
+        program = command.program or ""
+        known = {values[0], program, strip_version(program), strip_digits(program)}
+        if not known.isdisjoint(self.programs) and (is_open or program not in self.programs):
+            return True
+        if any(strip_digits(name) == program for name in self.programs):
+            return True
+        return any(any_text.fullmatch(text) for text in _texts(values))
 
 
 @lru_cache(maxsize=64)
@@ -234,54 +171,89 @@ def rule_set(specifiers: tuple[str, ...]) -> RuleSet:
     return RuleSet(specifiers, joined, first)
 
 
-def matches(
-    specifier: str, part: Part, kind: Literal["allow", "ask", "deny"], danger: Danger
-) -> bool:
-    """Whether a rule of `kind` covers `part`; a deny or ask rule also when it only may."""
-    if kind == "allow":
-        return allows(specifier, part)
-    return hits(specifier, part, danger) != "no"
-
-
-def hits(specifier: str, part: Part, danger: Danger) -> Literal["no", "maybe", "yes"]:
+def hits(specifier: str, part: CommandPart) -> Hit:
     """Whether a deny or ask rule covers anything `part` could run."""
     pattern = compile_specifier(specifier)
     if pattern.everything:
         return "yes"
-    best: Literal["no", "maybe", "yes"] = "no"
-    if isinstance(part.node, Simple) and _matches_text(pattern, squeeze(part.node.words)):
+    if part.squeezed is not None and _matches_text(pattern, part.squeezed):
         return "yes"
     if part.kind == "simple" and _matches_text(pattern, _BLANKS.sub(" ", part.text)):
         return "yes"
-    for candidate in danger.candidates:
-        found = _hits_candidate(pattern, candidate)
+    best: Hit = "no"
+    for command in (*part.commands, *_mentioned_commands(pattern, part)):
+        found = _hits_command(pattern, command)
         if found == "yes":
             return "yes"
         best = found if found != "no" else best
-    return best
+    return "maybe" if best == "no" and _is_mentioned(pattern, part) else best
+
+
+def _mentioned_commands(pattern: Pattern, part: CommandPart) -> Iterator[PossibleCommand]:
+    """Where a rule's program stands in texts that could not be parsed, however long they are."""
+    program = frozenset({_program_of(pattern)})
+    for text in part.unread:
+        for fields in occurrences(text, program):
+            yield PossibleCommand(tuple(fields), certain=True, program=program_name(fields[0]))
+
+
+def _program_of(pattern: Pattern) -> str:
+    return pattern.text.partition(" ")[0].removesuffix(":*")
+
+
+def _is_mentioned(pattern: Pattern, part: CommandPart) -> bool:
+    """Whether the rule's words stand, in their order, among words that may name a program."""
+    words = [word for word in _more_plain(pattern.head).split(" ") if word]
+    if not words:
+        return False
+    return any(_stand_in_order(words, tokens) for tokens in part.mentions)
+
+
+def _stand_in_order(words: list[str], tokens: tuple[str, ...]) -> bool:
+    at = 0
+    for token in tokens:
+        is_next = _names_program(token, words[0]) if at == 0 else token == words[at]
+        if is_next:
+            at += 1
+            if at == len(words):
+                return True
+    return False
+
+
+def _names_program(token: str, program: str) -> bool:
+    """Whether a word is a program's name, a path to it, or an option with it: `-xrm`."""
+    if program not in token and strip_digits(program) not in token:
+        return False
+    if compare_names(program, base_name(token)) != "no":
+        return True
+    return token[0] == "-" and token[1:2] != "-" and token[2:].endswith(program)
 
 
 def _matches_text(pattern: Pattern, text: str) -> bool:
     return bool(pattern.regex.fullmatch(text))
 
 
-def _hits_candidate(pattern: Pattern, candidate: Candidate) -> Literal["no", "maybe", "yes"]:
-    values = _values(candidate)
+def _hits_command(pattern: Pattern, command: PossibleCommand) -> Hit:
+    values = _values(command)
     texts = _texts(values)
+    is_same = compare_names(base_name(_program_of(pattern)), command.program or "")
+    if is_same != "no":
+        # The rule's own name in place of another version's.
+        texts = texts | {" ".join([base_name(_program_of(pattern)), *values[1:]])}
     for regex in _readings(pattern):
         if any(regex.fullmatch(text) for text in texts):
-            return "yes" if candidate.certain else "maybe"
+            return "yes" if command.certain and is_same != "maybe" else "maybe"
     open_ended = UNKNOWN in values[1:] and values[0] != UNKNOWN
     if open_ended and any(_may_match(pattern, text) for text in texts):
         return "maybe"
-    return "maybe" if _is_hidden(pattern, candidate, values) else "no"
+    return "maybe" if _is_hidden(pattern, command, values) else "no"
 
 
 def _is_option(value: str) -> bool:
     return value.startswith(("-", "+"))
 
 
-def _is_hidden(pattern: Pattern, candidate: Candidate, values: list[str]) -> bool:
+def _is_hidden(pattern: Pattern, candidate: PossibleCommand, values: list[str]) -> bool:
     """Whether only options, and what may be their values, keep the rule's words apart."""
     words = pattern.head.split(" ")
     if len(words) < 2 or words[0] != candidate.program or not words[-1]:
@@ -301,7 +273,7 @@ def _is_hidden(pattern: Pattern, candidate: Candidate, values: list[str]) -> boo
     return False
 
 
-def _values(candidate: Candidate) -> list[str]:
+def _values(candidate: PossibleCommand) -> list[str]:
     return [field.value if field.kind == "known" else UNKNOWN for field in candidate.fields]
 
 
@@ -314,10 +286,14 @@ def _texts(values: list[str]) -> set[str]:
     return texts
 
 
+def _more_plain(text: str) -> str:
+    return _QUOTES.sub("", text)
+
+
 @lru_cache(maxsize=4096)
 def _more_readings(text: str) -> tuple[re.Pattern[str], ...]:
     """The rule without its quotes, and with its program's directory left out."""
-    bare = re.sub(r"['\"\\]", "", text)
+    bare = _more_plain(text)
     first, blank, rest = bare.partition(" ")
     texts = {bare, first.rpartition("/")[2] + blank + rest}
     return tuple(compile_specifier(item).regex for item in sorted(texts) if item)

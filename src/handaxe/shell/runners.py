@@ -14,7 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from handaxe.shell.fields import Field
-from handaxe.shell.options import abbreviates
+from handaxe.shell.program_names import base_name
 from handaxe.shell.tables import load_toml, names
 
 SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
@@ -97,7 +97,7 @@ def is_wrapper(program: str | None) -> bool:
 def program_name(field: Field) -> str | None:
     """The name of a program without its directory."""
     known = field.known
-    return None if known is None else known.rstrip("/").rpartition("/")[2]
+    return None if known is None else base_name(known)
 
 
 def inner_of(fields: list[Field]) -> Inner:
@@ -120,7 +120,9 @@ def inner_of(fields: list[Field]) -> Inner:
         _find(args, inner)
     else:
         runner = runners().get(program)
-        if runner is not None:
+        if runner is not None and runner.loose:
+            _skip_options(runner, args, inner)
+        elif runner is not None:
             _run(runner, args, inner)
         if program == "env":
             _split_strings(fields[0], inner)
@@ -209,32 +211,13 @@ def _find(args: list[Field], inner: Inner) -> None:
             inner.commands.append((args[index + 1 :], False))
 
 
-def loose_words(runner: Runner, args: list[Field]) -> list[Field]:
-    """The words among which a loose runner's program can stand."""
-    if not runner.after:
-        return args
-    for index, field in enumerate(args):
-        value = field.value
-        if value in runner.after or value.startswith(tuple(f"{w}=" for w in runner.after)):
-            return args[index:]
-        if abbreviates(value, runner.after):
-            return args[index:]
-        if value.startswith("+") and "+" in runner.after:
-            return args[index:]
-    return []
-
-
 def _run(runner: Runner, args: list[Field], inner: Inner) -> None:
-    if runner.loose:
-        args = loose_words(runner, args)
     at, certain = _skip_options(runner, args, inner)
-    if runner.loose or not certain:
+    if not certain:
         for index in range(min(len(args), _LOOSE_LIMIT)):
             inner.commands.append((args[index:], False))
             if " " in args[index].value:
                 inner.texts.append((args[index], False))
-    if runner.loose:
-        return
     if not certain and any(field.kind != "known" for field in args):
         inner.unknown = f"which of {_joined(args).text} is the program is not known"
     rest = args[at + runner.skip :]

@@ -124,6 +124,7 @@ class SimpleReader(CompoundReader):
         assignment.subscript = subscript
         if assignment.value is not None:
             assignment.value.scripts.extend(holder.scripts)
+            assignment.value.nested.extend([*holder.pieces, *holder.nested])
         simple.assignments.append(assignment)
         return True
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from handaxe.shell.fences import Sweep
+from handaxe.shell.facts import Sweep
 from handaxe.shell.fields import Field
 from handaxe.shell.flow import State
 from handaxe.shell.options import Arguments, Refused, read_arguments
@@ -68,7 +69,11 @@ def sweeps_of(
     if arguments is None:
         roots = operands if operands and program not in _STDIN else [*operands, _HERE]
         return [Sweep(use) for use in _uses(roots, state)]
-    return _by_table(program, arguments, state, is_fed=is_fed)
+    globs = [field.value for field in args if field.kind == "glob"]
+    found = _by_table(program, arguments, state, is_fed=is_fed)
+    # An unquoted pattern in an option's value.
+    given = [text.partition("=")[2] for text in globs if text.startswith("--include=")]
+    return [replace(item, only_files=(*item.only_files, *given)) for item in found]
 
 
 def _by_table(program: str, found: Arguments, state: State, *, is_fed: bool) -> list[Sweep]:
@@ -79,7 +84,16 @@ def _by_table(program: str, found: Arguments, state: State, *, is_fed: bool) -> 
         return []
     files, directories = _exclusions(found)
     shown = program == "rg" and not found.has(*_RG_HIDDEN)
-    return [Sweep(use, shown, files, directories) for use in _uses(roots or [_HERE], state)]
+    only = _inclusions(found)
+    return [Sweep(use, shown, files, directories, only) for use in _uses(roots or [_HERE], state)]
+
+
+def _inclusions(found: Arguments) -> tuple[str, ...]:
+    """File names to which the reader's own options limit it."""
+    given = [(name, value.known) for name, value in found.options if value is not None]
+    names = [text for name, text in given if name == "include" and text]
+    globs = [text for name, text in given if name in ("g", "glob", "iglob") and text]
+    return (*names, *(text for text in globs if not text.startswith("!")))
 
 
 def _exclusions(found: Arguments) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -23,15 +23,19 @@ class Piece(Struct):
 
 
 class Param(Struct):
-    """A `$name` or `${name...}`: the name, the operator after it, and its operand if plain."""
+    """A `$name` or `${name...}`: the name, the operator after it, and the operand's source."""
 
     name: str
     operator: str = ""
-    operand: str | None = ""
+    operand: str = ""
+    prefix: str = ""
+    """`#` for the length of `${#name}`, `!` for the indirect `${!name}`."""
+    subscript: str | None = None
+    """The source between the brackets of `${name[...]}`."""
 
 
 class Word(Struct):
-    """A shell word: its source, its pieces and the scripts hidden inside its expansions."""
+    """A shell word: its source, its pieces, and what its expansions hold in turn."""
 
     text: str
     start: int
@@ -42,7 +46,11 @@ class Word(Struct):
     has_tilde: bool = False
     has_expansion: bool = False
     scripts: list[Sequence] = []
-    hazards: list[str] = []
+    """The scripts inside its expansions, at any depth."""
+    nested: list[Piece] = []
+    """The pieces inside its expansions, at any depth: `$B` of `${A:-$B}`."""
+    is_sign: bool = False
+    """An operator of `[[ ]]`, not an operand."""
 
     @property
     def literal(self) -> str | None:

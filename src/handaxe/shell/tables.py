@@ -61,7 +61,7 @@ def read_plain_toml(text: str) -> dict[str, Any]:
             table = whole[line[1:-1].strip('"')] = {}
         elif line and not line.startswith("#"):
             name, _, value = line.partition(" = ")
-            table[name] = json.decode(value)
+            table[name.strip('"')] = json.decode(value)
     return whole
 
 

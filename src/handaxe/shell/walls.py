@@ -10,12 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from handaxe.shell.danger import find_danger
+from handaxe.shell.facts import CommandFacts, CommandPart
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import Part, walk
-from handaxe.shell.parse import parse
 from handaxe.shell.places import is_inside, resolve
-from handaxe.shell.runners import program_name
 from handaxe.shell.tables import names
 
 _PATH_END = r"[^\s'\"`;&|<>()$\\,]*"
@@ -30,57 +27,53 @@ _GIT_BETWEEN = names("push fetch pull clone remote")
 _GIT_TELLING = names(
     "--git-common-dir --git-dir --absolute-git-dir --git-path --show-superproject-working-tree"
 )
-_MOST_PARTS = 120
 
 
-def way_out(
-    command: str, *, wall: str, is_ours: Callable[[str], bool], cwd: str, home: str
-) -> str | None:
+def find_way_out(facts: CommandFacts, *, wall: str, is_ours: Callable[[str], bool]) -> str | None:
     """Where a command may leave its own checkout for the one behind the wall; None: nowhere."""
 
     def is_behind(path: str) -> bool:
         return is_inside(path, wall) and not is_ours(path)
 
     # In code and quotes, too.
-    for found in re.finditer(re.escape(wall) + _PATH_END, command):
+    for found in re.finditer(re.escape(wall) + _PATH_END, facts.text):
         path = resolve(found[0], "/")
         if is_behind(path):
             return path
-    if found := _GIT_VARIABLE.search(command):
+    if found := _GIT_VARIABLE.search(facts.text):
         return f"the variable {found[0].rstrip('= ')}"
-    parts = walk(parse(command), cwd, home)
-    for part in parts[:_MOST_PARTS]:
-        found_out = _out_of_part(part, is_behind, cwd, home, is_alone=len(parts) == 1)
+    if facts.later_parts:
+        return "a command of too many parts"
+    for part in facts.parts:
+        found_out = _out_of_part(part, is_behind, is_alone=len(facts.parts) == 1)
         if found_out is not None:
             return found_out
-    return None if len(parts) <= _MOST_PARTS else "a command of too many parts"
+    return None
 
 
 def _out_of_part(
-    part: Part, is_behind: Callable[[str], bool], cwd: str, home: str, *, is_alone: bool
+    part: CommandPart, is_behind: Callable[[str], bool], *, is_alone: bool
 ) -> str | None:
-    places = {place for state in part.states for place in state.cwds}
-    if any(not state.cwds for state in part.states):
+    if not part.cwds:
         return "a directory that is not known before the command runs"
-    for place in sorted(places):
+    for place in sorted(part.cwds):
         if is_behind(place):
             return place
-    for candidate in find_danger(part, {}, cwd, home).candidates:
-        fields = list(candidate.fields)
-        for field in fields[1:]:
-            for path in _paths_of(field, places):
+    for command in part.commands:
+        for field in command.fields[1:]:
+            for path in _paths_of(field, part.cwds):
                 if is_behind(path):
                     return path
-        program = program_name(fields[0])
-        reason = _git_way(fields, is_alone=is_alone) if program == "git" else None
-        if program == "env":
+        fields = list(command.fields)
+        reason = _git_way(fields, is_alone=is_alone) if command.program == "git" else None
+        if command.program == "env":
             reason = _elsewhere(fields)
         if reason is not None:
             return reason
     return None
 
 
-def _paths_of(field: Field, places: set[str]) -> Iterator[str]:
+def _paths_of(field: Field, places: frozenset[str]) -> Iterator[str]:
     if field.kind == "unknown":
         return
     # The word itself, an option's value, and whatever climbs inside a piece of code.

@@ -21,8 +21,6 @@ _TILDE = re.compile(r"~([A-Za-z0-9_.+-]*)(?=[/\s:;|&()<>]|$)")
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=(?:[^'\"\\$`]*:)?")
 _BRACED = re.compile(r"\{[^{}]*(?:,|\.\.)|\{.*,.*\}")
 _WORD_END = frozenset(" \t\n|&;()<>")
-_SUBSCRIPTS = frozenset({"@", "*"})
-_NUMBERS = re.compile(r"[0-9: -]+")
 DEPTH_LIMIT = 40
 
 
@@ -237,7 +235,7 @@ class WordReader:
         inner = self.read_arithmetic()
         word.pieces.append(Piece("arithmetic", inner.text, quoted))
         word.scripts.extend(inner.scripts)
-        word.hazards.extend(inner.hazards)
+        word.nested.extend([*inner.pieces, *inner.nested])
 
     def read_arithmetic(self) -> Word:
         """The arithmetic up to and including `))`, with what it expands."""
@@ -273,22 +271,18 @@ class WordReader:
         prefix, name = ("", "#") if head is None else (head.group(1), head.group(2))
         self.pos = self.pos + 1 if head is None else head.end()
         start = self.pos - len(prefix) - len(name)
-        param = Param(name, prefix)
+        param = Param(name, prefix=prefix)
         if self.text.startswith("[", self.pos):
             self._read_subscript(word, param)
         if not self.text.startswith("}", self.pos):
             self._read_operand(word, param, quoted=quoted)
         self.pos += 1
-        if _evaluates(param):
-            word.hazards.append(f"${{{self.text[start : self.pos - 1]}}} may evaluate text")
         word.pieces.append(Piece("param", self.text[start : self.pos - 1], quoted, param))
 
     def _read_subscript(self, word: Word, param: Param) -> None:
         start = self.pos + 1
-        inner = self.read_region(word, "]", quoted=False)
-        if inner not in _SUBSCRIPTS and not self.text[start : self.pos - 1].isdigit():
-            word.hazards.append(f"the subscript of {param.name} is evaluated")
-            param.operator += "["
+        self.read_region(word, "]", quoted=False)
+        param.subscript = self.text[start : self.pos - 1]
         param.name += "[]"
 
     def _read_operand(self, word: Word, param: Param, *, quoted: bool) -> None:
@@ -297,19 +291,19 @@ class WordReader:
             raise self.fail("an unknown parameter expansion")
         param.operator += found.group()
         self.pos = found.end() - 1
-        param.operand = self.read_region(word, "}", quoted=quoted)
+        start = found.end()
+        self.read_region(word, "}", quoted=quoted)
         self.pos -= 1
+        param.operand = self.text[start : self.pos]
 
-    def read_region(self, word: Word, close: str, *, quoted: bool) -> str | None:
-        """Text up to and including `close`; None when it is more than plain literal text."""
+    def read_region(self, word: Word, close: str, *, quoted: bool) -> None:
+        """Step over the text up to and including `close`; what it expands goes to `word`."""
         self.pos += 1
-        start, plain = self.pos, True
         while self.pos < self.size:
             char = self.text[self.pos]
             if char == close:
                 self.pos += 1
-                return self.text[start : self.pos - 1] if plain else None
-            plain = plain and char not in "$`'\"\\*?[{~<>"
+                return
             self._step_region(word, char, quoted=quoted)
         raise self.fail(f"{close!r} is missing")
 
@@ -330,7 +324,7 @@ class WordReader:
         else:
             self.pos += 2 if char == "\\" else 1
         word.scripts.extend(inner.scripts)
-        word.hazards.extend(inner.hazards)
+        word.nested.extend([*inner.pieces, *inner.nested])
 
 
 def _is_balanced(text: str) -> bool:
@@ -339,13 +333,6 @@ def _is_balanced(text: str) -> bool:
     Bash does: with `case x in a)` inside, it takes `$((` for a subshell in a substitution.
     """
     return text.count("(") == text.count(")") and not any(char in text for char in "'\"\\#")
-
-
-def _evaluates(param: Param) -> bool:
-    """Whether the expansion can run code that a variable holds."""
-    if param.operator == ":":
-        return param.operand is None or not _NUMBERS.fullmatch(param.operand)
-    return "!" in param.operator or "@" in param.operator
 
 
 def _settle_flags(word: Word) -> None:

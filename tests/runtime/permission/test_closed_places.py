@@ -7,6 +7,7 @@ import pytest
 from handaxe.runtime.permission.commands import decide_command
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
+from handaxe.shell import analyze
 
 CLOSED = ("Read(secret/**)", "Read(.env)", "Read(*.pem)")
 
@@ -15,7 +16,7 @@ def word(command, *, deny=CLOSED, allow=(), ask=(), mode="default"):
     kinds = {"deny": deny, "allow": allow, "ask": ask}
     rules = [parse_rule(text, kind) for kind, texts in kinds.items() for text in texts]
     policy = make_policy(rules, mode=mode, roots=["/repo"], home="/home/dev")
-    return decide_command(command, policy)
+    return decide_command(analyze(command, policy.cwd, policy.home), policy)
 
 
 GLOBS = """

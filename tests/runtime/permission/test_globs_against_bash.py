@@ -7,6 +7,7 @@ from handaxe.runtime.permission.commands import decide_command, verdict_on
 from handaxe.runtime.permission.decide import JudgedPath
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
+from handaxe.shell import analyze
 
 FILES = [
     ".env",
@@ -66,7 +67,9 @@ def test_no_allowed_command_names_a_closed_file(tmp_path):
             closed = [name for name in names if _is_closed(f"{tmp_path}/{name}", policy)]
             named += len(names)
             denied += bool(closed)
-            verdict = decide_command(f"cat {glob}", policy).verdict
+            verdict = decide_command(
+                analyze(f"cat {glob}", policy.cwd, policy.home), policy
+            ).verdict
             assert not closed or verdict != "allow", (rules, glob, closed)
     assert named > 300
     assert denied > 100

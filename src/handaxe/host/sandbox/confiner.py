@@ -19,7 +19,7 @@ from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
 from handaxe.host.sandbox.protection import NO_RULES, Protection, ProtectionFinder, Ruled
 from handaxe.host.sandbox.proxy import Door, FilteringProxy
-from handaxe.shell.reach import reach_of
+from handaxe.shell.analysis.analyze import analyze
 
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
 
@@ -123,7 +123,7 @@ class LocalConfiner(Confiner):
         policy = self._policy()
         means = self._means(policy, wanted)
         found = None
-        if means.name == "landlock" or command is None or not reach_of(command).looks_only:
+        if means.name == "landlock" or command is None or not analyze(command).only_reads:
             found = self._finder.find(policy, self._ruled())
             hidden = found.hidden
         else:

@@ -17,10 +17,20 @@ from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.reasons import PROTECTED, planning, walled_off, without_yes
 from handaxe.runtime.permission.rules import Rule, format_rule
 from handaxe.session.permission_state import Mode
-from handaxe.shell import PartDecision, PathVerdict, SecondOpinion, ShellDecision, ShellRules
+from handaxe.shell import (
+    CommandFacts,
+    PartDecision,
+    PathVerdict,
+    Repository,
+    SecondOpinion,
+    ShellDecision,
+    ShellRules,
+    analyze,
+    only_reads,
+)
 from handaxe.shell import Rule as ShellRule
 from handaxe.shell import decide as decide_shell
-from handaxe.shell.walls import way_out
+from handaxe.shell.walls import find_way_out
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 CONFINED = "it runs inside the sandbox, and the settings let such commands run without a question"
@@ -29,14 +39,12 @@ _SANDBOX = ShellRule("", tool="sandbox")
 """Stands for the settings' yes to confined commands: it reaches as far as an allow rule for all."""
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verdict depends on beside the text, the rules and the mode."""
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verdict depends on beside the text, the rules and the mode: what only a look tells."""
 
     cwd: str | None = None
-    git_clean: bool = True
-    """Whether the repository's own configuration names no program."""
-    git_doubt: str = ""
-    """What it names, in words."""
+    repository: Repository = Repository()
+    """Whether the repository's own configuration names a program."""
     project_programs: frozenset[str] = frozenset()
     """Names under which PATH finds a program of the project."""
     second_opinion: SecondOpinion | None = None
@@ -44,58 +52,44 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the command will run inside a sandbox that may answer for it."""
 
 
-_NO_FACTS = Facts()
+_UNKNOWN_MACHINE = Machine()
 
 
-def judge_command(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> Decision:
-    """The decision on a call that runs a command, part by part; pure, and never raises."""
-    decision = decision_on(analysis_of(request, policy, facts), request, policy, facts.cwd)
-    if policy.mode == "plan" and isinstance(decision, Ask):
-        return while_planning(decision, request, reading_of(request, policy, facts))
-    return decision
-
-
-def analysis_of(request: Request, policy: Policy, facts: Facts = _NO_FACTS) -> ShellDecision:
-    """What the shell analysis says of the call's command."""
-    return decide_command(request.command or "", policy, facts, tool=request.tool)
-
-
-def reading_of(request: Request, policy: Policy, facts: Facts) -> ShellDecision:
-    """The same analysis of one thing only: is the command proved to change nothing?"""
-    return decide_shell(
-        request.command or "",
-        rules=ShellRules(),
-        path_verdict=_looking_is_free,
-        mode="plan",
-        cwd=facts.cwd or policy.cwd,
-        home=policy.home,
-        working_dirs=policy.roots,
-        git_clean=facts.git_clean,
-        git_doubt=facts.git_doubt,
-        project_programs=facts.project_programs,
-        second_opinion=facts.second_opinion,
-    )
-
-
-def while_planning(decision: Decision, request: Request, reading: ShellDecision) -> Decision:
-    """A question in plan mode: about where to look it stays one, about a change nobody's is."""
-    if reading.verdict == "allow":
-        return decision
-    return msgspec.structs.replace(planning(f"`{request.command}`"), parts=decision.parts)
-
-
-def decision_on(
-    shell: ShellDecision, request: Request, policy: Policy, cwd: str | None = None
+def judge_command(
+    request: Request, policy: Policy, machine: Machine = _UNKNOWN_MACHINE
 ) -> Decision:
-    """An analysis as a decision; a wall and rules about the call itself may be stricter."""
+    """The decision on a call that runs a command, part by part; pure, and never raises."""
+    facts = read_facts(request, policy, machine)
+    shell = decide_command(facts, policy, machine, tool=request.tool)
+    return apply_mode(make_decision(shell, facts, request, policy), facts, policy, machine)
+
+
+def read_facts(request: Request, policy: Policy, machine: Machine) -> CommandFacts:
+    """The facts of a call's command, where it runs."""
+    return analyze(request.command or "", machine.cwd or policy.cwd, policy.home)
+
+
+def apply_mode(
+    decision: Decision, facts: CommandFacts, policy: Policy, machine: Machine
+) -> Decision:
+    """A question in plan mode: about where to look it stays one, about a change nobody's is."""
+    if policy.mode != "plan" or not isinstance(decision, Ask):
+        return decision
+    if only_reads(facts, machine.repository, machine.project_programs, machine.second_opinion):
+        return decision
+    return msgspec.structs.replace(planning(f"`{facts.text}`"), parts=decision.parts)
+
+
+def make_decision(
+    shell: ShellDecision, facts: CommandFacts, request: Request, policy: Policy
+) -> Decision:
+    """A verdict as a decision; a wall and rules about the call itself may be stricter."""
     decision = _as_decision(shell)
     if policy.walled_off is not None and not isinstance(decision, Deny):
-        out = way_out(
-            request.command or "",
+        out = find_way_out(
+            facts,
             wall=policy.walled_off,
             is_ours=lambda path: not policy.is_walled_off(path),
-            cwd=cwd or policy.cwd,
-            home=policy.home,
         )
         if out is not None:
             return msgspec.structs.replace(walled_off(out), parts=decision.parts)
@@ -111,13 +105,17 @@ def decision_on(
 
 
 def decide_command(
-    command: str, policy: Policy, facts: Facts = _NO_FACTS, *, tool: str = "Bash"
+    facts: CommandFacts,
+    policy: Policy,
+    machine: Machine = _UNKNOWN_MACHINE,
+    *,
+    tool: str = "Bash",
 ) -> ShellDecision:
     """What the rules say of a bash command, part by part; pure, and never raises."""
     rules = policy.book.command_rules(tool)
-    paths_policy = _for_paths(policy, is_confined=facts.is_confined)
+    paths_policy = _for_paths(policy, is_confined=machine.is_confined)
     allowing, asking = _for_shell(rules["allow"]), rules["ask"]
-    if facts.is_confined:
+    if machine.is_confined:
         allowing = (*allowing, _SANDBOX)
         asking = tuple(rule for rule in asking if not rule.is_whole_tool)
 
@@ -133,7 +131,7 @@ def decide_command(
         return said(JudgedPath(path=path, real=path, access=access), ruled_policy)
 
     return decide_shell(
-        command,
+        facts,
         rules=ShellRules(
             allow=allowing,
             ask=_for_shell(asking),
@@ -141,20 +139,13 @@ def decide_command(
         ),
         path_verdict=path_verdict,
         mode=policy.mode,
-        cwd=facts.cwd or policy.cwd,
-        home=policy.home,
         working_dirs=policy.roots,
-        git_clean=facts.git_clean,
-        git_doubt=facts.git_doubt,
-        project_programs=facts.project_programs,
+        repository=machine.repository,
+        project_programs=machine.project_programs,
         fences=fences_of(policy.book),
-        second_opinion=facts.second_opinion,
-        written_verdict=None if facts.is_confined else written_verdict,
+        second_opinion=machine.second_opinion,
+        written_verdict=None if machine.is_confined else written_verdict,
     )
-
-
-def _looking_is_free(path: str, access: Access) -> PathVerdict:
-    return PathVerdict("allow") if access == "read" else PathVerdict("ask", f"{path} would change")
 
 
 def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
@@ -173,7 +164,7 @@ def _unasked_verdict(judged: JudgedPath, policy: Policy) -> PathVerdict:
     return msgspec.structs.replace(word, reason=without_yes(word.reason))
 
 
-def with_word(decision: Decision, text: str, word: PathVerdict) -> Decision:
+def apply_verdict(decision: Decision, text: str, word: PathVerdict) -> Decision:
     """The decision with a path's stricter word as one more part."""
     by = "rule" if word.rule else "builtin"
     part = DecidedPart(
@@ -196,9 +187,7 @@ def with_word(decision: Decision, text: str, word: PathVerdict) -> Decision:
 
 def _as_decision(shell: ShellDecision) -> Decision:
     kind = {"allow": Allow, "ask": Ask, "deny": Deny}[shell.verdict]
-    is_critical = shell.verdict == "ask" and any(
-        part.cause == "critical" for part in shell.parts if part.verdict == "ask"
-    )
+    is_critical = shell.verdict == "ask" and shell.is_critical
     parts = tuple(_as_part(part) for part in shell.parts)
     said = _as_part(
         PartDecision("", shell.verdict, shell.reason, shell.rule, shell.source, _by(shell.by))
@@ -214,10 +203,10 @@ def _as_decision(shell: ShellDecision) -> Decision:
                 text=loss.text,
                 form=loss.form,
                 reason=loss.reason,
-                critical=loss.critical,
+                critical=is_critical,
                 paths=loss.paths,
             )
-            for loss in shell.destruction
+            for loss in shell.losses
         ),
         proposals=tuple(
             RuleProposal(

@@ -1,8 +1,8 @@
 """Everybody the pipeline works with, joined by `handaxe.app`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -23,7 +23,57 @@ async def _no_programs(_cwd: str) -> frozenset[str]:
     return frozenset()
 
 
-class CommandFacts(msgspec.Struct, frozen=True):
+class DiskLook(Protocol):
+    """Bounded looks at the disk; None stands for more than the bound."""
+
+    def list_tree(self, path: str) -> list[str] | None:
+        """Every name below a directory, relative to it."""
+        ...
+
+    def list_archive(self, path: str) -> list[str] | None:
+        """Every name in an archive."""
+        ...
+
+    def expand_glob(self, pattern: str) -> list[str] | None:
+        """What an absolute glob names now."""
+        ...
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory stands there, links followed."""
+        ...
+
+    def is_link(self, path: str) -> bool:
+        """Whether the path is a link or goes through one."""
+        ...
+
+    def follow(self, path: str) -> str:
+        """Where the links of a path lead."""
+        ...
+
+    def find_named(
+        self,
+        path: str,
+        is_named: Callable[[str], bool],
+        *,
+        shown_only: bool = False,
+        without: Sequence[str] = (),
+    ) -> str | None:
+        """The first file below a directory whose name fits; empty for none."""
+        ...
+
+    def find_tracked_env_file(
+        self,
+        directory: str,
+        is_named: Callable[[str], bool],
+        *,
+        past: bool,
+        paths: Sequence[str] = (),
+    ) -> str | None:
+        """A file with such a name that git tracks, or ever did; empty for none."""
+        ...
+
+
+class CommandProbes(msgspec.Struct, frozen=True):
     """What the machine knows of commands that their text does not say."""
 
     count_commands: Callable[[str], int | None] | None = None
@@ -34,6 +84,8 @@ class CommandFacts(msgspec.Struct, frozen=True):
     """Names under which commands in a directory find a program of the project."""
     is_confined: Callable[[CommandSubject], bool] = lambda _: False
     """Whether a command will run inside a sandbox that may answer for it."""
+    disk: DiskLook | None = None
+    """A bounded look at what a command would find."""
 
 
 class Collaborators(msgspec.Struct):
@@ -65,7 +117,7 @@ class Collaborators(msgspec.Struct):
     """What every call waits for before it goes on: hooks that are told of the session's start."""
     may_put_off: Callable[[str], Awaitable[bool]] | None = None
     """Whether the work can stop before this call and go on with it later; None: never."""
-    commands: CommandFacts = CommandFacts()
+    commands: CommandProbes = CommandProbes()
     transcript_path: str = ""
     """Where the session's log is, for hooks."""
     agent_transcript_path: str = ""

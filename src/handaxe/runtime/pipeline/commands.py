@@ -6,24 +6,23 @@ the project, whether a second reader counts the same commands, and where links l
 """
 
 import asyncio
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Ask, Decision
+from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.faults import BadPath
 from handaxe.contract.ports.files import Located
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request
-from handaxe.runtime.pipeline.collaborators import Collaborators, CommandFacts
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.command_look import look_ahead
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.session.workdir import normalize
 
 if TYPE_CHECKING:
-    from handaxe.runtime.permission.commands import Facts
     from handaxe.shell import PathUse, PathVerdict, ShellDecision
 
 MAX_MATCHES = 2_000
@@ -37,73 +36,56 @@ async def command_word(
     policy = among.policy()
     subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
     from handaxe.runtime.permission.commands import (
-        Facts,
-        analysis_of,
-        decision_on,
-        reading_of,
-        while_planning,
+        Machine,
+        apply_mode,
+        decide_command,
+        make_decision,
+        read_facts,
     )
+    from handaxe.shell import Repository
 
-    command, known = subject.command, among.commands
-    doubt = known.git_doubt(ctx.cwd) if "git" in command else ""
-    facts = Facts(
+    known = among.commands
+    doubt = known.git_doubt(ctx.cwd) if "git" in subject.command else ""
+    machine = Machine(
         cwd=ctx.cwd,
-        git_clean=not doubt,
-        git_doubt=doubt,
+        repository=Repository(is_clean=not doubt, doubt=doubt),
         project_programs=await known.project_programs(ctx.cwd),
         is_confined=not subject.unconfined and known.is_confined(subject),
     )
-    shell = await _with_opinion(lambda facts: analysis_of(request, policy, facts), facts, known)
-    decision = await _after_links(decision_on(shell, request, policy, ctx.cwd), shell, among)
-    if policy.mode == "plan" and isinstance(decision, Ask):
-        shell = await _with_opinion(lambda facts: reading_of(request, policy, facts), facts, known)
-        decision = while_planning(decision, request, shell)
-    return decision
-
-
-async def _with_opinion(
-    analyse: Callable[["Facts"], "ShellDecision"], facts: "Facts", known: CommandFacts
-) -> "ShellDecision":
-    """An analysis, with the second reader's count where it rests on one."""
-    wanted: list[str] = []
-    opinions: dict[str, int | None] = {}
-
-    def opinion(text: str) -> int | None:
-        wanted.append(text)
-        return opinions.get(text)
-
-    if known.count_commands is None:
-        return analyse(facts)
-    facts = msgspec.structs.replace(facts, second_opinion=opinion)
-    shell = analyse(facts)
-    if wanted:
-        # Only a compound command that would be allowed comes here; another program reads it.
-        for text in tuple(wanted):
-            opinions[text] = await asyncio.to_thread(known.count_commands, text)
-        shell = analyse(facts)
-    return shell
+    facts = read_facts(request, policy, machine)
+    shell = decide_command(facts, policy, machine, tool=request.tool)
+    is_compound = facts.commands > 1 and (shell.verdict == "allow" or policy.mode == "plan")
+    if is_compound and known.count_commands is not None:
+        # Another program reads a compound command that would be allowed for its content.
+        count = await asyncio.to_thread(known.count_commands, subject.command)
+        machine = msgspec.structs.replace(machine, second_opinion=lambda _: count)
+        shell = decide_command(facts, policy, machine, tool=request.tool)
+    decision = make_decision(shell, facts, request, policy)
+    decision = await _after_links(decision, shell, among)
+    decision = await look_ahead(decision, shell, among)
+    return apply_mode(decision, facts, policy, machine)
 
 
 async def _after_links(
     decision: Decision, shell: "ShellDecision", among: Collaborators
 ) -> Decision:
     """The decision after every file operand was judged where its links lead, too."""
-    from handaxe.runtime.permission.commands import for_ruled, with_word
+    from handaxe.runtime.permission.commands import apply_verdict, for_ruled
 
     for use in shell.operands:
         # What may run anyway is followed wherever it leads, so that no link gets round a rule.
         word = await _word_on(use, among, beyond=isinstance(decision, Allow))
         if word is not None and word.rule is not None:
-            decision = with_word(decision, use.text, word)
+            decision = apply_verdict(decision, use.text, word)
     if isinstance(decision, Allow):
         for use in shell.uses:
             word = await _word_on(use, among)
             if word is not None:
-                decision = with_word(decision, use.text, word)
+                decision = apply_verdict(decision, use.text, word)
         for use in shell.written:
             word = await _word_on(use, among, policy=for_ruled(among.policy()))
             if word is not None:
-                decision = with_word(decision, use.text, word)
+                decision = apply_verdict(decision, use.text, word)
     return decision
 
 

@@ -90,10 +90,10 @@ def rule_covers(text: str, request: Request, policy: Policy) -> bool:
     only = _policy_of(text, policy.roots, policy.home, policy.project_root, policy.matches_command)
     if request.command is None:
         return isinstance(decide(request, only), Deny)
-    from handaxe.runtime.permission.commands import Facts, judge_command
+    from handaxe.runtime.permission.commands import Machine, judge_command
 
     # Where it cannot be told whether the rule means the command, the hook is better asked.
-    return not isinstance(judge_command(request, only, Facts(cwd=policy.cwd)), Allow)
+    return not isinstance(judge_command(request, only, Machine(cwd=policy.cwd)), Allow)
 
 
 @lru_cache(maxsize=64)

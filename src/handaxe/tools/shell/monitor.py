@@ -55,12 +55,9 @@ class Monitor(Tool[MonitorArgs]):
     def effects_of(self, args: MonitorArgs) -> Effects:
         if args.ws is not None:
             return Effects.pure()
-        from handaxe.shell.reach import reach_of
+        from handaxe.tools.shell.command_effects import read_effects
 
-        reach = reach_of(args.command or "")
-        if reach.looks_only:
-            return Effects.none()
-        return Effects(reads_everything=True, writes_everything=True, irreversible=reach.is_lasting)
+        return read_effects(args.command or "")
 
     def subjects(self, args: MonitorArgs) -> tuple[Subject, ...]:
         if args.ws is not None and not _is_said(args.command):

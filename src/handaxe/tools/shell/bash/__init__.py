@@ -6,7 +6,7 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Text
-from handaxe.contract.effects import Effects, Resource
+from handaxe.contract.effects import Effects
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
 from handaxe.contract.ports.shell import Confiner, Shell, ShellCommand
@@ -18,8 +18,6 @@ from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-
-_MOVES = Effects(reads_everything=True, writes=(Resource("state", "cwd"),))
 
 
 class BashArgs(ToolArgs, kw_only=True):
@@ -68,16 +66,15 @@ class Bash(Tool[BashArgs]):
     ) -> tuple[Effects, tuple[Subject, ...]] | None:
         if not self.effects_of(args).writes_everything:
             return None
-        # What is destroyed for good depends on where the working directories are.
-        place = ctx[Workdir]
-        effects = _effects(args, ctx.cwd, place.home, place.roots)
-        settings = ctx[Settings]
-        # A user's own functions and aliases may be called like any program.
-        if not args.run_in_background and not settings.shell.snapshot:
-            from handaxe.shell.bounded import extent_of
+        from handaxe.tools.shell.command_effects import read_effects
 
-            confined = settings.sandbox.enabled
-            extent = extent_of(args.command, ctx.cwd, place.home, confined=confined)
+        # What is destroyed for good depends on where the working directories are.
+        place, settings = ctx[Workdir], ctx[Settings]
+        # A user's own functions and aliases may be called like any program.
+        bounded = not args.run_in_background and not settings.shell.snapshot
+        effects = read_effects(args.command, ctx.cwd, place.home, place.roots, bounded=bounded)
+        if effects.extent is not None and settings.sandbox.enabled:
+            extent = msgspec.structs.replace(effects.extent, is_confined=True)
             effects = msgspec.structs.replace(effects, extent=extent)
         return effects, self.subjects(args)
 
@@ -192,17 +189,7 @@ def _sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | None:
     return msgspec.to_builtins(confiner.level)
 
 
-def _effects(
-    args: BashArgs,
-    cwd: str = "/project",
-    home: str = "/home/user",
-    roots: tuple[str, ...] = (),
-) -> Effects:
-    from handaxe.shell.reach import reach_of
+def _effects(args: BashArgs) -> Effects:
+    from handaxe.tools.shell.command_effects import read_effects
 
-    reach = reach_of(args.command, cwd, home, roots)
-    if args.dry_run or (reach.looks_only and not reach.moves):
-        return Effects.none()
-    if reach.looks_only:
-        return _MOVES
-    return Effects(reads_everything=True, writes_everything=True, irreversible=reach.is_lasting)
+    return Effects.none() if args.dry_run else read_effects(args.command)

@@ -3,7 +3,7 @@
 import msgspec
 
 from handaxe.settings.model import Settings
-from handaxe.shell.reach import reach_of
+from handaxe.shell.analysis.analyze import analyze
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +45,9 @@ def can_move(command: str) -> bool:
     One that only sleeps has nothing to finish, git would hold its locks unseen, and what cannot be
     read to its end may be anything.
     """
-    reach = reach_of(command)
-    starts_with = command.split(maxsplit=1)
-    return reach.is_readable and not reach.runs_git and starts_with[:1] != ["sleep"]
+    facts = analyze(command)
+    runs_git = "git" in facts.programs
+    return not facts.problems and not runs_git and command.split(maxsplit=1)[:1] != ["sleep"]
 
 
 def spelled(seconds: float) -> str:

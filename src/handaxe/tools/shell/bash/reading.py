@@ -10,16 +10,13 @@ from handaxe.contract.ports.shell import RunningCommand
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir, normalize
 from handaxe.settings.model import Settings
-from handaxe.shell import parse
-from handaxe.shell.syntax import Simple
+from handaxe.shell.analysis.analyze import analyze
 from handaxe.text.windows import split_lines
-
-_PRINTERS = frozenset({"cat", "/bin/cat", "/usr/bin/cat"})
 
 
 async def note_reading(command: str, running: RunningCommand, ctx: ToolContext) -> None:
     """Remember the file that the command showed, if it showed one whole."""
-    shown = shown_file(command)
+    shown = analyze(command).printed_file
     ledger = ctx.find(ReadLedger)
     if shown is None or ledger is None:
         return
@@ -35,17 +32,3 @@ async def note_reading(command: str, running: RunningCommand, ctx: ToolContext) 
     if loaded.data == output.head.encode():
         lines = len(split_lines(output.head))
         ledger.saw(loaded.version, content=loaded.data, total_lines=lines)
-
-
-def shown_file(command: str) -> str | None:
-    """The one file that a command prints and does nothing else; None for any other command."""
-    script = parse(command)
-    if script.problems or len(script.body.items) != 1 or script.body.background[0]:
-        return None
-    node = script.body.items[0]
-    if not isinstance(node, Simple) or node.assignments or node.redirects or len(node.words) != 2:
-        return None
-    program, file = (word.literal for word in node.words)
-    if program not in _PRINTERS or not file or file.startswith("-"):
-        return None
-    return file

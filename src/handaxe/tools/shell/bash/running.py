@@ -22,7 +22,7 @@ from handaxe.contract.stopping import Stopped
 from handaxe.session.jobs import Jobs
 from handaxe.session.workdir import Workdir, is_inside
 from handaxe.settings.model import Settings
-from handaxe.shell.reach import reach_of
+from handaxe.shell.analysis.analyze import analyze
 from handaxe.tools.shell.bash.missing import NOT_FOUND, missing_program
 from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
 from handaxe.tools.shell.bash.previewing import told_of_preview
@@ -167,7 +167,7 @@ class Foreground:
         self._running.let_go()
         self._ctx[Jobs].add(self._running)
         where = _unmoved(self._ctx)
-        if reach_of(self._command).moves:
+        if analyze(self._command).changes_directory:
             notice = (
                 f"Session cwd remains {where.next}; directory changes made by the backgrounded "
                 "command do not apply to subsequent commands."

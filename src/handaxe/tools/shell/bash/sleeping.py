@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from handaxe.contract.ports.jobs import JobState
-from handaxe.shell.reach import programs_of
+from handaxe.shell.analysis.analyze import analyze
 
 _IDLE = frozenset({"sleep", "echo", "printf", "true", ":", "date", "wait", "seq"})
 _RUNNERS = frozenset({"timeout", "bash", "sh"})
@@ -21,7 +21,7 @@ def slept_for(command: str, running: Iterable[JobState]) -> list[JobState]:
     """The work whose end a command sleeps for."""
     if _SLEEP.search(command) is None:
         return []
-    programs = programs_of(command)
+    programs = analyze(command).programs
     if "sleep" not in programs and not programs <= _RUNNERS:
         return []
     if programs <= _IDLE:

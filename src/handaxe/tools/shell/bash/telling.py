@@ -8,7 +8,7 @@ import msgspec
 from handaxe.contract.faults import Cancelled, TimedOut
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, RunningCommand
 from handaxe.contract.result import ToolResult
-from handaxe.shell.outcome import interpretation_of
+from handaxe.shell.analysis.analyze import analyze
 from handaxe.text.counting import counted
 from handaxe.text.windows import PREVIEW_CHARS
 from handaxe.tools.shell.bash.patience import spelled
@@ -33,7 +33,8 @@ def told_of_end(
     code = end.exit_code
     meaning = None
     if code == 1 and end.how == "exit":
-        meaning = interpretation_of(command, 1, running.tail(FAILURE_CHARS))
+        facts, has_failed = analyze(command), "cd: " in running.tail(FAILURE_CHARS)
+        meaning = facts.meaning_after_cd if has_failed else facts.meaning_of_one
     is_fine = end.how == "exit" and (code == 0 or meaning is not None)
     text, output, kept = _successful(running, max_chars) if is_fine else _failed(running)
     data = _data(running, output, where, stdout=text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import dropwhile
 
 from handaxe.shell.fields import fields_of
-from handaxe.shell.parse import parse
 from handaxe.shell.prove import unwrap_proven
 from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simple, Word
 
@@ -31,18 +30,12 @@ _VALUED_GLOBALS = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespac
 _CANNOT_SAY_ONE = frozenset({"echo", "true", ":", "printf", "pwd"})
 
 
-def interpretation_of(command: str, exit_code: int, output: str = "") -> str | None:
+def explain_exit_one(body: Sequence, *, cd_failed: bool) -> str | None:
     """What exit code 1 says where the command that gave it answers that way; else None.
 
-    In a chain every command that may have ended it has to answer that way. A `cd` before it is
-    told by what it prints.
+    In a chain every command that may have ended it has to answer that way.
     """
-    if exit_code != 1:
-        return None
-    script = parse(command)
-    if script.problems:
-        return None
-    meanings = _meanings(script.body, "cd: " in output)
+    meanings = _meanings(body, cd_failed)
     known = {meaning for meaning in meanings if meaning}
     return known.pop() if len(known) == 1 and None not in meanings else None
 

@@ -1,144 +1,71 @@
-"""Proving what a command writes at most, for undo.
+"""Proving that a command writes nothing but what its words name, for acceptEdits and for undo.
 
-Everything is an allow-list, as in `prove`: each part of the command only looks, or is one of the
-programs in `bounded.toml` with words that the text alone decides. What is not understood gives no
-bound at all. Unlike `written` and `effects`, which name what a command may or surely does write,
-this is an upper bound; it says nothing about permission.
+Everything is an allow-list: a program of `writers.toml` with words that the text alone decides.
+What is not understood gives no bound at all; this says nothing about permission.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
-from msgspec.structs import replace
-
-from handaxe.contract.effects import Act, Extent, Kind
-from handaxe.shell.danger import find_danger
-from handaxe.shell.effects import part_redirects
+from handaxe.contract.effects import Act, Kind
 from handaxe.shell.fields import Field, fields_of
-from handaxe.shell.flow import Part, State, walk
+from handaxe.shell.flow import State
 from handaxe.shell.little_languages import is_printing_sed
-from handaxe.shell.operands import Setting
-from handaxe.shell.opinion import count_by_tree_sitter, is_plain
 from handaxe.shell.options import Arguments, Refused, read_arguments
-from handaxe.shell.parse import parse
-from handaxe.shell.prove import check_assignments, prove, unwrap_proven, well_known_name
-from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simple, Word
+from handaxe.shell.prove import check_assignments, unwrap_proven, well_known_name
+from handaxe.shell.syntax import Simple, Word
 from handaxe.shell.tables import ProgramTable, load_toml, make_tables, names
 
-_PARTS = 40
 _OPEN_MODE = re.compile(r"0?[57][0-7]{2}|[ugoa]*(\+[rwxXst]+|-w)(,[ugoa]*(\+[rwxXst]+|-w))*")
 """Modes after which the owner may still read files and enter directories."""
 _READABLE_MODE = re.compile(r"0?[46][0-7]{2}")
 """The same for files alone."""
 _SUFFIX = re.compile(r"[\w.~-]+", re.ASCII)
-_IN_ORDER = names("subshell group if test")
-_COPIED_LINKS = names("r R recursive P no-dereference")
+_COPIED_LINKS = names("r R recursive P no-dereference a d archive")
 _REPLACING = names("f force remove-destination")
 
 
 @cache
-def _tables() -> dict[str, ProgramTable]:
-    return make_tables(load_toml("bounded.toml"))
+def _tables() -> tuple[dict[str, ProgramTable], dict[str, dict[str, Any]]]:
+    raw = {name: entry for name, entry in load_toml("writers.toml").items() if "check" in entry}
+    return make_tables(raw), raw
 
 
-@lru_cache(maxsize=256)
-def extent_of(command: str, cwd: str, home: str, *, confined: bool = False) -> Extent | None:
-    """Everything `command` can write, or None if that is not certain; pure, and never raises.
-
-    `confined` tells that it may see other files than are there, outside of where it works.
-    """
-    script = parse(command)
-    if script.problems:
-        return None
-    if not is_plain(command) and count_by_tree_sitter(command) != script.commands:
-        return None
-    parts = walk(script, cwd, home)
-    if len(parts) > _PARTS:
-        return None
-    acts: list[Act] = []
-    programs: set[str] = set()
-    setting = Setting(cwd, home)
+def read_edit(node: Simple, state: State) -> str:
+    """Why a command is not a plain file command that acceptEdits allows; empty when it is."""
     try:
-        for part in parts:
-            _check_moves(part, after=acts)
-            acts.extend(_acts(part, setting, programs))
-    except (Refused, RecursionError):
-        return None
-    # What changes the meaning of names is followed step by step, which needs an order of the steps.
-    if any(act.kind != "fills" for act in acts) and not _runs_in_order(script.body):
-        return None
-    return Extent(cwd, tuple(acts), frozenset(programs), confined) if acts else None
+        program, arguments, _ = _read(node, state)
+        _check_form(program, arguments, state)
+    except Refused as refused:
+        return str(refused)
+    entry = _tables()[1][program]
+    if not entry.get("edit"):
+        return f"{program} is not a file command that the mode allows"
+    if arguments.has(*entry.get("asks", "").split()):
+        return f"{program} removes more than files here"
+    return ""
 
 
-def _runs_in_order(node: Node) -> bool:
-    """Whether the parts run at most once each, one after the other as they are written."""
-    match node:
-        case Simple():
-            words = [*node.words, *(item.target for item in node.redirects)]
-            words += [item.value for item in node.assignments if item.value is not None]
-            bodies = [item.heredoc.body for item in node.redirects if item.heredoc is not None]
-            return not any(word is not None and word.scripts for word in [*words, *bodies])
-        case Pipeline():
-            return len(node.commands) == 1 and _runs_in_order(node.commands[0])
-        case Chain() | Sequence():
-            return all(map(_runs_in_order, node.items))
-        case Compound():
-            words = [*node.words, *(item.target for item in node.redirects)]
-            is_plain_kind = node.kind in _IN_ORDER and not any(word.scripts for word in words)
-            inner = [*node.conditions, *node.bodies, *filter(None, [node.otherwise])]
-            return is_plain_kind and all(map(_runs_in_order, inner))
+def bound_act(node: Simple, state: State) -> Act:
+    """Everything a command writes, for undo; raises `Refused`."""
+    check_assignments(node, state)
+    program, arguments, fields = _read(node, state)
+    if arguments.has(*_tables()[1][program].get("unbounded", "").split()):
+        raise Refused(f"what {program} writes is not in its words")
+    _check_order(fields, arguments)
+    return _check_form(program, arguments, state)
 
 
-def _acts(part: Part, setting: Setting, programs: set[str]) -> Iterator[Act]:
-    """The writes of one part in every state it may run in; raises `Refused`."""
-    if part.background:
-        raise Refused("it goes on in the background")
-    danger = find_danger(part, {}, setting.cwd, setting.home)
-    if doubt := danger.unknown or danger.evaluates or danger.rebinds:
-        raise Refused(doubt)
-    programs.update(found.program or "" for found in danger.candidates)
-    # The directory a user is at home in may be another one for the command.
-    part = replace(part, states=[_homeless(state) for state in part.states])
-    for use in part_redirects(part):
-        if use.problem:
-            raise Refused(use.problem)
-        places = tuple(item.joined or "" for item in use.uses)
-        if use.writes and not all(place.startswith("/") for place in places):
-            raise Refused(f"where {use.text} writes is not known before it runs")
-        if use.writes:
-            yield Act("fills", places=places)
-    try:
-        prove(part, setting)
-    except Refused:
-        if not isinstance(part.node, Simple):
-            raise
-        for state in part.states:
-            yield _act(part.node, state)
+def _check_form(program: str, arguments: Arguments, state: State) -> Act:
+    return _CHECKS[_tables()[0][program].check](program, arguments, _Seen(state))
 
 
-def _homeless(state: State) -> State:
-    return State(state.cwds, {**state.variables, "HOME": None})
-
-
-def _check_moves(part: Part, *, after: list[Act]) -> None:
-    """`cd` goes by the names in the text, but with `..` only as long as they are all there."""
-    for state in part.states:
-        fields = [field for word in part.words for field in fields_of(word, state.variables)]
-        values = [field.value for field in unwrap_proven(fields)]
-        if values[:1] != ["cd"]:
-            continue
-        goes_back = any(".." in value for value in values)
-        if goes_back and any(act.kind != "fills" for act in after):
-            raise Refused("what cd would leave again may be gone")
-        if not {"-P", "-e"}.isdisjoint(values):
-            raise Refused("where cd goes is not known before it runs")
-
-
-def _act(node: Simple, state: State) -> Act:
+def _read(node: Simple, state: State) -> tuple[str, Arguments, list[Field]]:
     check_assignments(node, state)
     for word in node.words:
         _check_literal(word)
@@ -147,12 +74,10 @@ def _act(node: Simple, state: State) -> Act:
         raise Refused("a word is not known before it runs")
     fields = unwrap_proven(fields)
     program = well_known_name(fields[0]) if fields else ""
-    table = _tables().get(program)
+    table = _tables()[0].get(program)
     if table is None:
         raise Refused(f"what {program} writes is not in its words")
-    arguments = read_arguments(fields[1:], table)
-    _check_order(fields, arguments)
-    return _CHECKS[table.check](program, arguments, _Seen(state))
+    return program, read_arguments(fields[1:], table), fields
 
 
 def _check_order(fields: list[Field], arguments: Arguments) -> None:
@@ -165,7 +90,7 @@ def _check_order(fields: list[Field], arguments: Arguments) -> None:
 
 def _check_literal(word: Word) -> None:
     is_made = any(piece.kind == "process" for piece in word.pieces)
-    if is_made or word.has_tilde or any(hazard != "sign" for hazard in word.hazards):
+    if is_made or word.has_tilde:
         raise Refused(f"{word.text} is not literal")
     is_locale = '$"' in word.text or ("$'" in word.text and "\\" in word.text)
     if is_locale and not all(piece.text.isascii() for piece in word.pieces):

@@ -1,0 +1,119 @@
+"""The second step of a verdict on a command: a bounded look that only makes it stricter.
+
+The text says what a command would write and read; here is what it would find there: the names of
+a tree that it copies, links in the way, files with secrets below a directory that it searches.
+"""
+
+import asyncio
+import posixpath
+from typing import TYPE_CHECKING
+
+from handaxe.contract.decision import Allow, Decision
+from handaxe.runtime.permission.decide import JudgedPath, Policy
+from handaxe.runtime.permission.protected import is_env_file, protected_name
+from handaxe.runtime.pipeline.collaborators import Collaborators, DiskLook
+
+if TYPE_CHECKING:
+    from handaxe.shell import PathVerdict, ShellDecision, TreeCopy
+    from handaxe.shell.facts import CommandPart, Sweep
+
+
+async def look_ahead(decision: Decision, shell: "ShellDecision", among: Collaborators) -> Decision:
+    """The decision after what an allowed command would find was looked at."""
+    disk = among.commands.disk
+    if disk is None or not isinstance(decision, Allow):
+        return decision
+    from handaxe.runtime.permission.commands import apply_verdict, for_ruled
+
+    for copy in shell.trees:
+        word = await asyncio.to_thread(_judge_tree, copy, disk, for_ruled(among.policy()))
+        if word is not None:
+            decision = apply_verdict(decision, copy.text, word)
+    for part in shell.proved:
+        word = await asyncio.to_thread(_judge_reading, part, disk, among.policy())
+        if word is not None:
+            decision = apply_verdict(decision, part.text, word)
+    return decision
+
+
+def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+    """Why the names that a copied tree or an unpacked archive would get need a yes."""
+    from handaxe.runtime.permission.commands import verdict_on
+    from handaxe.shell import PathVerdict
+
+    if copy.source is None or copy.target is None:
+        return PathVerdict("ask", f"which names {copy.text} writes is not known before it runs")
+    lists = disk.list_archive if copy.is_archive else disk.list_tree
+    names = lists(copy.source)
+    if names is None:
+        return PathVerdict("ask", f"{copy.text} writes too many names to look at")
+    target = copy.target
+    if copy.name and disk.is_directory(target):
+        target = f"{target}/{copy.name}"
+    has_rules = any(rule.behaviour != "allow" and rule.tool == "Edit" for rule in policy.rules)
+    exists = disk.is_directory(target)
+    for name in names:
+        path = posixpath.normpath(f"{target}/{name}")
+        is_link = exists and disk.is_link(path)
+        if not (has_rules or is_link or protected_name(path) or ".." in name):
+            continue
+        real = disk.follow(path) if is_link else path
+        word = verdict_on(JudgedPath(path=path, real=real, access="write"), policy)
+        if word.verdict != "allow":
+            return word
+    return None
+
+
+def _judge_reading(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+    """Why a proved command would show a file that Read asks about."""
+    from handaxe.shell import PathVerdict
+
+    for sweep in (sweep for command in part.commands for sweep in command.files.sweeps):
+        found = _find_env_file(sweep, disk)
+        if found is None:
+            return PathVerdict("ask", f"{sweep.use.text} holds too many files to look at")
+        if found and _asks(found, policy):
+            return PathVerdict("ask", f"it would show {found}, which may hold secrets")
+    history = part.history
+    if history is not None and part.cwds:
+        directory = min(part.cwds)
+        found = disk.find_tracked_env_file(
+            directory, is_env_file, past=history.is_past, paths=history.paths
+        )
+        if found is None:
+            return PathVerdict("ask", "whether it would show files with secrets is not known")
+        if found and _asks(f"{directory}/{found}", policy):
+            return PathVerdict("ask", f"it can show {found}, which may hold secrets")
+    return None
+
+
+def _find_env_file(sweep: "Sweep", disk: DiskLook) -> str | None:
+    """A file below a place that may hold secrets; empty for none, None beyond the bound."""
+    if sweep.use.path is None:
+        return None
+    places = disk.expand_glob(sweep.use.path) if sweep.use.glob else [sweep.use.path]
+    if places is None:
+        return None
+    for place in places:
+        found = disk.find_named(
+            place,
+            lambda name: is_env_file(name) and _fits(name, sweep.only_files),
+            shown_only=sweep.shown_only,
+            without=(*sweep.without_files, *sweep.without_directories),
+        )
+        if found is None or found:
+            return found
+    return ""
+
+
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    from fnmatch import fnmatchcase
+
+    last = (pattern.rpartition("/")[2] for pattern in patterns)
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in last)
+
+
+def _asks(path: str, policy: Policy) -> bool:
+    from handaxe.runtime.permission.commands import verdict_on
+
+    return verdict_on(JudgedPath(path=path, real=path, access="read"), policy).verdict != "allow"

@@ -1,0 +1,388 @@
+"""The one analysis of a command text: parse it, walk it, and write down everything it does.
+
+The only module that reads command texts. Pure, and never raises: what is not understood is in the
+facts as such.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from handaxe.contract.effects import Act, Extent
+from handaxe.shell.analysis.exit_meaning import explain_exit_one
+from handaxe.shell.analysis.history import find_history
+from handaxe.shell.analysis.losses import find_losses, find_removals
+from handaxe.shell.analysis.possible_commands import Candidate, CommandFinder, Possible
+from handaxe.shell.analysis.rule_texts import read_rule_texts, squeeze
+from handaxe.shell.analysis.write_bound import bound_act, read_edit
+from handaxe.shell.effects import file_uses, redirect_use
+from handaxe.shell.facts import (
+    CommandFacts,
+    CommandPart,
+    FileUses,
+    History,
+    PossibleCommand,
+    RedirectUse,
+)
+from handaxe.shell.fields import Field, fields_of
+from handaxe.shell.flow import Part, State, walk
+from handaxe.shell.operands import Setting
+from handaxe.shell.opinion import count_by_tree_sitter, is_plain
+from handaxe.shell.options import Refused
+from handaxe.shell.parse import parse, parse_expansions
+from handaxe.shell.places import PathUse, resolve, uses_of
+from handaxe.shell.prove import prove, unwrap_proven
+from handaxe.shell.runners import inner_of, is_wrapper, program_name
+from handaxe.shell.scan import scan
+from handaxe.shell.secrets import is_harmless_prefix
+from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Script, Sequence, Simple
+from handaxe.shell.tables import names
+from handaxe.shell.writes import find_writes
+
+_PART_LIMIT = 120
+_BOUND_PARTS = 40
+_SCAN_LIMIT = 3_000
+_LOOK_LIMIT = 300
+_MOVERS = names("cd pushd popd")
+_PRINTERS = names("cat /bin/cat /usr/bin/cat")
+_FED = names("xargs parallel")
+_IN_ORDER = names("subshell group if test")
+
+
+@lru_cache(maxsize=256)
+def analyze(command: str, cwd: str = "/project", home: str = "/home/user") -> CommandFacts:
+    """What `command` does when it is run in `cwd`; nothing on the disk is looked at."""
+    cwd = resolve(cwd, "/")
+    script = parse(command)
+    hidden = next((item.message for item in script.problems if item.code == "characters"), "")
+    problems = tuple(item.message for item in script.problems if item.code != "characters")
+    walked = walk(script, cwd, home)
+    reader = _Reader(cwd, home, _assigned_values(walked))
+    parts = [reader.read_part(part) for part in walked[:_PART_LIMIT]]
+    later = reader.read_later(walked[_PART_LIMIT:])
+    if script.problems:
+        parts.append(reader.read_unparsed(script))
+    disagreement = "" if script.problems else _compare_readers(command, script)
+    programs = _programs(walked)
+    is_read = not script.problems
+    return CommandFacts(
+        text=command,
+        cwd=cwd,
+        home=home,
+        parts=tuple(parts),
+        later_parts=later,
+        problems=problems,
+        hidden_character=hidden,
+        commands=script.commands,
+        disagreement=disagreement,
+        programs=programs,
+        changes_directory=not programs.isdisjoint(_MOVERS) or not is_read,
+        only_reads=is_read and not disagreement and not later and all(map(_only_reads, parts)),
+        extent=None if disagreement or not is_read else _bound(script, walked, parts, cwd),
+        meaning_of_one=explain_exit_one(script.body, cd_failed=False) if is_read else None,
+        meaning_after_cd=explain_exit_one(script.body, cd_failed=True) if is_read else None,
+        printed_file=_printed_file(script) if is_read else None,
+    )
+
+
+def _only_reads(part: CommandPart) -> bool:
+    if part.refusal or part.unknown or part.evaluates or part.rebinds:
+        return False
+    return not any(use.problem or (use.writes and use.uses) for use in part.redirects)
+
+
+def _compare_readers(command: str, script: Script) -> str:
+    """What tree-sitter sees otherwise; empty where both count the same commands."""
+    if is_plain(command):
+        return ""
+    count = count_by_tree_sitter(command)
+    if count == script.commands:
+        return ""
+    seen = "cannot read it" if count is None else f"sees {count} commands"
+    return f"tree-sitter {seen}, the analysis sees {script.commands}"
+
+
+def _assigned_values(parts: list[Part]) -> dict[str, set[str]]:
+    """Literal values that any part gives a variable, for programs named by one."""
+    values: dict[str, set[str]] = {}
+    for part in parts:
+        if isinstance(part.node, Simple):
+            for item in part.node.assignments:
+                literal = item.value.literal if item.value is not None else None
+                if literal is not None:
+                    values.setdefault(item.name, set()).add(literal)
+        elif part.kind == "header":
+            for word in part.words:
+                if word.literal is not None:
+                    values.setdefault(part.node.name, set()).add(word.literal)
+    return values
+
+
+def _programs(parts: list[Part]) -> frozenset[str]:
+    first = (
+        part.node.words[0] for part in parts if isinstance(part.node, Simple) if part.node.words
+    )
+    return frozenset((word.literal or "").rpartition("/")[2] for word in first)
+
+
+class _Reader:
+    """Makes the facts of the parts of one command."""
+
+    def __init__(self, cwd: str, home: str, assigned: dict[str, set[str]]) -> None:
+        self._cwd = cwd
+        self._home = home
+        self._assigned = assigned
+        self._setting = Setting(cwd, home, working_dirs=(cwd,))
+        self._known: dict[tuple[object, ...], CommandPart] = {}
+
+    def read_part(self, part: Part) -> CommandPart:
+        """All facts of one part; equal texts in equal states are looked at once."""
+        if part.redirects:
+            return self._read(part)
+        key = (part.kind, part.text, part.reads_pipe, *(id(state) for state in part.states))
+        if key not in self._known:
+            self._known[key] = self._read(part)
+        return self._known[key]
+
+    def _read(self, part: Part) -> CommandPart:
+        possible = self._find_commands(part)
+        basic = self._read_basic(part, possible)
+        refusal, reads = self._prove(part, possible)
+        node = part.node
+        edit = "it is not a file command"
+        if isinstance(node, Simple) and node.words:
+            edit = next((why for s in part.states if (why := read_edit(node, s))), "")
+        return replace(
+            basic,
+            rule_texts=read_rule_texts(part),
+            refusal=refusal,
+            reads=reads,
+            history=None if refusal else _find_history(basic),
+            edit_refusal=edit,
+            # A proof accounts for every word.
+            mentions=basic.mentions if refusal else (),
+        )
+
+    def _read_basic(self, part: Part, possible: Possible) -> CommandPart:
+        """What deny rules need to know."""
+        node = part.node
+        redirects = _redirect_uses(part)
+        is_fed = part.reads_pipe or any(item.operator.startswith("<") for item in part.redirects)
+        words = node.words if isinstance(node, Simple) else []
+        assignments = node.assignments if isinstance(node, Simple) else []
+        cwds = frozenset(cwd for state in part.states for cwd in state.cwds)
+        return CommandPart(
+            text=part.text,
+            kind=part.kind,
+            squeezed=squeeze(words) if isinstance(node, Simple) else None,
+            words=tuple(word.literal for word in words),
+            assignments=" ".join(item.text for item in assignments),
+            is_prefix_harmless=all(
+                item.value is not None and is_harmless_prefix(item.name, item.value.literal)
+                for item in assignments
+            ),
+            redirect_text=" ".join(item.text for item in part.redirects),
+            redirects=redirects,
+            cwds=frozenset() if any(not state.cwds for state in part.states) else cwds,
+            reads_pipe=part.reads_pipe,
+            is_fed=is_fed,
+            commands=tuple(_possible_command(item, is_fed=is_fed) for item in possible.candidates),
+            mentions=tuple(dict.fromkeys(possible.mentions)),
+            unread=tuple(possible.unread),
+            unknown=possible.unknown,
+            evaluates=possible.evaluates,
+            rebinds=possible.rebinds,
+            inner_redirects=tuple(possible.redirects),
+            runs_git=any(item.program == "git" for item in possible.candidates),
+            losses=find_losses(possible.candidates, redirects),
+            removals=find_removals(possible.candidates),
+        )
+
+    def _finder(self) -> CommandFinder:
+        return CommandFinder(self._assigned, self._cwd, self._home, parse, parse_expansions)
+
+    def _find_commands(self, part: Part) -> Possible:
+        try:
+            possible = self._finder().look_at(part)
+        except RecursionError:
+            possible = Possible(unknown="commands are nested too deeply", unread=[part.text])
+        for text in possible.unread:
+            possible.candidates.extend(self._scan(text))
+        return possible
+
+    def _scan(self, text: str) -> list[Candidate]:
+        """Places where a program may stand in a text that cannot be parsed."""
+        here = frozenset({self._cwd})
+        places = itertools.islice(scan(text), _SCAN_LIMIT)
+        return [Candidate(tuple(fields), certain=True, cwds=here) for fields in places]
+
+    def _prove(self, part: Part, possible: Possible) -> tuple[str, tuple[PathUse, ...]]:
+        try:
+            proof = prove(part, self._setting)
+        except Refused as refused:
+            return str(refused), ()
+        doubt = possible.evaluates or possible.unknown
+        return doubt, tuple(dict.fromkeys(proof.reads))
+
+    def read_later(self, parts: list[Part]) -> tuple[CommandPart, ...]:
+        """Parts beyond the limit: only what they could run and where they redirect."""
+        found: dict[tuple[object, ...], CommandPart] = {}
+        for number, part in enumerate(parts):
+            key = (part.text, part.reads_pipe, number if part.redirects else 0)
+            if key not in found:
+                basic = self._read_basic(part, self._find_commands(part))
+                found[key] = replace(basic, refusal="it stands beyond the limit of parts")
+        return tuple(found.values())
+
+    def read_unparsed(self, script: Script) -> CommandPart:
+        """A text that did not parse, from a generous scan of all of it."""
+        problem = script.problems[0].message
+        possible = Possible(self._scan(script.text), unknown=problem, unread=[script.text])
+        for candidate in possible.candidates[:_LOOK_LIMIT]:
+            finder = self._finder()
+            finder.cwds = candidate.cwds
+            finder.command(list(candidate.fields), 0, certain=candidate.certain)
+            possible.candidates.extend(finder.found.candidates[1:])
+            possible.mentions.extend(finder.found.mentions)
+        state = State(frozenset({self._cwd}), {})
+        part = Part(Simple(script.text, 0, len(script.text)), "simple", [state])
+        return replace(self._read_basic(part, possible), refusal=problem, squeezed=None)
+
+
+def _redirect_uses(part: Part) -> tuple[RedirectUse, ...]:
+    found = [redirect_use(item, state) for state in part.states for item in part.redirects]
+    return tuple(dict.fromkeys(found))
+
+
+def _possible_command(candidate: Candidate, *, is_fed: bool) -> PossibleCommand:
+    fields, program = list(candidate.fields), candidate.program
+    wraps = is_wrapper(program)
+    state = State(candidate.cwds, {})
+    return PossibleCommand(
+        candidate.fields,
+        candidate.certain,
+        candidate.cwds,
+        program,
+        is_wrapper=wraps,
+        opened=tuple(_opened(fields, state)) if wraps else (),
+        files=FileUses() if wraps else file_uses(fields, state, is_fed=is_fed),
+        writes=find_writes(program, candidate.fields, candidate.cwds),
+    )
+
+
+def _find_history(part: CommandPart) -> History | None:
+    found = (find_history(item.fields) for item in part.commands if item.program == "git")
+    return next(filter(None, found), None)
+
+
+def _opened(fields: list[Field], state: State) -> Iterator[PathUse]:
+    """Files that a wrapper itself opens, and what `xargs` is fed."""
+    inner = inner_of(fields)
+    for field, access in inner.opened:
+        yield from uses_of(field, access, state.cwds)
+    if program_name(fields[0]) in _FED:
+        for command, sure in inner.commands:
+            if sure and command and file_uses(command, state).holds_files:
+                yield PathUse(None, "read", f"what {fields[0].text} is fed")
+
+
+def _bound(script: Script, walked: list[Part], parts: list[CommandPart], cwd: str) -> Extent | None:
+    """Everything the command can write, or None if that is not certain."""
+    if len(walked) > _BOUND_PARTS:
+        return None
+    acts: list[Act] = []
+    programs: set[str] = set()
+    try:
+        for part, facts in zip(walked, parts, strict=False):
+            _check_moves(part, after=acts)
+            acts.extend(_acts(part, facts, Setting(cwd, "")))
+            programs.update(item.program or "" for item in facts.commands)
+    except (Refused, RecursionError):
+        return None
+    # What changes the meaning of names is followed step by step, which needs an order of the steps.
+    if any(act.kind != "fills" for act in acts) and not _runs_in_order(script.body):
+        return None
+    return Extent(cwd, tuple(acts), frozenset(programs)) if acts else None
+
+
+def _acts(part: Part, facts: CommandPart, setting: Setting) -> Iterator[Act]:
+    """The writes of one part in every state it may run in; raises `Refused`."""
+    if part.background:
+        raise Refused("it goes on in the background")
+    if doubt := facts.unknown or facts.evaluates or facts.rebinds:
+        raise Refused(doubt)
+    # The directory a user is at home in may be another one for the command.
+    states = [State(state.cwds, {**state.variables, "HOME": None}) for state in part.states]
+    part = replace(part, states=states)
+    for use in _redirect_uses(part):
+        if use.problem:
+            raise Refused(use.problem)
+        places = tuple(item.joined or "" for item in use.uses)
+        if use.writes and not all(place.startswith("/") for place in places):
+            raise Refused(f"where {use.text} writes is not known before it runs")
+        if use.writes:
+            yield Act("fills", places=places)
+    if not facts.refusal and not _names_home(part):
+        return
+    try:
+        prove(part, setting)
+    except Refused:
+        if not isinstance(part.node, Simple):
+            raise
+        for state in part.states:
+            yield bound_act(part.node, state)
+
+
+def _names_home(part: Part) -> bool:
+    is_cd = any(word.literal == "cd" for word in part.words)
+    return is_cd or "~" in part.text or "HOME" in part.text
+
+
+def _check_moves(part: Part, *, after: list[Act]) -> None:
+    """`cd` goes by the names in the text, but with `..` only as long as they are all there."""
+    for state in part.states:
+        fields = [field for word in part.words for field in fields_of(word, state.variables)]
+        values = [field.value for field in unwrap_proven(fields)]
+        if values[:1] != ["cd"]:
+            continue
+        goes_back = any(".." in value for value in values)
+        if goes_back and any(act.kind != "fills" for act in after):
+            raise Refused("what cd would leave again may be gone")
+        if not {"-P", "-e"}.isdisjoint(values):
+            raise Refused("where cd goes is not known before it runs")
+
+
+def _runs_in_order(node: Node) -> bool:
+    """Whether the parts run at most once each, one after the other as they are written."""
+    match node:
+        case Simple():
+            words = [*node.words, *(item.target for item in node.redirects)]
+            words += [item.value for item in node.assignments if item.value is not None]
+            bodies = [item.heredoc.body for item in node.redirects if item.heredoc is not None]
+            return not any(word is not None and word.scripts for word in [*words, *bodies])
+        case Pipeline():
+            return len(node.commands) == 1 and _runs_in_order(node.commands[0])
+        case Chain() | Sequence():
+            return all(map(_runs_in_order, node.items))
+        case Compound():
+            words = [*node.words, *(item.target for item in node.redirects)]
+            is_plain_kind = node.kind in _IN_ORDER and not any(word.scripts for word in words)
+            inner = [*node.conditions, *node.bodies, *filter(None, [node.otherwise])]
+            return is_plain_kind and all(map(_runs_in_order, inner))
+
+
+def _printed_file(script: Script) -> str | None:
+    """The one file that the command prints and does nothing else."""
+    if len(script.body.items) != 1 or script.body.background[0]:
+        return None
+    node = script.body.items[0]
+    if not isinstance(node, Simple) or node.assignments or node.redirects or len(node.words) != 2:
+        return None
+    program, file = (word.literal for word in node.words)
+    if program not in _PRINTERS or not file or file.startswith("-"):
+        return None
+    return file

@@ -1,0 +1,42 @@
+"""What of a repository's content a git command prints: its past, or the files it tracks."""
+
+from __future__ import annotations
+
+from handaxe.shell.facts import History
+from handaxe.shell.fields import Field
+from handaxe.shell.subcommands import git_arguments
+from handaxe.shell.tables import names
+
+_PATCHES = names("-p -u --patch --patch-with-stat --patch-with-raw -c --cc --remerge-diff -m")
+_NAMES_ONLY = names(
+    "--stat --numstat --shortstat --name-only --name-status --no-patch -s --summary --raw --quiet "
+    "--dirstat --compact-summary"
+)
+_PAST = names("show whatchanged format-patch")
+_LOGS = names("log reflog shortlog rev-list")
+_NOW = names("diff diff-index diff-tree diff-files grep archive")
+
+
+def find_history(fields: tuple[Field, ...]) -> History | None:
+    """What a git command prints of the repository, if it prints content at all."""
+    rest = git_arguments(list(fields[1:]))
+    if not rest:
+        return None
+    name, args = rest[0].value, rest[1:]
+    words = [field.value for field in args]
+    text = " ".join(field.text for field in fields)
+    paths = tuple(words[words.index("--") + 1 :]) if "--" in words else ()
+    has_patch = any(
+        word in _PATCHES or word.startswith(("-L", "-U", "--unified")) for word in words
+    )
+    if name == "stash" and words[:1] == ["show"] and has_patch:
+        return History(text, is_past=True)
+    if name in _LOGS and has_patch:
+        return History(text, is_past=True, paths=paths)
+    if not has_patch and any(word.partition("=")[0] in _NAMES_ONLY for word in words):
+        return None
+    if name in _PAST:
+        # `rev:path` prints one file, which is judged as a read.
+        is_file = any(":" in word for word in words if not word.startswith("-"))
+        return None if is_file else History(text, is_past=True, paths=paths)
+    return History(text, paths=paths) if name in _NOW else None

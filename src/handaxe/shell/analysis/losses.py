@@ -1,0 +1,167 @@
+"""Commands that destroy work, and removals that must never pass unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from msgspec import Struct
+
+from handaxe.shell.analysis.possible_commands import Candidate
+from handaxe.shell.facts import CommandFacts, Loss, RedirectUse, Removal
+from handaxe.shell.fields import Field
+from handaxe.shell.places import is_critical, is_inside, uses_of
+from handaxe.shell.tables import load_toml, names
+
+_REMOVERS = frozenset({"rm", "rmdir", "unlink", "shred"})
+_IN_THE_TREE = names("rm rmdir unlink truncate shred find chmod chown chgrp rsync redirection")
+"""Destructive forms that change nothing but the paths they name."""
+_RECURSIVE = frozenset({"-r", "-R", "--recursive"})
+
+
+class _Form(Struct, frozen=True):
+    words: tuple[str, ...]
+    options: frozenset[str]
+    reason: str
+    is_lasting: bool
+    in_checkout: bool
+
+
+@cache
+def _forms() -> dict[str, list[_Form]]:
+    forms: dict[str, list[_Form]] = {}
+    for entry in load_toml("destructive.toml")["form"]:
+        words = tuple(entry["words"].split())
+        options = frozenset(entry.get("any", "").split())
+        is_lasting, in_checkout = entry.get("lasting", False), entry.get("checkout", False)
+        form = _Form(words, options, entry["reason"], is_lasting, in_checkout)
+        forms.setdefault(words[0], []).append(form)
+    return forms
+
+
+def is_destructive_name(program: str) -> bool:
+    """Whether `program` alone is listed as destructive."""
+    return any(len(form.words) == 1 for form in _forms().get(program, ()))
+
+
+def names_lasting_form(rule_head: str, form: str) -> bool:
+    """Whether the fixed words a rule begins with spell out a form that nobody can take back."""
+    words = rule_head.split()
+    return any(
+        known.is_lasting and " ".join(known.words) == form and _fits(words, known)
+        for known in _forms().get(words[0] if words else "", ())
+    )
+
+
+def find_losses(
+    candidates: Iterable[Candidate], redirects: Iterable[RedirectUse]
+) -> tuple[Loss, ...]:
+    """Every destructive form that a part holds, directly or inside a wrapper."""
+    found: list[Loss] = []
+    for candidate in candidates:
+        program = (candidate.program or "").partition(".")[0]
+        values = [program, *(field.value for field in candidate.fields[1:])]
+        form = next((form for form in _forms().get(program, ()) if _fits(values, form)), None)
+        if form is not None:
+            found.append(_loss(candidate, form))
+    for use in redirects:
+        if use.replaces:
+            paths = tuple(item.path for item in use.uses if item.path)
+            found.append(Loss(use.text, "redirection", "replaces the file", paths=paths))
+    return tuple(dict.fromkeys(found))
+
+
+def _fits(values: list[str], form: _Form) -> bool:
+    if tuple(values[: len(form.words)]) != form.words:
+        return False
+    rest = values[len(form.words) :]
+    return not form.options or any(_carries(value, form.options) for value in rest)
+
+
+def _carries(value: str, options: frozenset[str]) -> bool:
+    if value.partition("=")[0] in options:
+        return True
+    if any(option[-1] == "*" and value.startswith(option[:-1]) for option in options):
+        return True
+    if value.startswith("--"):
+        # Long options may be abbreviated.
+        return len(value) > 3 and any(option.startswith(value) for option in options)
+    if not value.startswith("-"):
+        return False
+    return any(f"-{letter}" in options for letter in value[1:])
+
+
+def _loss(candidate: Candidate, form: _Form) -> Loss:
+    paths: list[str] = []
+    for field in candidate.fields[len(form.words) :]:
+        if not (field.known or "").startswith("-"):
+            paths.extend(use.path for use in uses_of(field, "write", candidate.cwds) if use.path)
+    return Loss(
+        _text(candidate),
+        " ".join(form.words),
+        form.reason,
+        form.is_lasting,
+        tuple(paths),
+        form.in_checkout,
+    )
+
+
+def _text(candidate: Candidate) -> str:
+    return " ".join(field.text for field in candidate.fields)
+
+
+def find_removals(candidates: Iterable[Candidate]) -> tuple[Removal, ...]:
+    """The targets of every removal, each where it may be."""
+    found = (
+        removal
+        for candidate in candidates
+        if candidate.program in _REMOVERS
+        for removal in _removals(candidate)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _removals(candidate: Candidate) -> Iterator[Removal]:
+    text, program = _text(candidate), candidate.program or "rm"
+    recursive = any(_carries(field.value, _RECURSIVE) for field in candidate.fields[1:])
+    for field in candidate.fields[1:]:
+        if (field.known or "").startswith("-"):
+            continue
+        for path, is_open in _targets(field, candidate.cwds, recursive=recursive):
+            yield Removal(text, program, field.text, path, is_open)
+
+
+def _targets(
+    field: Field, cwds: frozenset[str], *, recursive: bool
+) -> Iterator[tuple[str | None, bool]]:
+    if field.kind == "unknown":
+        yield None, not field.value and ("/" in field.text or recursive)
+        return
+    for use in uses_of(field, "write", cwds):
+        if use.path is None:
+            yield None, recursive
+        elif use.access == "write":
+            yield use.path, False
+
+
+def destroys_for_good(facts: CommandFacts, roots: tuple[str, ...]) -> bool:
+    """Whether it destroys something outside the working directories, or on no disk of ours."""
+    roots = roots or (facts.cwd,)
+    for part in facts.parts:
+        for removal in part.removals:
+            is_known = removal.path is not None
+            if removal.is_open or (
+                is_known and is_critical(removal.path or "", facts.cwd, facts.home, roots)
+            ):
+                return True
+        if any(_lasts(loss, facts.cwd, roots) for loss in part.losses):
+            return True
+    return False
+
+
+def _lasts(loss: Loss, cwd: str, roots: tuple[str, ...]) -> bool:
+    if loss.in_checkout:
+        return not any(is_inside(cwd, root) for root in roots)
+    if loss.form not in _IN_THE_TREE or not loss.paths:
+        return loss.form != "redirection"
+    return not all(any(is_inside(path, root) for root in roots) for path in loss.paths)

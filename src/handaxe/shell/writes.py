@@ -1,0 +1,329 @@
+"""The files a command writes, by their resulting paths.
+
+Names what well-known programs write for certain, whatever else they do; a path that the text does
+not say is None. That a command writes nothing else is proved in `analysis.write_bound`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from handaxe.shell.facts import TreeCopy, Writes
+from handaxe.shell.fields import Field
+from handaxe.shell.little_languages import is_printing_sed
+from handaxe.shell.options import abbreviates
+from handaxe.shell.places import PathUse, resolve, uses_of
+from handaxe.shell.tables import load_toml, names
+
+_HERE = Field("known", ".", ".")
+_TO_STDOUT = re.compile(r"-[a-zA-Z]*[clt][a-zA-Z]*|--(stdout|list|test)")
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".tbz2", ".Z")
+_SUFFIXES = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
+_DIRECTORIES = re.compile(r"-[A-Za-z]*d[A-Za-z]*|--directory")
+_HIDDEN_GLOB = re.compile(r"(^|/)\.[^/]*[*?\[]")
+"""It may name `.git` and its like."""
+_TAR_MODES = names("--create --append --update --extract --get --list")
+_SED_DOES_MORE = re.compile(r"[wWe]")
+
+
+class Writer(Struct, frozen=True):
+    """What one program writes by its words."""
+
+    shape: str = ""
+    outputs: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
+    copies: frozenset[str] = frozenset()
+    """Options with which whole trees are copied; `*`: always."""
+
+
+@cache
+def writers() -> dict[str, Writer]:
+    """Every program of the table by name."""
+    table: dict[str, Writer] = {}
+    for name, entry in load_toml("writers.toml").items():
+        made = _writer(entry)
+        for alias in (name, *entry.get("same", "").split()):
+            table[alias] = made
+    return table
+
+
+def _writer(entry: dict[str, Any]) -> Writer:
+    words = {key: frozenset(entry.get(key, "").split()) for key in ("outputs", "values", "copies")}
+    return Writer(entry.get("shape", ""), **words)
+
+
+class _Words(Struct):
+    """A command's words, sorted."""
+
+    operands: list[Field] = []
+    outputs: list[Field] = []
+    options: list[str] = []
+    values: list[Field] = []
+
+    def has(self, options: Iterable[str]) -> bool:
+        """Whether one of `options` is among them, in a bundle or abbreviated, too."""
+        for given in self.options:
+            if given.partition("=")[0] in options or abbreviates(given, options):
+                return True
+            letters = given[1:] if not given.startswith("--") else ""
+            if any(f"-{letter}" in options for letter in letters):
+                return True
+        return False
+
+
+class _Found(Struct):
+    """What is written, before it is seen from a directory."""
+
+    fields: list[Field] = []
+    trees: list[tuple[Field, Field, str, bool]] = []
+    """Source, target, name in the target, and whether the source is an archive."""
+    sources: list[Field] = []
+
+
+def find_writes(program: str | None, fields: tuple[Field, ...], cwds: frozenset[str]) -> Writes:
+    """The paths that a command writes for certain, and the trees whose names it writes."""
+    writer = writers().get(program or "")
+    if writer is None:
+        return Writes()
+    words = _sort_words(fields[1:], writer)
+    found = _Found(list(words.outputs))
+    shape = _SHAPES.get(writer.shape)
+    if shape is not None:
+        shape(program or "", words, writer, found)
+    uses = (use for field in found.fields for use in uses_of(field, "write", cwds))
+    reads = (use for field in found.sources for use in uses_of(field, "read", cwds))
+    return Writes(
+        uses=tuple(dict.fromkeys(_without_hidden_globs(uses))),
+        trees=tuple(_tree_copies(found, cwds)),
+        reads=tuple(dict.fromkeys(reads)),
+    )
+
+
+def _without_hidden_globs(uses: Iterable[PathUse]) -> Iterator[PathUse]:
+    for use in uses:
+        if use.access != "write" or use.path == "/dev/null":
+            continue
+        is_open = use.glob and _HIDDEN_GLOB.search(use.text)
+        yield PathUse(None, "write", use.text) if is_open else use
+
+
+def _tree_copies(found: _Found, cwds: frozenset[str]) -> Iterator[TreeCopy]:
+    for source, target, name, is_archive in found.trees:
+        text = f"{source.text} to {target.text}"
+        if source.kind == "unknown" or target.kind != "known" or not cwds:
+            yield TreeCopy(text, None, None, name, is_archive)
+            continue
+        for base in sorted(cwds):
+            places = (resolve(source.value, base), resolve(target.value, base))
+            yield TreeCopy(text, *places, name, is_archive)
+
+
+def _sort_words(fields: tuple[Field, ...], writer: Writer) -> _Words:
+    words = _Words()
+    pending: list[Field] | None = None
+    for at, field in enumerate(fields):
+        value = field.value
+        if pending is not None:
+            pending.append(field)
+            pending = None
+        elif value == "--" and field.kind == "known":
+            words.operands.extend(fields[at + 1 :])
+            break
+        elif not value.startswith("-") or value == "-":
+            words.operands.append(field)
+        else:
+            words.options.append(value)
+            for known, into in ((writer.outputs, words.outputs), (writer.values, words.values)):
+                given = _value_of(value, known)
+                if given:
+                    into.append(Field(field.kind, given, field.text))
+                elif given is not None:
+                    pending = into
+                if given is not None:
+                    break
+    return words
+
+
+def _value_of(option: str, known: frozenset[str]) -> str | None:
+    """What an option of these is given: its text, "" for the next word, None for another option."""
+    name, equals, attached = option.partition("=")
+    if name in known or abbreviates(name, known):
+        return attached if equals else ""
+    if option.startswith("--"):
+        return None
+    # Short options stand together, and the value may stand right behind: -sSo out, -oout.
+    for at in range(1, len(option)):
+        if f"-{option[at]}" in known:
+            return option[at + 1 :]
+    return None
+
+
+def _every(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    found.fields.extend(words.operands)
+
+
+def _rest(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    has_model = any(option.startswith("--reference") for option in words.options)
+    found.fields.extend(words.operands if has_model else words.operands[1:])
+
+
+def _first(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    found.fields.extend(words.operands[:1])
+
+
+def _second(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    found.fields.extend(words.operands[1:2])
+
+
+def _of(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    for field in words.operands:
+        name, _, path = field.value.partition("=")
+        if name == "of":
+            found.fields.append(Field(field.kind, path, field.text, single=field.single))
+
+
+def _pack(program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    """Gzip and its like write a file of another name and remove the one they were given."""
+    if any(_TO_STDOUT.fullmatch(option) for option in words.options):
+        return
+    for field in words.operands:
+        found.fields.append(field)
+        bare = next((field.value.removesuffix(e) for e in _PACKED if field.value.endswith(e)), "")
+        other = bare or field.value + _SUFFIXES.get(program.removeprefix("g"), ".gz")
+        found.fields.append(Field(field.kind, other, field.text, single=field.single))
+
+
+def _put(program: str, words: _Words, writer: Writer, found: _Found) -> None:
+    """Into the target, or in it under each source's name: the target may be a directory."""
+    if program == "install" and any(map(_DIRECTORIES.fullmatch, words.options)):
+        found.fields.extend(words.operands)
+        return
+    sources, target = words.operands[:-1], words.operands[-1] if words.operands else _HERE
+    if words.outputs:
+        sources, target = words.operands, words.outputs[-1]
+    elif program == "ln" and len(words.operands) == 1:
+        sources, target = words.operands, _HERE
+    if not sources:
+        return
+    is_whole = words.has(("-T", "--no-target-directory"))
+    copies_trees = "*" in writer.copies or words.has(writer.copies)
+    found.fields.append(target)
+    if program != "ln":
+        found.sources.extend(sources)
+    if program in ("mv", "gmv"):
+        found.fields.extend(sources)
+    for source in sources:
+        name = _last_name(source)
+        if not is_whole and name is None:
+            found.fields.append(Field("unknown", target.value, f"{source.text} in {target.text}"))
+        elif not is_whole and name:
+            found.fields.append(_inside(target, name))
+        if copies_trees:
+            found.trees.append((source, target, "" if is_whole else name or "", False))
+
+
+def _last_name(source: Field) -> str | None:
+    """The name a source gets in a directory; empty: its content goes there, None: unknown."""
+    if source.kind == "unknown":
+        return None
+    name = source.value.rpartition("/")[2]
+    return "" if name in ("", ".", "..") else name
+
+
+def _inside(target: Field, name: str) -> Field:
+    is_glob = any(sign in name for sign in "*?[") or target.kind == "glob"
+    kind = "unknown" if target.kind == "unknown" else "glob" if is_glob else "known"
+    return Field(kind, f"{target.value.rstrip('/')}/{name}", target.text)
+
+
+def _in_place(program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    scripts, operands = words.values, words.operands
+    if program != "perl" and not scripts:
+        scripts, operands = operands[:1], operands[1:]
+    if program in ("sed", "gsed"):
+        found.fields.extend(Field("unknown", "", s.text) for s in scripts if _does_more(s))
+    suffix = _backup_suffix(words.options)
+    if suffix is None:
+        return
+    found.fields.extend(operands)
+    if program != "yq" and suffix:
+        found.fields.extend(_backup(field, suffix) for field in operands)
+
+
+def _does_more(script: Field) -> bool:
+    return bool(_SED_DOES_MORE.search(script.value)) and not is_printing_sed(script.value)
+
+
+def _backup_suffix(options: list[str]) -> str | None:
+    """What `-i` appends to the name of a backup; None without `-i`."""
+    for option in options:
+        if option.startswith("--i"):
+            return option.partition("=")[2]
+        at = option.find("i") if not option.startswith("--") else -1
+        if at > 0:
+            return option[at + 1 :]
+    return None
+
+
+def _backup(field: Field, suffix: str) -> Field:
+    if "*" in suffix or "/" in suffix or field.kind == "unknown":
+        return Field("unknown", "", f"{field.text} with the suffix {suffix}")
+    return Field(field.kind, field.value + suffix, field.text, single=field.single)
+
+
+def _tar(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    """A tar that packs writes its archive, one that unpacks every name of it."""
+    first = words.operands[0].value if words.operands else ""
+    short = [option[1:] for option in words.options if not option.startswith("--")]
+    is_old = not set("cruxt") & set("".join(short)) and not _TAR_MODES & set(words.options)
+    letters = "".join(short) + (first if is_old else "")
+    long = set(words.options)
+    operands = words.operands[1:] if is_old else words.operands
+    named = {o.partition("=")[0]: o.partition("=")[2] for o in words.options if "=" in o}
+    archive = _named(named, "--file") or (operands[0] if operands and "f" in letters else None)
+    if set("cru") & set(letters) or long & {"--create", "--append", "--update"}:
+        found.fields.extend([archive] if archive else [])
+    elif "x" in letters or long & {"--extract", "--get"}:
+        # The words after -f and -C stand among the operands, the archive first.
+        at = 0 if "--file" in named else 1
+        goes = "C" in letters or "--directory" in long
+        target = _named(named, "--directory") or (operands[at] if goes and operands[at:] else _HERE)
+        found.fields.append(target)
+        source = archive or Field("unknown", "", "an archive that is not named")
+        found.trees.append((source, target, "", True))
+
+
+def _named(named: dict[str, str], option: str) -> Field | None:
+    value = named.get(option)
+    return Field("known", value, value) if value else None
+
+
+def _unzip(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    if words.has(("-l", "-t", "-v", "-Z", "-z", "-p", "-c")) or not words.operands:
+        return
+    goes = "-d" in words.options and len(words.operands) > 1
+    attached = [o[2:] for o in words.options if o.startswith("-d") and len(o) > 2]
+    target = words.operands[-1] if goes else _HERE
+    target = Field("known", attached[0], attached[0]) if attached else target
+    found.fields.append(target)
+    found.trees.append((words.operands[0], target, "", True))
+
+
+_Shape = Callable[[str, _Words, Writer, _Found], None]
+_SHAPES: dict[str, _Shape] = {
+    "every": _every,
+    "rest": _rest,
+    "first": _first,
+    "second": _second,
+    "of": _of,
+    "pack": _pack,
+    "put": _put,
+    "in_place": _in_place,
+    "tar": _tar,
+    "unzip": _unzip,
+}
