@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from handaxe.shell.facts import CommandPart, PossibleCommand
+from handaxe.shell.facts import CommandPart, History, PossibleCommand, Sweep
 from handaxe.shell.fences import Fence, may_hold, may_name, may_sweep
-from handaxe.shell.places import Access, PathUse
+from handaxe.shell.places import Access, PathUse, resolve
 
 _SAMPLES = ("q7-zw", "w.3kx")
 
@@ -86,6 +86,17 @@ class Bounds(Struct):
         for command in part.commands:
             for bound in self._command(command):
                 yield command.certain, bound
+        if part.history is not None:
+            yield from ((False, bound) for bound in self._history(part.history, part.cwds))
+
+    def _history(self, history: History, cwds: frozenset[str]) -> Iterator[Bound]:
+        """What git prints may be any tracked file, or those below its pathspecs."""
+        paths = [resolve(path, cwd) for path in history.paths for cwd in sorted(cwds)]
+        places = [PathUse(path, "read", history.text) for path in paths]
+        sweeps = [Sweep(use) for use in places or [PathUse(None, "read", history.text)]]
+        for fence in self.fences:
+            if fence.binds("read") and any(may_sweep(item, fence) for item in sweeps):
+                yield _asking(fence, f"{history.text} may print it")
 
     def _command(self, command: PossibleCommand) -> Iterator[Bound]:
         # What a wrapper is given are the words of the command inside it.

@@ -179,7 +179,7 @@ class CommandPart(Struct, frozen=True, kw_only=True):
     reads: tuple[PathUse, ...] = ()
     """What the proof rests on: the files it reads."""
     history: History | None = None
-    """What of a repository's history or index a proved part prints."""
+    """What of a repository's history or index it prints."""
     edit_refusal: str = "it is not a file command"
     """Why it is not a plain file command that only edits; empty when it is."""
     runs_git: bool = False

@@ -103,7 +103,9 @@ def _unknown(pieces: list[Piece], head: str, text: str, variables: Variables) ->
     # "$@" is many arguments even inside quotes.
     many = any(p.param is not None and p.param.name in ("@", "*") for p in pieces)
     many = many or any(p.param is not None and p.param.subscript in ("@", "*") for p in pieces)
-    is_number = all(_is_number(p, variables) or p.text.isdigit() for p in pieces)
+    is_number = all(
+        _is_number(p, variables) or (p.kind == "text" and p.text.isdigit()) for p in pieces
+    )
     return Field("unknown", head, text, single=single and not many, is_number=is_number)
 
 

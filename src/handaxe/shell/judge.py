@@ -383,7 +383,7 @@ class Judge(Struct):
         for sweep in (sweep for command in part.commands for sweep in command.files.sweeps):
             for pattern in sweep.only_files:
                 last = pattern.rpartition("/")[2]
-                named = [name for name in _SECRET_NAMES if fnmatch.fnmatchcase(name, last)]
+                named = [name for name in _SECRET_NAMES if fnmatch.fnmatchcase(name, last.lower())]
                 path = f"{sweep.use.path or self.facts.cwd}/{named[0]}" if named else ""
                 if named and self.path_verdict(path, "read").verdict != "allow":
                     return f"{pattern} names files that may hold secrets"

@@ -16,6 +16,7 @@ from handaxe.shell.syntax import Assignment, Param, Piece, Simple, Word
 from handaxe.shell.tables import names
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROMPT = re.compile(r"PS[0-4]|PROMPT_COMMAND")
 _TOKEN = re.compile(
     r"""(?xa)\s+
     |0[xX][0-9a-fA-F]+|\d+\#[0-9A-Za-z@_]+|\d+
@@ -48,6 +49,8 @@ def find_reevaluation(part: Part, state: State) -> str:
 
 
 def _assignment_doubt(item: Assignment, variables: Variables) -> str:
+    if _PROMPT.fullmatch(item.name):
+        return f"{item.name} is expanded as a prompt, which runs code"
     if doubt := _subscript_doubt(item.subscript, variables):
         return f"the subscript of {item.name}: {doubt}"
     inner = next((word for word in item.array or () if word.text.startswith("[")), None)
@@ -169,6 +172,8 @@ def _check_names(args: list[Field]) -> Field | None:
         if field.kind == "known" and (field.value.startswith("-") or _is_plain_name(field)):
             continue
         name, equals, _ = field.value.partition("=")
+        if _PROMPT.fullmatch(name):
+            return field
         if equals and _NAME.fullmatch(name.removesuffix("+")):
             continue
         return field
@@ -200,6 +205,22 @@ def _check_let(args: list[Field]) -> Field | None:
     return next((f for f in args if f.known is None or arithmetic_doubt(f.known, {})), None)
 
 
+def _check_text(args: list[Field]) -> Field | None:
+    """A text that is run: one that is not literal in the source is code of unknown origin."""
+    return next((f for f in args if "$" in f.text or "`" in f.text or "<(" in f.text), None)
+
+
+def _check_trap(args: list[Field]) -> Field | None:
+    while args and args[0].known in ("--", "-p", "-l"):
+        args = args[1:]
+    return _check_text(args[:1])
+
+
+def _check_source(args: list[Field]) -> Field | None:
+    fed = next((f for f in args[:1] if f.value.startswith(("/dev/", "/proc/"))), None)
+    return fed or _check_text(args[:1])
+
+
 def _check_option(letters: str) -> Callable[[list[Field]], Field | None]:
     def check(args: list[Field]) -> Field | None:
         for field in args:
@@ -217,6 +238,9 @@ _BUILTINS: dict[str, Callable[[list[Field]], Field | None]] = {
     "printf": _check_printf,
     "read": _check_read,
     "let": _check_let,
+    "eval": _check_text,
+    "trap": _check_trap,
+    **dict.fromkeys((".", "source"), _check_source),
     **dict.fromkeys(("declare", "typeset", "local"), _check_declare),
     **dict.fromkeys(("export", "readonly", "unset"), _check_names),
     "getopts": lambda args: _check_names(args[1:2]),

@@ -25,6 +25,7 @@ _STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 
 class _Table(Struct, frozen=True):
     options: dict[str, frozenset[str]]
+    forms: frozenset[str]
     fed: frozenset[str]
     by_file: frozenset[str]
     interpreters: frozenset[str]
@@ -35,6 +36,7 @@ def _table() -> _Table:
     raw = load_toml("running.toml")
     return _Table(
         {name: frozenset(text.split()) for name, text in raw["options"].items()},
+        frozenset(raw["forms"]["git"].split()),
         frozenset(raw["fed"].split()),
         frozenset(raw["by_file"].split()),
         frozenset(raw["interpreters"].split()),
@@ -80,9 +82,14 @@ def may_run_others(program: str) -> bool:
 
 
 def exec_option(fields: list[Field]) -> str:
-    """The option that makes a program run another one; empty for none."""
-    if program_name(fields[0]) == "git" and _sets_only_looks(fields[1:]):
-        fields = [fields[0], *git_arguments(fields[1:])]
+    """The option, or the sub-command, that makes a program run another one; empty for none."""
+    if program_name(fields[0]) == "git":
+        words = [field.value for field in git_arguments(fields[1:])]
+        for count in (1, 2):
+            if "-".join(words[:count]) in _table().forms:
+                return words[count - 1]
+        if _sets_only_looks(fields[1:]):
+            fields = [fields[0], *git_arguments(fields[1:])]
     for options, args in _scopes(fields):
         for index, field in enumerate(args):
             if field.value == "--":

@@ -21,13 +21,17 @@ from handaxe.shell.places import PathUse, resolve, uses_of
 from handaxe.shell.tables import load_toml, names
 
 _HERE = Field("known", ".", ".")
+_SUFFIX_OPTIONS = ("-S", "--suffix")
+_BACKUPS = ("-b", "--backup", *_SUFFIX_OPTIONS)
+_TAR_VALUED = frozenset("fCTXIFHbKLNVg")
+_FIND_WRITES = names("-fprint -fprint0 -fprintf -fls")
 _TO_STDOUT = re.compile(r"-[a-zA-Z]*[clt][a-zA-Z]*|--(stdout|list|test)")
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".tbz2", ".Z")
 _SUFFIXES = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 _DIRECTORIES = re.compile(r"-[A-Za-z]*d[A-Za-z]*|--directory")
 _HIDDEN_GLOB = re.compile(r"(^|/)\.[^/]*[*?\[]")
 """It may name `.git` and its like."""
-_TAR_MODES = names("--create --append --update --extract --get --list")
+_TAR_LONG = names("--file --directory --files-from --exclude")
 _SED_DOES_MORE = re.compile(r"[wWe]")
 
 
@@ -64,6 +68,7 @@ class _Words(Struct):
     outputs: list[Field] = []
     options: list[str] = []
     values: list[Field] = []
+    all: list[Field] = []
 
     def has(self, options: Iterable[str]) -> bool:
         """Whether one of `options` is among them, in a bundle or abbreviated, too."""
@@ -124,7 +129,7 @@ def _tree_copies(found: _Found, cwds: frozenset[str]) -> Iterator[TreeCopy]:
 
 
 def _sort_words(fields: tuple[Field, ...], writer: Writer) -> _Words:
-    words = _Words()
+    words = _Words(all=list(fields))
     pending: list[Field] | None = None
     for at, field in enumerate(fields):
         value = field.value
@@ -140,7 +145,7 @@ def _sort_words(fields: tuple[Field, ...], writer: Writer) -> _Words:
             words.options.append(value)
             for known, into in ((writer.outputs, words.outputs), (writer.values, words.values)):
                 given = _value_of(value, known)
-                if given:
+                if given or (given is not None and "=" in value):
                     into.append(Field(field.kind, given, field.text))
                 elif given is not None:
                     pending = into
@@ -217,6 +222,7 @@ def _put(program: str, words: _Words, writer: Writer, found: _Found) -> None:
         found.sources.extend(sources)
     if program in ("mv", "gmv"):
         found.fields.extend(sources)
+    before = len(found.fields)
     for source in sources:
         name = _last_name(source)
         if not is_whole and name is None:
@@ -225,6 +231,10 @@ def _put(program: str, words: _Words, writer: Writer, found: _Found) -> None:
             found.fields.append(_inside(target, name))
         if copies_trees:
             found.trees.append((source, target, "" if is_whole else name or "", False))
+    if words.has(_BACKUPS):
+        suffix = words.values[-1].value if words.values and words.has(_SUFFIX_OPTIONS) else "~"
+        named = [target, *found.fields[before:]]
+        found.fields.extend(_backup(field, suffix) for field in named)
 
 
 def _last_name(source: Field) -> str | None:
@@ -278,29 +288,57 @@ def _backup(field: Field, suffix: str) -> Field:
 
 def _tar(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
     """A tar that packs writes its archive, one that unpacks every name of it."""
-    first = words.operands[0].value if words.operands else ""
-    short = [option[1:] for option in words.options if not option.startswith("--")]
-    is_old = not set("cruxt") & set("".join(short)) and not _TAR_MODES & set(words.options)
-    letters = "".join(short) + (first if is_old else "")
-    long = set(words.options)
-    operands = words.operands[1:] if is_old else words.operands
-    named = {o.partition("=")[0]: o.partition("=")[2] for o in words.options if "=" in o}
-    archive = _named(named, "--file") or (operands[0] if operands and "f" in letters else None)
-    if set("cru") & set(letters) or long & {"--create", "--append", "--update"}:
-        found.fields.extend([archive] if archive else [])
-    elif "x" in letters or long & {"--extract", "--get"}:
-        # The words after -f and -C stand among the operands, the archive first.
-        at = 0 if "--file" in named else 1
-        goes = "C" in letters or "--directory" in long
-        target = _named(named, "--directory") or (operands[at] if goes and operands[at:] else _HERE)
-        found.fields.append(target)
-        source = archive or Field("unknown", "", "an archive that is not named")
-        found.trees.append((source, target, "", True))
+    given = _read_tar(words.all)
+    archives, modes = given.get("f", given.get("--file", [])), given.keys()
+    if not {"c", "r", "u", "--create", "--append", "--update"}.isdisjoint(modes):
+        found.fields.extend(archives)
+    elif not {"x", "--extract", "--get"}.isdisjoint(modes):
+        targets = [*given.get("C", []), *given.get("--directory", [])] or [_HERE]
+        archives = archives or [Field("unknown", "", "an archive that is not named")]
+        found.fields.extend(targets)
+        found.trees.extend((source, to, "", True) for source in archives for to in targets)
 
 
-def _named(named: dict[str, str], option: str) -> Field | None:
-    value = named.get(option)
-    return Field("known", value, value) if value else None
+def _read_tar(fields: list[Field]) -> dict[str, list[Field]]:
+    """Letters and long options of tar with their values; the first word may lack its dash."""
+    given: dict[str, list[Field]] = {}
+    waiting: list[str] = []
+    for at, field in enumerate(fields):
+        value = field.value
+        if waiting:
+            given[waiting.pop(0)].append(field)
+        elif value.startswith("--"):
+            name, equals, attached = value.partition("=")
+            given.setdefault(name, [])
+            if equals:
+                given[name].append(Field(field.kind, attached, field.text))
+            elif name in _TAR_LONG:
+                waiting.append(name)
+        elif value.startswith("-") or at == 0:
+            waiting += _read_tar_letters(field, given)
+    return given
+
+
+def _read_tar_letters(field: Field, given: dict[str, list[Field]]) -> list[str]:
+    """Take in a bundle of letters; those whose values are the next words."""
+    waiting: list[str] = []
+    letters = field.value.lstrip("-")
+    for index, letter in enumerate(letters):
+        values = given.setdefault(letter, [])
+        if letter not in _TAR_VALUED:
+            continue
+        rest = letters[index + 1 :]
+        if field.value.startswith("-") and (rest or field.kind != "known"):
+            values.append(Field(field.kind, rest, field.text))
+            break
+        waiting.append(letter)
+    return waiting
+
+
+def _find(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+    for at, field in enumerate(words.all[:-1]):
+        if field.known in _FIND_WRITES:
+            found.fields.append(words.all[at + 1])
 
 
 def _unzip(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
@@ -325,5 +363,6 @@ _SHAPES: dict[str, _Shape] = {
     "put": _put,
     "in_place": _in_place,
     "tar": _tar,
+    "find": _find,
     "unzip": _unzip,
 }

@@ -58,7 +58,11 @@ async def command_word(
     if is_compound and known.count_commands is not None:
         # Another program reads a compound command that would be allowed for its content.
         count = await asyncio.to_thread(known.count_commands, subject.command)
-        machine = msgspec.structs.replace(machine, second_opinion=lambda _: count)
+
+        def second_opinion(_text: str) -> int | None:
+            return count
+
+        machine = msgspec.structs.replace(machine, second_opinion=second_opinion)
         shell = decide_command(facts, policy, machine, tool=request.tool)
     decision = make_decision(shell, facts, request, policy)
     decision = await _after_links(decision, shell, among)

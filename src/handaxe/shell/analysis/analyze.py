@@ -161,7 +161,6 @@ class _Reader:
             rule_texts=read_rule_texts(part),
             refusal=refusal,
             reads=reads,
-            history=None if refusal else _find_history(basic),
             edit_refusal=edit,
             # A proof accounts for every word.
             mentions=basic.mentions if refusal else (),
@@ -200,6 +199,7 @@ class _Reader:
             runs_git=any(item.program == "git" for item in possible.candidates),
             losses=find_losses(possible.candidates, redirects),
             removals=find_removals(possible.candidates),
+            history=_find_history(possible),
         )
 
     def _finder(self) -> CommandFinder:
@@ -274,8 +274,8 @@ def _possible_command(candidate: Candidate, *, is_fed: bool) -> PossibleCommand:
     )
 
 
-def _find_history(part: CommandPart) -> History | None:
-    found = (find_history(item.fields) for item in part.commands if item.program == "git")
+def _find_history(possible: Possible) -> History | None:
+    found = (find_history(item.fields) for item in possible.candidates if item.program == "git")
     return next(filter(None, found), None)
 
 

@@ -72,9 +72,11 @@ def find_losses(
 
 
 def _fits(values: list[str], form: _Form) -> bool:
-    if tuple(values[: len(form.words)]) != form.words:
+    size = len(form.words)
+    bare = [value for value in values if not value.startswith("-")]
+    if form.words not in (tuple(values[:size]), tuple(bare[:size])):
         return False
-    rest = values[len(form.words) :]
+    rest = [value for value in values if value not in form.words]
     return not form.options or any(_carries(value, form.options) for value in rest)
 
 
