@@ -22,6 +22,7 @@ from handaxe.shell.judge import (
     ShellRules,
     Verdict,
     find_project_program,
+    find_whole_rule,
     strictest,
 )
 from handaxe.shell.opinion import is_plain
@@ -151,8 +152,10 @@ def _find_disagreement(
     facts: CommandFacts, judge: Judge, second_opinion: SecondOpinion | None
 ) -> list[PartDecision]:
     """An ask where another reader counts the commands differently."""
-    everything = any(is_everything(rule.specifier) for rule in judge.rules.allow)
-    if judge.mode == "bypassPermissions" or everything:
+    allowing = judge.rules.allow
+    is_named = find_whole_rule(allowing, facts) is not None
+    everything = any(is_everything(rule.specifier) for rule in allowing)
+    if judge.mode == "bypassPermissions" or everything or is_named:
         return []
     reason = facts.disagreement or _disagrees(facts, second_opinion)
     return [PartDecision(facts.text, "ask", reason)] if reason else []

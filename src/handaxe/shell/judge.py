@@ -24,6 +24,7 @@ from handaxe.shell.rules import (
     is_exact,
     may_allow,
     rule_set,
+    squeeze_blanks,
 )
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -162,7 +163,9 @@ class Judge(Struct):
         return resolve(use.word, self.facts.cwd)
 
     def _is_exact(self, part: CommandPart) -> bool:
-        """Whether a rule gives the exact text of the part."""
+        """Whether a rule gives the exact text of the part, or of the whole command."""
+        if find_whole_rule(self.rules.allow, self.facts) is not None:
+            return True
         exact = (rule for rule in self.rules.allow if is_exact(rule.specifier))
         return any(allows(rule.specifier, part) for rule in exact)
 
@@ -327,20 +330,13 @@ class Judge(Struct):
                 reason = f"the allow rule {everything.text} covers every command"
                 rule, source = everything.text, everything.source
                 return PartDecision(text, "allow", reason, rule, source, "rule")
+            if (whole := find_whole_rule(self.rules.allow, self.facts)) is not None:
+                return _by_rule(text, whole)
             if part.evaluates:
-                return self._evaluated(part)
+                return PartDecision(text, "ask", part.evaluates, cause="unreadable")
             if (ruled := self._allowed_by_rule(part)) is not None:
                 return ruled
         return self._proven(part)
-
-    def _evaluated(self, part: CommandPart) -> PartDecision:
-        """Text that is evaluated again: only a rule with the whole command's exact text counts."""
-        whole = " ".join(self.facts.text.split())
-        for rule in self.rules.allow:
-            pattern = compile_specifier(rule.specifier)
-            if not pattern.has_star and " ".join(pattern.text.split()) == whole:
-                return _by_rule(part.text, rule)
-        return PartDecision(part.text, "ask", part.evaluates, cause="unreadable")
 
     def _allowed_by_rule(self, part: CommandPart) -> PartDecision | None:
         if not may_allow(tuple(rule.specifier for rule in self.rules.allow), part):
@@ -401,6 +397,14 @@ class Judge(Struct):
             self.trees.extend(command.writes.trees)
         reason = "the mode acceptEdits allows edits inside the working directories"
         return PartDecision(part.text, "allow", reason, by="mode")
+
+
+def find_whole_rule(rules: tuple[Rule, ...], facts: CommandFacts) -> Rule | None:
+    """A rule that gives the exact text of the whole command."""
+    whole = squeeze_blanks(facts.text)
+    return next(
+        (r for r in rules if is_exact(r.specifier) and squeeze_blanks(r.specifier) == whole), None
+    )
 
 
 def find_project_program(part: CommandPart, programs: frozenset[str]) -> str | None:
