@@ -1,4 +1,7 @@
-"""Rules to offer for "always allow": narrow, per part, with examples of what they would cover."""
+"""Rules to offer for "always allow": narrow, per part, with examples of what they would cover.
+
+None is offered for a command whose program or operands standard input may decide.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from handaxe.shell.judge import PartDecision
 from handaxe.shell.rules import squeeze
 from handaxe.shell.runners import SHELLS, runners
 from handaxe.shell.running_options import may_run_others
+from handaxe.shell.stdin_programs import can_have_prefix, has_stdin_form, takes_standard_input
 from handaxe.shell.subcommands import WITH_SUBCOMMANDS
 from handaxe.shell.syntax import Simple
 from handaxe.shell.tables import names, read_only_programs
@@ -77,9 +81,9 @@ def _proposal(part: Part) -> Proposal | None:
     words = [word.literal for word in node.words]
     text = squeeze(node.words)
     program = words[0]
-    if program is None:
+    if program is None or takes_standard_input(words):
         return None
-    head = None if _is_exact_only(program, words[1:]) else _prefix(program, words[1:])
+    head = None if _is_exact_only(program, words[1:]) else _prefix(program, words)
     if head is not None:
         return _by_prefix(head, text)
     if "*" in text or any(word.has_expansion for word in node.words):
@@ -110,18 +114,23 @@ def _is_exact_only(program: str, rest: list[str | None]) -> bool:
     return any(word is not None and (word in after or word in _EVALUATES) for word in rest)
 
 
-def _prefix(program: str, rest: list[str | None]) -> str | None:
-    if program not in WITH_SUBCOMMANDS:
-        return program
-    words = [program]
-    for word in rest[:2]:
+def _prefix(program: str, words: list[str | None]) -> str | None:
+    """The words a prefix rule begins with; None where only the exact command may be offered."""
+    fixed = [program]
+    for word in words[1:3]:
         if word is None or not _SUBCOMMAND.fullmatch(word):
             break
-        words.append(word)
+        fixed.append(word)
         if word not in _THIRD:
             break
-    # `npm run` alone would cover every script.
-    return " ".join(words) if len(words) > 1 and words[-1] not in _THIRD else None
+    is_named = len(fixed) > 1 and fixed[-1] not in _THIRD
+    if program in WITH_SUBCOMMANDS:
+        # `npm run` alone would cover every script.
+        return " ".join(fixed) if is_named and can_have_prefix(words) else None
+    if can_have_prefix(words):
+        return program
+    # Nobody knows this program: what its first argument names is as far as a yes can go.
+    return " ".join(fixed) if is_named and not has_stdin_form(words) else None
 
 
 def _exact(text: str) -> Proposal:
