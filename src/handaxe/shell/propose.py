@@ -135,7 +135,7 @@ def _prefix(program: str, words: list[str | None]) -> str | None:
 
 def _exact(text: str) -> Proposal:
     misses = [f"{text} more", f"{text} && other", f"sudo {text}"]
-    return Proposal(f"Bash({text})", text, [text], misses, "exactly this command, nothing more")
+    return Proposal(f"Bash({text})", text, [text], misses, f"exactly the command {text}")
 
 
 def _by_prefix(head: str, text: str) -> Proposal:
