@@ -128,6 +128,11 @@ class PermissionSuggestion(msgspec.Struct, frozen=True):
     mode: str | None = None
     """A permission mode to change to, instead of rules."""
 
+    @property
+    def answer(self) -> str:
+        """The sentence as an answer to a question."""
+        return f"Yes, and {self.sentence[:1].lower()}{self.sentence[1:]}"
+
     def accept(self, reason: str = "", *, by: DecidedBy = "callback") -> Allow:
         """The answer that allows the call and this."""
         remember = _REMEMBERED[self.destination]

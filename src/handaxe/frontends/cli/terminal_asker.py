@@ -49,8 +49,6 @@ def shown_question(request: PermissionRequest, painter: Painter) -> str:
     lines += [f"  destructive: {visible(loss.reason)}\n" for loss in request.destructive]
     for proposal in request.proposals:
         lines.append(f"  rule {visible(proposal.rule)}\n")
-        if proposal.meaning:
-            lines.append(f"    in words         {visible(proposal.meaning)}\n")
         lines.append(f"    would allow      {visible(', '.join(proposal.would_match))}\n")
         lines.append(f"    would not allow  {visible(', '.join(proposal.would_not_match))}\n")
     return "".join(lines)
@@ -75,10 +73,14 @@ def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | 
 
 
 def _choices(request: PermissionRequest, *, no_stops: bool) -> str:
-    no = "no, stop; with a comment: no, go on" if no_stops else "no, with a comment if you like"
+    no = (
+        "No, and stop; with a comment: no, and go on."
+        if no_stops
+        else "No, with a comment if you like."
+    )
     named = name_suggestions(request.suggestions)
-    lasting = {_letters(name): f"yes. {visible(one.sentence)}" for name, one in named.items()}
-    choices = {"y": "yes, once", **lasting, "n": no}
+    lasting = {_letters(name): visible(one.answer) for name, one in named.items()}
+    choices = {"y": "Yes, once.", **lasting, "n": no}
     lines = [f"  {key:<3} {meaning}\n" for key, meaning in choices.items()]
     return f"{''.join(lines)}Allow?  [{'/'.join(choices)}]: "
 

@@ -12,7 +12,7 @@ from handaxe.text.visible import visible
 def form_for(request: PermissionRequest) -> dict[str, Any]:
     """The parameters of `elicitation/create`: the whole question, and the possible answers."""
     named = name_suggestions(request.suggestions)
-    lasting = {name: f"Yes. {visible(one.sentence)}" for name, one in named.items()}
+    lasting = {name: visible(one.answer) for name, one in named.items()}
     titles = {"once": "Yes, this once", **lasting, "no": "No"}
     return {
         "mode": "form",
