@@ -99,8 +99,7 @@ def _texts(program: str, chance: random.Random) -> Iterator[str]:
         tail = " ".join(chance.sample(WORDS, chance.randint(1, 3)))
         starts.append(f"{program} {tail}")
     mixed = [" ".join(chance.sample(WORDS, 2)) for _ in range(8)]
-    for start in starts:
-        yield from covered_texts(start, [*TAILS, *mixed])
+    yield from covered_texts(*starts, tails=[*TAILS, *mixed])
 
 
 def _say(sentence: str) -> None:
@@ -122,7 +121,9 @@ def _check(options: argparse.Namespace) -> int:
         return 2
     ran = offered = 0
     wrong: list[str] = []
-    for program in programs:
+    for number, program in enumerate(programs, 1):
+        if number % 100 == 0:
+            _say(f"{number} programs, {ran} commands run")
         texts = list(dict.fromkeys(_texts(program, chance)))
         offered += bool(texts)
         chosen = chance.sample(texts, min(options.texts, len(texts)))

@@ -68,14 +68,20 @@ TAILS = (
 """What may stand behind a program: ways to standard input, and words that name another program."""
 
 
-def covered_texts(command: str, tails: Iterable[str] = TAILS) -> Iterator[str]:
-    """Every text of ours that a rule covers which is proposed for this command."""
-    for proposal in decision(command).proposals:
-        head = proposal.rule.removeprefix("Bash(").removesuffix(")").removesuffix(" *")
-        texts = [command, *proposal.would_match, *(f"{head} {tail}".strip() for tail in tails)]
-        for text in dict.fromkeys(texts):
-            if decision(text, allow=[proposal.rule]).verdict == "allow":
-                yield text
+def covered_texts(*commands: str, tails: Iterable[str] = TAILS) -> Iterator[str]:
+    """Every text of ours that a rule covers which is proposed for one of these commands."""
+    rules: set[str] = set()
+    for command in commands:
+        for proposal in decision(command).proposals:
+            if proposal.rule in rules:
+                continue
+            rules.add(proposal.rule)
+            exact = proposal.rule.removeprefix("Bash(").removesuffix(")")
+            head = exact.removesuffix(" *")
+            more = () if head == exact else (f"{head} {tail}".strip() for tail in tails)
+            for text in dict.fromkeys((command, *proposal.would_match, *more)):
+                if decision(text, allow=[proposal.rule]).verdict == "allow":
+                    yield text
 
 
 def makes_canary(text: str, payload: str, *, path: str, timeout_s: float = 2.0) -> bool:

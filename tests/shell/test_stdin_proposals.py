@@ -334,7 +334,7 @@ def test_no_covered_command_makes_a_file_of_what_is_piped_into_it():
     texts: list[str] = []
     for program in filter(shutil.which, REAL.split()):
         commands = [program, f"{program} -", f"{program} x", f"{program} build", f"{program} -s"]
-        covered = dict.fromkeys(text for command in commands for text in covered_texts(command))
+        covered = dict.fromkeys(covered_texts(*commands))
         texts += list(covered)[:3]
     assert len(texts) >= 20
     for text in texts:
