@@ -32,7 +32,7 @@ _READS_IN_CODE = re.compile(
 _WORDS = re.compile(r"[\w./+][\w./+-]*")
 _EARLIER_BRANCH = names("checkout switch merge rebase cherry-pick")
 """Sub-commands of git for which `-` is the branch before."""
-_CONSOLES = names(
+CONSOLES = names(
     "exec shell sh bash zsh eval runner console repl enter ssh attach debug run-script python node "
     "ruby script cmd execute dbshell tinker interactive"
 )
@@ -108,16 +108,13 @@ def names_standard_input(word: str) -> bool:
 
 
 def can_have_prefix(words: Sequence[str | None]) -> bool:
-    """Whether no argument of this program, behind its sub-command, makes standard input count."""
-    forms = _forms(words)
-    if forms:
-        return all(form.has_prefix for form in forms)
-    return _is_known(words[0] or "", _table().prefixed | WITH_SUBCOMMANDS)
+    """Whether a rule may leave open what follows the sub-command of this command."""
+    return all(form.has_prefix for form in _forms(words))
 
 
-def has_stdin_form(words: Sequence[str | None]) -> bool:
-    """Whether some form of this command takes its program or operands from standard input."""
-    return bool(_forms(words))
+def never_takes_standard_input(program: str) -> bool:
+    """Whether no option and no operand makes this program take anything but data from there."""
+    return _is_known(program, _table().prefixed)
 
 
 def takes_standard_input(words: Sequence[str | None]) -> bool:
@@ -130,7 +127,7 @@ def takes_standard_input(words: Sequence[str | None]) -> bool:
     forms = _forms(words)
     if _says_standard_input(program, args) or any(_decides(form, args) for form in forms):
         return True
-    if _is_known(program, _table().prefixed):
+    if never_takes_standard_input(program):
         return False
     is_runner = _is_known(program, runners().keys())
     if is_runner or any(map(may_run_others, program_names(program))):
@@ -183,7 +180,7 @@ def _has_script(form: StdinForm, args: list[str]) -> bool:
         if not word.startswith(("-", "+")):
             if form.operands:
                 is_given = len(_operands(args[at:])) >= form.operands
-                return is_given and _CONSOLES.isdisjoint(args[at:])
+                return is_given and CONSOLES.isdisjoint(args[at:])
             at += 1
         elif _fits(form.valued, word):
             at += 2
@@ -231,7 +228,7 @@ def _can_be_left_alone(word: str) -> bool:
 
 def _is_unknown_interpreter(program: str, args: list[str]) -> bool:
     """Whether a program nobody knows may be an interpreter: it is given nothing, or a console."""
-    if not _CONSOLES.isdisjoint(args) or _runs_one_that_does(args, must_be_known=False):
+    if not CONSOLES.isdisjoint(args) or _runs_one_that_does(args, must_be_known=False):
         return True
     return not _operands(args) and not _is_file(program)
 
