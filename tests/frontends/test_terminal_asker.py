@@ -13,14 +13,20 @@ import pytest
 from tests.waiting import HANG_S
 
 from handaxe import Allow, Deny, PermissionRequest
-from handaxe.contract.decision import Loss, RuleProposal
+from handaxe.contract.decision import Loss, PermissionSuggestion, RuleProposal
 from handaxe.frontends.cli.paint import Painter
 from handaxe.frontends.cli.terminal_asker import read_answer, shown_question
 
 PROPOSAL = RuleProposal("Edit(/src/**)", ("/p/src/a",), ("/p/other",))
+SUGGESTIONS = (
+    PermissionSuggestion("Allow all edits.", mode="acceptEdits"),
+    PermissionSuggestion("Allow src.", rules=("Edit(/src/**)",)),
+    PermissionSuggestion("Allow src here.", "localSettings", ("Edit(/src/**)",)),
+    PermissionSuggestion("Allow src everywhere.", "userSettings", ("Edit(/src/**)",)),
+)
 REQUEST = PermissionRequest(
     "1", "Write", {"file_path": "/p/src/a", "content": "x\x1b[31m\u202e\ny"}, "because", cwd="/p",
-    proposals=(PROPOSAL,),
+    proposals=(PROPOSAL,), suggestions=SUGGESTIONS,
 )  # fmt: skip
 
 
@@ -105,12 +111,26 @@ def test_the_question_says_what_would_be_destroyed_and_which_agent_asks():
     assert "destructive: deletes files for good" in shown
 
 
+def yes(remember, **more):
+    return Allow("The user said yes.", by="user", remember=remember, **more)
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("y\n", Allow("The user said yes.", by="user")),
         ("YES", Allow("The user said yes.", by="user")),
-        ("s", Allow("The user said yes.", by="user", remember="session", rules=("Edit(/src/**)",))),
+        ("s", yes("session", mode="acceptEdits")),
+        ("session", yes("session", mode="acceptEdits")),
+        ("S2", yes("session", rules=("Edit(/src/**)",))),
+        ("session2", yes("session", rules=("Edit(/src/**)",))),
+        ("p", yes("project", rules=("Edit(/src/**)",))),
+        ("project", yes("project", rules=("Edit(/src/**)",))),
+        ("a", yes("always", rules=("Edit(/src/**)",))),
+        ("always", yes("always", rules=("Edit(/src/**)",))),
+        ("s3", None),
+        ("p2", None),
+        ("s please", None),
         ("n", Deny("The user said no.", by="user")),
         ("no not now ", Deny("not now", by="user")),
         ("", None),

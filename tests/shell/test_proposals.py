@@ -94,7 +94,7 @@ def test_a_quoted_blank_in_a_program_never_becomes_two_words(command):
 
 @pytest.mark.parametrize(
     "command",
-    ["npm run build", "npm run build --x", "mytool", "mytool a", "cargo test", "foo $(bar)"],
+    ["npm run build", "npm run build --x", "pytest", "mytool a", "cargo test", "ruff $(bar)"],
 )
 def test_a_prefix_has_three_different_examples_and_a_meaning_in_words(command):
     for proposal in decision(command).proposals:
@@ -109,12 +109,12 @@ def test_a_prefix_has_three_different_examples_and_a_meaning_in_words(command):
     [
         ("make test", False),
         ("mytool a && npm run build", False),
-        ("foo $(bar)", False),
-        ("mytool *.py", False),
-        ("a; b; c; d; e", False),
+        ("mytool foo $(mytool bar)", False),
+        ("pytest *.py", False),
+        ("a x; b x; c x; d x; e x", False),
         ("make > out.txt", True),
         ("make test > out.txt 2>&1", True),
-        ("a; b; c; d; e; f", True),
+        ("a x; b x; c x; d x; e x; f x", True),
         ("mytool; $x", True),
         ("FOO=1 mytool", True),
         ("mytool; f() { ls; }", True),

@@ -12,9 +12,11 @@ import msgspec
 from handaxe.app.configuration import Configuration
 from handaxe.app.kept_rules import KeptRules
 from handaxe.app.question_turns import Turns
-from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, said
+from handaxe.contract.permission_changes import PermissionChange
 from handaxe.contract.ports.asker import Asker, Classifier
+from handaxe.contract.ports.permission_changes import PermissionChanges
 from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -38,6 +40,7 @@ class Broker(Asker):
         state: PermissionState,
         keeper: KeptRules,
         background_deadline_s: Callable[[], float | None] = lambda: None,
+        changes: Callable[[], PermissionChanges | None] = lambda: None,
     ) -> None:
         # What a host's function really gives back is anybody's guess.
         self._on_ask: Callable[[PermissionRequest], Awaitable[object]] = on_ask
@@ -45,6 +48,7 @@ class Broker(Asker):
         self._keeper = keeper
         self._turns = Turns()
         self._deadline_s = background_deadline_s
+        self._changes = changes
         self.is_background = lambda _: False
 
     @property
@@ -61,7 +65,7 @@ class Broker(Asker):
         by = "user" if answer.by == "user" else "callback"
         answer = msgspec.structs.replace(answer, by=by, reason=well_formed(answer.reason))
         if isinstance(answer, Allow):
-            await self._remember(answer)
+            await self._remember(answer, request.call_id)
         self._state.record(
             Answer(
                 call_id=request.call_id,
@@ -113,12 +117,28 @@ class Broker(Asker):
         except (TypeError, ValueError, RecursionError) as error:
             return Deny(f"The permission callback's answer is not one: {error}.")
 
-    async def _remember(self, answer: Allow) -> None:
-        if answer.remember == "once" or not answer.rules:
+    async def _remember(self, answer: Allow, call_id: str) -> None:
+        if answer.remember == "once":
+            return
+        if answer.mode is not None:
+            await self._change_mode(answer.mode, by=answer.by, call_id=call_id)
+        if not answer.rules:
             return
         self._state.grant(answer.rules)
         if answer.remember != "session":
             await self._keeper.keep(answer.rules, answer.remember)
+
+    async def _change_mode(self, mode: str, *, by: DecidedBy, call_id: str) -> None:
+        """Work in another mode for the rest of the session; what may not be chosen changes nothing.
+
+        The call itself was allowed either way.
+        """
+        changes = self._changes()
+        if changes is None:
+            return
+        change = PermissionChange(type="setMode", mode=mode, destination="session")
+        for problem in await changes.make([change], by=by, call_id=call_id):
+            _log.warning("%s", problem)
 
 
 class AutoAnswers:
@@ -178,12 +198,21 @@ def join_voices(
     """Let a session ask whoever its host named."""
     if on_ask is not None:
         if not callable(on_ask):
-            raise SetupError(f"`on_ask` is an async function of a request, not {on_ask!r}.")
+            raise SetupError(
+                f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
+            )
         keeper = KeptRules(configuration, among.offers[SettingsStore])
         among.asker = Broker(
-            on_ask, state, keeper, lambda: configuration.settings.agents.question_deadline_s
+            on_ask,
+            state,
+            keeper,
+            lambda: configuration.settings.agents.question_deadline_s,
+            lambda: among.offers.get(PermissionChanges),
         )
     if classifier is not None:
         if not callable(classifier):
-            raise SetupError(f"`classifier` is an async function of a request, not {classifier!r}.")
+            raise SetupError(
+                "`classifier` must be an async function taking a PermissionRequest; "
+                f"got {classifier!r}."
+            )
         among.classifier = AutoAnswers(classifier)

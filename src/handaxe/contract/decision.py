@@ -9,6 +9,12 @@ from handaxe.contract.display import Code, Diff, Display
 DecidedBy = Literal["rule", "mode", "builtin", "tool", "hook", "user", "callback"]
 Verdict = Literal["allow", "ask", "deny"]
 Remember = Literal["once", "session", "project", "always"]
+SuggestedDestination = Literal["session", "localSettings", "userSettings"]
+_REMEMBERED: dict[str, Remember] = {
+    "session": "session",
+    "localSettings": "project",
+    "userSettings": "always",
+}
 
 
 class DecidedPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +93,8 @@ class Allow(_Word, frozen=True, tag="allow"):
     remember: Remember = "once"
     """How long the yes holds; beyond `once` it is kept as `rules`."""
     rules: tuple[str, ...] = ()
+    mode: str | None = None
+    """The permission mode for the rest of the session, where the yes is for more than once."""
     input: dict[str, Any] | None = None
     """The input to run with instead, where whoever was asked changed it."""
 
@@ -109,6 +117,28 @@ class Deny(_Word, frozen=True, tag="deny"):
 Decision = Allow | Ask | Deny
 
 
+class PermissionSuggestion(msgspec.Struct, frozen=True):
+    """More than this one call that a person can allow, and for how long."""
+
+    sentence: str
+    """What it would allow, in plain words."""
+    destination: SuggestedDestination = "session"
+    """The session ends with it; the local and the user's settings keep it."""
+    rules: tuple[str, ...] = ()
+    mode: str | None = None
+    """A permission mode to change to, instead of rules."""
+
+    @property
+    def answer(self) -> str:
+        """The sentence as an answer to a question."""
+        return f"Yes, and {self.sentence[:1].lower()}{self.sentence[1:]}"
+
+    def accept(self, reason: str = "", *, by: DecidedBy = "callback") -> Allow:
+        """The answer that allows the call and this."""
+        remember = _REMEMBERED[self.destination]
+        return Allow(reason, by=by, remember=remember, rules=self.rules, mode=self.mode)
+
+
 _IN_A_DIFF = frozenset({"content", "old_string", "new_string", "new_source"})
 
 
@@ -125,6 +155,9 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     preview: Display | None = None
     """What the call would change, where that can be told beforehand."""
     proposals: tuple[RuleProposal, ...] = ()
+    """Rules that together would have allowed the call, each with examples."""
+    suggestions: tuple[PermissionSuggestion, ...] = ()
+    """What else a person can allow with a yes, narrow and wide; each stands for itself."""
     agent_id: str | None = None
     """Which sub-agent asks; None for the main one."""
     agent_type: str | None = None

@@ -27,6 +27,23 @@ class Resource(msgspec.Struct, frozen=True):
         )
 
 
+SESSION_STATE = frozenset(
+    {
+        "agent messages",
+        "brevity",
+        "cwd",
+        "final output",
+        "jobs",
+        "loaded tools",
+        "mode",
+        "skills",
+        "tasks",
+        "todos",
+        "user",
+    }
+)
+"""State that ends with the session. State of any other name is part of the outside world."""
+
 Kind = Literal["fills", "removes", "moves"]
 """What a place may be after an act.
 
@@ -83,6 +100,13 @@ class Effects(msgspec.Struct, frozen=True):
     """What a call that `writes_everything` was proved to write at most. Order and permission go by
     the former; whoever keeps files for undo need not keep more than this."""
 
+    def __post_init__(self) -> None:
+        """Count a write of state that is not the session's as a write of the outside world."""
+        for what in self.writes:
+            if what.kind == "state" and what.name not in SESSION_STATE:
+                for field in ("writes_everything", "irreversible"):
+                    msgspec.structs.force_setattr(self, field, True)  # noqa: FBT003 - its API
+
     @classmethod
     def none(cls) -> "Effects":
         """Looks anywhere and changes nothing."""
@@ -106,7 +130,10 @@ class Effects(msgspec.Struct, frozen=True):
 
     @classmethod
     def on_state(cls, *names: str) -> "Effects":
-        """Reads and changes named session state and no file."""
+        """Reads and changes state of the session, by its names in `SESSION_STATE`, and no file.
+
+        Any other name stands for something outside, such as a database: anything may change.
+        """
         places = _places("state", names)
         return cls(reads=places, writes=places)
 

@@ -1,4 +1,7 @@
-"""Rules to offer for "always allow": narrow, per part, with examples of what they would cover."""
+"""Rules to offer for "always allow": narrow, per part, with examples of what they would cover.
+
+None is offered for a command whose program or operands standard input may decide.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,22 @@ from handaxe.shell.facts import CommandPart
 from handaxe.shell.judge import PartDecision
 from handaxe.shell.runners import SHELLS, runners
 from handaxe.shell.running_options import may_run_others
+from handaxe.shell.stdin_programs import (
+    CONSOLES,
+    can_have_prefix,
+    never_takes_standard_input,
+    program_names,
+    takes_standard_input,
+)
 from handaxe.shell.subcommands import WITH_SUBCOMMANDS
 from handaxe.shell.tables import names, read_only_programs
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _PLAIN_PROGRAM = re.compile(r"[\w./+@-]+")
-_VERSION = re.compile(r"[-\d.]+$")
 _THIRD = frozenset({"run", "exec", "compose", "x", "script"})
 _NEVER = names(
     "git curl wget nc ssh scp eval source . exec cd pushd kill crontab chmod chown mv cp ln "
     "tee sed dd"
-)
-_INTERPRETERS = names(
-    "powershell pwsh cmd cmd.exe powershell.exe wsl java jshell scala kotlin kotlinc groovy mono "
-    "pypy ipython jupyter julia R octave matlab ghci runghc runhaskell elixir iex erl escript "
-    "stack swift racket guile sbcl clisp clojure clj lein bb wish cscript wscript ts-node tsx "
-    "esbuild zig nim crystal luajit raku perl6 ocaml utop sml gforth gnuplot maxima sage bc "
-    "vim vi nvim view vimdiff ex ed emacs emacsclient nano pico micro hx helix kak joe code subl "
-    "less more most man info lynx w3m elinks mc ranger nnn lf tig lazygit k9s htop"
-)
-"""Programs that run what they are given, or that a person can start anything from."""
-_EVALUATES = names(
-    "exec shell sh bash zsh eval runner console repl enter ssh attach debug run-script python node "
-    "ruby script cmd execute dbshell"
 )
 _LIMIT = 5
 _EXAMPLES = 3
@@ -73,9 +69,9 @@ def _proposal(part: CommandPart) -> Proposal | None:
         return None
     words, text = list(part.words), part.squeezed or ""
     program = words[0]
-    if program is None:
+    if program is None or takes_standard_input(words):
         return None
-    head = None if _is_exact_only(program, words[1:]) else _prefix(program, words[1:])
+    head = None if _is_exact_only(program, words[1:]) else _prefix(program, words)
     if head is not None:
         return _by_prefix(head, text)
     if "*" in text or None in words:
@@ -85,13 +81,12 @@ def _proposal(part: CommandPart) -> Proposal | None:
 
 def _is_exact_only(program: str, rest: list[str | None]) -> bool:
     """Programs for which a prefix would allow anything: interpreters, wrappers, movers of data."""
-    name = program.rpartition("/")[2]
     # A quoted blank would make a prefix of two words, which is another program.
     if not _PLAIN_PROGRAM.fullmatch(program):
         return True
-    bare = _VERSION.sub("", name) or name
-    for known in (name, bare):
-        if known in SHELLS | _NEVER | _INTERPRETERS or is_destructive_name(known):
+    known_names = program_names(program)
+    for known in known_names:
+        if known in SHELLS | _NEVER or is_destructive_name(known):
             return True
         # Of a program that looks, only what it was asked to look at is in question.
         if known in read_only_programs():
@@ -99,30 +94,33 @@ def _is_exact_only(program: str, rest: list[str | None]) -> bool:
         runs_others = known in runners() or may_run_others(known)
         if runs_others and known not in WITH_SUBCOMMANDS:
             return True
-    runner = runners().get(name)
-    after = runner.after if runner is not None else ("",)
-    if not after:
+    found = [runners()[name] for name in known_names if name in runners()]
+    if any(not runner.after for runner in found):
         return True
-    return any(word is not None and (word in after or word in _EVALUATES) for word in rest)
+    after = CONSOLES.union(*(runner.after for runner in found))
+    return any(word in after for word in rest)
 
 
-def _prefix(program: str, rest: list[str | None]) -> str | None:
-    if program not in WITH_SUBCOMMANDS:
-        return program
-    words = [program]
-    for word in rest[:2]:
+def _prefix(program: str, words: list[str | None]) -> str | None:
+    """The words a prefix rule begins with; None where only the exact command may be offered."""
+    fixed = [program]
+    for word in words[1:3]:
         if word is None or not _SUBCOMMAND.fullmatch(word):
             break
-        words.append(word)
+        fixed.append(word)
         if word not in _THIRD:
             break
-    # `npm run` alone would cover every script.
-    return " ".join(words) if len(words) > 1 and words[-1] not in _THIRD else None
+    if never_takes_standard_input(program):
+        return program
+    # `npm run` alone would cover every script; of a program nobody knows, what its first argument
+    # names is as far as a yes can go.
+    is_named = len(fixed) > 1 and fixed[-1] not in _THIRD
+    return " ".join(fixed) if is_named and can_have_prefix(words) else None
 
 
 def _exact(text: str) -> Proposal:
     misses = [f"{text} more", f"{text} && other", f"sudo {text}"]
-    return Proposal(f"Bash({text})", text, [text], misses, "exactly this command, nothing more")
+    return Proposal(f"Bash({text})", text, [text], misses, f"exactly the command {text}")
 
 
 def _by_prefix(head: str, text: str) -> Proposal:

@@ -100,7 +100,8 @@ async def test_a_callback_allows_and_may_change_the_input(options, script, proje
     assert (project / "a.txt").read_text() == text
     assert [tool for tool, *_ in asked] == ["Write"]
     assert asked[0][1]
-    assert asked[0][2][0].rules[0].tool_name == "Edit"
+    assert (asked[0][2][0].type, asked[0][2][0].mode) == ("setMode", "acceptEdits")
+    assert asked[0][2][1].rules[0].tool_name == "Edit"
     assert messages[-1].result == "Written."
 
 

@@ -10,19 +10,14 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.frontends.cli.paint import Painter
 from handaxe.frontends.cli.terminal_lines import read_line
+from handaxe.runtime.permission.suggestions import name_suggestions
 from handaxe.text.visible import visible
 
 SAID_NO = "The user said no."
-_ANSWERS: dict[str, Remember] = {
-    "y": "once",
-    "yes": "once",
-    "s": "session",
-    "p": "project",
-    "a": "always",
-}
+_LETTERS = {"session": "s", "project": "p", "always": "a"}
 
 
 async def ask_in_terminal(request: PermissionRequest, *, no_stops: bool = False) -> Allow | Deny:
@@ -54,8 +49,6 @@ def shown_question(request: PermissionRequest, painter: Painter) -> str:
     lines += [f"  destructive: {visible(loss.reason)}\n" for loss in request.destructive]
     for proposal in request.proposals:
         lines.append(f"  rule {visible(proposal.rule)}\n")
-        if proposal.meaning:
-            lines.append(f"    in words         {visible(proposal.meaning)}\n")
         lines.append(f"    would allow      {visible(', '.join(proposal.would_match))}\n")
         lines.append(f"    would not allow  {visible(', '.join(proposal.would_not_match))}\n")
     return "".join(lines)
@@ -69,21 +62,33 @@ def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | 
     word = word.lower()
     if word in {"n", "no"}:
         return Deny(comment.strip() or SAID_NO, by="user")
-    remember = _ANSWERS.get(word)
-    if remember is None or comment:
+    if comment:
         return None
-    if remember == "once":
+    if word in {"y", "yes"}:
         return Allow("The user said yes.", by="user")
-    if not request.proposals:
-        return None
-    rules = tuple(proposal.rule for proposal in request.proposals)
-    return Allow("The user said yes.", by="user", remember=remember, rules=rules)
+    for name, suggestion in name_suggestions(request.suggestions).items():
+        if word in {name, _letters(name)}:
+            return suggestion.accept("The user said yes.", by="user")
+    return None
 
 
 def _choices(request: PermissionRequest, *, no_stops: bool) -> str:
-    lasting = "  [s]ession  [p]roject  [a]lways" if request.proposals else ""
-    no = "[n]o, stop; with a comment: no, go on" if no_stops else "[n]o, with a comment if you like"
-    return f"Allow?  [y]es, once{lasting}  {no}: "
+    no = (
+        "No, and stop; with a comment: no, and go on."
+        if no_stops
+        else "No, with a comment if you like."
+    )
+    named = name_suggestions(request.suggestions)
+    lasting = {_letters(name): visible(one.answer) for name, one in named.items()}
+    choices = {"y": "Yes, once.", **lasting, "n": no}
+    lines = [f"  {key:<3} {meaning}\n" for key, meaning in choices.items()]
+    return f"{''.join(lines)}Allow?  [{'/'.join(choices)}]: "
+
+
+def _letters(name: str) -> str:
+    """The answer as few keys: `s`, `s2`, `p`, `a`."""
+    word = name.rstrip("0123456789")
+    return _LETTERS[word] + name[len(word) :]
 
 
 def _value(value: Any) -> str:  # noqa: ANN401 - any JSON value

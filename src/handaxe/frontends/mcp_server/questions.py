@@ -3,22 +3,17 @@
 import json
 from typing import Any, cast
 
-from handaxe.contract.decision import Allow, Deny, PermissionRequest, Remember
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.display import Code, Diff, Display, Text
+from handaxe.runtime.permission.suggestions import name_suggestions
 from handaxe.text.visible import visible
-
-_TITLES: dict[str, str] = {
-    "once": "Yes, this once",
-    "session": "Yes, and for the rest of this session",
-    "project": "Yes, and always in this project",
-    "always": "Yes, always, in every project",
-    "no": "No",
-}
 
 
 def form_for(request: PermissionRequest) -> dict[str, Any]:
     """The parameters of `elicitation/create`: the whole question, and the possible answers."""
-    answers = list(_TITLES) if request.proposals else ["once", "no"]
+    named = name_suggestions(request.suggestions)
+    lasting = {name: visible(one.answer) for name, one in named.items()}
+    titles = {"once": "Yes, this once", **lasting, "no": "No"}
     return {
         "mode": "form",
         "message": question(request),
@@ -28,8 +23,8 @@ def form_for(request: PermissionRequest) -> dict[str, Any]:
                 "answer": {
                     "type": "string",
                     "title": f"Allow {request.tool}?",
-                    "enum": answers,
-                    "enumNames": [_TITLES[name] for name in answers],
+                    "enum": list(titles),
+                    "enumNames": list(titles.values()),
                 },
                 "comment": {
                     "type": "string",
@@ -50,7 +45,7 @@ def question(request: PermissionRequest) -> str:
     lines.append(visible(request.reason))
     lines += [f"  destructive: {visible(loss.reason)}" for loss in request.destructive]
     for proposal in request.proposals:
-        lines.append(f"A lasting yes adds the rule {visible(proposal.rule)}")
+        lines.append(f"The rule {visible(proposal.rule)}")
         if proposal.meaning:
             lines.append(f"  in words            {visible(proposal.meaning)}")
         lines.append(f"  it would allow      {visible(', '.join(proposal.would_match))}")
@@ -70,10 +65,9 @@ def read_answer(given: object, request: PermissionRequest) -> Allow | Deny:
     chosen, comment = filled.get("answer"), filled.get("comment")
     if chosen == "once":
         return Allow("The user said yes.", by="user")
-    if chosen in {"session", "project", "always"} and request.proposals:
-        rules = tuple(proposal.rule for proposal in request.proposals)
-        remember = cast("Remember", chosen)
-        return Allow("The user said yes.", by="user", remember=remember, rules=rules)
+    named = name_suggestions(request.suggestions)
+    if isinstance(chosen, str) and chosen in named:
+        return named[chosen].accept("The user said yes.", by="user")
     said = comment.strip() if isinstance(comment, str) else ""
     return Deny(said or "The user said no.", by="user")
 

@@ -14,7 +14,7 @@ from handaxe.contract.tool import PATH_FIELDS
 from handaxe.frontends.stream_json.channel import Channel, OtherEndFailed
 from handaxe.frontends.stream_json.lines import fits, shortened
 from handaxe.frontends.stream_json.shapes import Json
-from handaxe.runtime.permission.suggestions import suggestions
+from handaxe.runtime.permission.suggestions import to_updates
 
 _SHORT_CHARS = 50_000
 
@@ -73,7 +73,7 @@ def _question(request: PermissionRequest) -> Json:
     fields: Json = {
         "tool_name": request.tool,
         "input": request.input,
-        "permission_suggestions": suggestions(request.proposals) or None,
+        "permission_suggestions": to_updates(request.suggestions) or None,
         "blocked_path": _path(request.input),
         "tool_use_id": request.call_id,
         "decision_reason": request.reason,

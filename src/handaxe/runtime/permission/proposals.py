@@ -20,6 +20,8 @@ def proposals_for(request: Request, policy: Policy) -> tuple[RuleProposal, ...]:
         return tuple(found.values())
     if request.hosts and all(request.hosts):
         return tuple(_for_host(request.tool, host) for host in request.hosts)
+    if request.tool == "Skill" and request.texts:
+        return (_for_skill(request.texts[0]),)
     return (_for_tool(request.tool),)
 
 
@@ -42,8 +44,8 @@ def _for_path(judged: JudgedPath, policy: Policy) -> RuleProposal:
 
 
 def _meaning(judged: JudgedPath, directory: str, *, is_tree: bool) -> str:
-    verb = "change" if judged.access == "write" else "read"
-    return f"{verb} anything below {directory}" if is_tree else f"{verb} {judged.real} alone"
+    act = "changes of" if judged.access == "write" else "reading"
+    return f"{act} anything below {directory}" if is_tree else f"{act} {judged.real} alone"
 
 
 def _for_host(tool: str, host: str) -> RuleProposal:
@@ -52,7 +54,19 @@ def _for_host(tool: str, host: str) -> RuleProposal:
         rule=format_rule(Rule(tool, f"domain:{host}", "")),
         would_match=(f"{tool} of {host}, at any port",),
         would_not_match=(*below, "any other host", f"{tool} of a command"),
-        meaning=f"let {tool} connect to {host}",
+        meaning=f"{tool} of the host {host}",
+    )
+
+
+def _for_skill(text: str) -> RuleProposal:
+    name = text.split(maxsplit=1)[0] if text.split() else ""
+    if not name or "*" in name:
+        return _for_tool("Skill")
+    return RuleProposal(
+        rule=format_rule(Rule("Skill", f"{name} *", "")),
+        would_match=(name, f"{name} with any arguments"),
+        would_not_match=(f"{name}-other", "any other skill"),
+        meaning=f"the skill {name} with any arguments",
     )
 
 
@@ -62,5 +76,5 @@ def _for_tool(tool: str) -> RuleProposal:
         rule=tool,
         would_match=(f"every call of {tool}",),
         would_not_match=(others,),
-        meaning=f"use {tool} for anything",
+        meaning=f"every call of {tool}",
     )

@@ -17,7 +17,12 @@ from handaxe.runtime.pipeline.heard import Heard, Refused, Rewritten, Undecided
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.runtime.pipeline.requests import covers_of
 from handaxe.runtime.pipeline.telling import hook_event, plain
-from handaxe.runtime.pipeline.voices import is_open, proposals_with, sentence_of
+from handaxe.runtime.pipeline.voices import (
+    is_open,
+    proposals_with,
+    sentence_of,
+    suggestions_with,
+)
 
 
 async def settle_question(
@@ -51,6 +56,7 @@ async def settle_question(
         agent_id=among.agent_id,
         agent_type=among.agent_type,
         proposals=proposals_with(decision, request, among.policy()),
+        suggestions=suggestions_with(decision, request, among.policy()),
         destructive=decision.destructive,
     )
     call_id = parsed.call.id
@@ -108,9 +114,9 @@ async def _ask_hooks(
     heard.were_asked = True
     event = hook_event(parsed, among, "PermissionRequest")
     call_id = event.pop("tool_use_id")
-    from handaxe.runtime.permission.suggestions import suggestions
+    from handaxe.runtime.permission.suggestions import to_updates
 
-    if offered := suggestions(proposals_with(decision, request, among.policy())):
+    if offered := to_updates(suggestions_with(decision, request, among.policy())):
         event["permission_suggestions"] = offered
     outcome = await among.hooks.fire(
         event, aliases=parsed.other_names, covers=covers_of(parsed, among), call_id=call_id

@@ -2,7 +2,14 @@
 
 import msgspec
 
-from handaxe.contract.decision import Allow, Ask, Decision, Deny, RuleProposal
+from handaxe.contract.decision import (
+    Allow,
+    Ask,
+    Decision,
+    Deny,
+    PermissionSuggestion,
+    RuleProposal,
+)
 from handaxe.runtime.hooks.outcome import strictest
 from handaxe.runtime.permission.decide import Policy, Request, is_binding, is_final
 from handaxe.runtime.permission.reasons import refused_unasked, shown
@@ -51,6 +58,17 @@ def proposals_with(
     from handaxe.runtime.permission.proposals import proposals_for
 
     return proposals_for(request, policy)
+
+
+def suggestions_with(
+    decision: Decision, request: Request, policy: Policy
+) -> tuple[PermissionSuggestion, ...]:
+    """What a person can allow beside the call, narrow and wide, for how long."""
+    from handaxe.runtime.permission.suggestions import suggest
+
+    proposals = proposals_with(decision, request, policy)
+    leaves = decision.proposals_leave_questions
+    return suggest(request, policy, proposals, leaves_questions=leaves)
 
 
 def sentence_of(decision: Decision) -> str:
