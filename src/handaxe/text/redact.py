@@ -11,7 +11,6 @@ from typing import Any, AnyStr, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from handaxe.text.secret_names import looks_secret
-from handaxe.text.secret_values import MIN_CHARS, spell_url_password, spell_value
 
 MAX_NAME_CHARS = 64
 MAX_DEPTH = 200
@@ -87,8 +86,10 @@ class Redactor:
 
     def _find_spellings(self, name: str, value: str) -> set[str]:
         is_named = name in self._listed or looks_secret(name)
-        if len(value) < MIN_CHARS or not (is_named or "://" in value):
+        if not value or not (is_named or "://" in value):
             return set()
+        from handaxe.text.secret_values import spell_url_password, spell_value
+
         is_place = value.startswith("/") and self._is_file(value)
         if is_place or value in self._known:
             # The value is where a secret is, or what another variable is called.
