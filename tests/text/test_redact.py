@@ -217,6 +217,15 @@ def test_listed_variables_are_secret_whatever_they_are_called_but_patterns_are_n
     )
 
 
+@pytest.mark.parametrize("value", ["half-\ud800-Aa1bc", "raw-\udcff\udcfe-Aa1bc", "nul\0-Aa1bc-x"])
+def test_values_that_are_no_text_do_no_harm(value):
+    redactor = make(MY_KEY=value)
+    assert redactor.redact(f"<{value}>") == "<[redacted: MY_KEY]>"
+    raw = value.encode("utf-8", "surrogateescape" if "\udcff" in value else "surrogatepass")
+    assert redactor.redact_bytes(raw) == b"[redacted: MY_KEY]"
+    assert redactor.redact_bytes(b"\xed\xa0\x80 \xff") == b"\xed\xa0\x80 \xff"
+
+
 def test_a_name_is_fit_for_a_marker_whatever_it_holds():
     redactor = Redactor({'X"\n[KEY_TOKEN': TOKEN})
     assert redactor.redact(TOKEN) == "[redacted: X___KEY_TOKEN]"

@@ -215,6 +215,11 @@ def test_strange_names_are_answered(name):
     assert looks_secret(name) is False
 
 
+def test_a_long_name_is_answered_by_its_end():
+    assert looks_secret("DB_" * 100_000 + "PASSWORD")
+    assert not looks_secret("DB_" * 100_000 + "NAME")
+
+
 @pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
 def test_letters_of_either_case_count(case):
     assert looks_secret(case("GITHUB_TOKEN"))

@@ -97,6 +97,8 @@ class Redactor:
         return spell_value(value) if is_named else spell_url_password(value)
 
     def _sort(self) -> None:
+        from handaxe.text.secret_values import encode_value
+
         markers = set(self._markers.values())
         pairs = [
             (text, marker)
@@ -104,10 +106,7 @@ class Redactor:
             if not any(text in other for other in markers)
         ]
         self._texts = sorted(pairs, key=lambda pair: (-len(pair[0]), pair))
-        self._raw = [
-            (text.encode("utf-8", "surrogateescape"), marker.encode())
-            for text, marker in self._texts
-        ]
+        self._raw = [(encode_value(text), marker.encode()) for text, marker in self._texts]
         self._in_json = [(_encode_inside(text), marker.encode()) for text, marker in self._texts]
 
 

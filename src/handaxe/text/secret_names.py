@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+MAX_CHARS = 128
+"""Of a longer name the end decides."""
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -83,6 +86,7 @@ _HINTS = (
 @lru_cache(maxsize=4096)
 def looks_secret(name: str) -> bool:
     """Whether the value of a variable with this name is probably a secret."""
+    name = name[-MAX_CHARS:]
     whole = name.upper()
     if not any(hint in whole for hint in _HINTS) and _ONLY_LAST.isdisjoint(whole.split("_")):
         return False

@@ -42,11 +42,19 @@ def is_secret_value(value: str) -> bool:
 def spell_value(value: str) -> set[str]:
     """The value as programs print it: plain, in JSON, quoted for a shell, line by line."""
     plain = {value, value.strip()}
-    raw = value.encode("utf-8", "surrogateescape")
-    plain.add(raw.decode("utf-8", "replace").strip())
+    plain.add(encode_value(value).decode("utf-8", "replace").strip())
     plain |= _find_url_passwords(value)
     plain |= {line for line in map(str.strip, value.splitlines()) if _is_dense(line)}
     return _spell_all(plain)
+
+
+def encode_value(value: str) -> bytes:
+    """The bytes of a value; those of the environment need not be UTF-8."""
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # Half of a character, which only settings can hold.
+        return value.encode("utf-8", "surrogatepass")
 
 
 def spell_url_password(value: str) -> set[str]:

@@ -219,7 +219,7 @@ class Pipeline:
             notes=(*last.notes, *outcome.notes, *stop),
             stops=last.stops or outcome.stop or outcome.blocked,
         )
-        return [*results[:-1], last]
+        return [*results[:-1], self._among.redactor.redact_value(last)]
 
     def withdraw(self, call_id: str) -> None:
         """Stop a call if it has not started yet."""

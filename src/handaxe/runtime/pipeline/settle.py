@@ -130,7 +130,7 @@ def _replaced(
         return msgspec.structs.replace(result, notes=(*result.notes, note))
     if given.text is None:
         return msgspec.structs.replace(result, data=given.data)
-    text, size_chars = _fitted(result, given.text, prepared, among)
+    text, size_chars = _fitted(result, among.redactor.redact(given.text), prepared, among)
     return msgspec.structs.replace(
         result,
         data=given.data,
