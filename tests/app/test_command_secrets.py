@@ -56,7 +56,6 @@ async def test_what_is_hidden_stays_hidden_although_it_is_passed(project):
         assert await said(session, f"{SHOW}; echo [$GIT_AUTHOR_NAME]") == "none\n[]"
 
 
-@pytest.mark.proves("S9")
 @pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
 @pytest.mark.parametrize("trusted", [True, False])
 async def test_a_project_cannot_pass_them_to_itself(project, name, trusted):
@@ -199,7 +198,7 @@ async def test_a_hook_gets_the_variables_that_its_own_line_names(project, tmp_pa
     assert f"GITHUB_TOKEN={TOKEN}\n" in seen.read_text()
 
 
-@pytest.mark.proves("S9", "S14")
+@pytest.mark.proves("S14")
 async def test_a_projects_own_hook_names_secrets_in_vain(project, tmp_path):
     seen = tmp_path / "seen"
     line = f'echo "[$GITHUB_TOKEN]" $GIT_AUTHOR_NAME > {seen}'

@@ -49,7 +49,7 @@ _ABOUT = _words(
 )
 """As the last word: the value is about a secret, or says where it is, and does not hold it."""
 
-_ELSEWHERE = _words("ORIG ORIGINAL LAST OLD INIT START PREV PREVIOUS CURRENT BUILD MY")
+_ELSEWHERE = _words("ORIG ORIGINAL LAST OLD INIT START PREV PREVIOUS CURRENT BUILD")
 """With one of these words, `PWD` is a directory."""
 
 _STORE_URL = (
