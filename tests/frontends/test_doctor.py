@@ -14,11 +14,20 @@ from handaxe.host.sandbox.probe import DIMENSIONS
 
 KEYS = {
     "handaxe.version", "python.version", "shell.bash", "shell.zsh", "shell.shfmt", "git.version",
+    "shell.removed_variables",
     "search.rg", "sandbox.enabled", "sandbox.means", "sandbox.bubblewrap", "sandbox.landlock",
     "sandbox.user_namespaces", "sandbox.overlay", "limits.cgroup", "limits.files", "limits.processes",
     "limits.inotify_watches", "disk.home", "disk.undo", "disk.free", "disk.writable",
     "mcp.servers", "encoding.file_names", "encoding.output", "encoding.commands",
 }  # fmt: skip
+
+
+def test_variables_that_commands_do_not_get_are_named(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("ZZ_API_TOKEN", "abc")
+    assert run(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["shell.removed_variables"]
+    assert "ZZ_API_TOKEN (`shell.pass_variables` passes them)" in found["value"]
 
 
 @pytest.mark.proves("SH-7")

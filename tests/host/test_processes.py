@@ -12,6 +12,7 @@ from handaxe.contract.ports.processes import CannotStart, Child, ChildProgram
 from handaxe.host import processes
 from handaxe.host.bounded_log import BoundedLog
 from handaxe.host.processes import LocalProcesses
+from handaxe.text.redact import Redactor
 
 
 async def _start(tmp_path: Path, script: str, **env: str) -> Child:
@@ -134,6 +135,22 @@ async def test_a_deaf_child_does_not_hold_up_its_own_end(tmp_path, monkeypatch):
     await child.stop()
     await asyncio.wait([writing], timeout=HANG_S)
     assert writing.done()
+
+
+@pytest.mark.proves("S14")
+def test_a_log_holds_no_secret_however_it_comes(tmp_path):
+    secret = "ghp_Zx81kQpLm2Zx81kQpLm2"
+    redactor = Redactor({"GITHUB_TOKEN": secret})
+    log = BoundedLog(str(tmp_path / "a.log"), max_bytes=100, redactor=redactor)
+    for _ in range(20):
+        for letter in f"is {secret}\n":
+            log.write(letter.encode())
+    log.write(b"missing")
+    assert log.last_words(7) == "missing"
+    log.close()
+    for name in ("a.log", "a.log.1"):
+        assert secret[:9] not in (tmp_path / name).read_text()
+    assert (tmp_path / "a.log").read_text().endswith("is [redacted: GITHUB_TOKEN]\nmissing")
 
 
 def test_a_log_keeps_its_newest_part(tmp_path):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from tests.models.talk import events_of
@@ -118,12 +119,14 @@ async def test_strangers_are_refused(served: str):
     assert caught.value.failure == "authentication"
 
 
-async def test_the_local_model_starts_by_itself_and_makes_a_call_that_fits():
+async def test_the_local_model_starts_by_itself_and_makes_a_call_that_fits(monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "abc")
     model = LocalModel()
     wanted = request("Paint it.", tools=(PAINT,), tool_choice="Paint", system=("word " * 9000,))
     try:
         events = await events_of(model, wanted)
         child = model._child
+        assert b"GITHUB_TOKEN" not in Path(f"/proc/{child.pid}/environ").read_bytes()
     finally:
         await model.close()
     (ended,) = [event for event in events if isinstance(event, ToolEnded)]

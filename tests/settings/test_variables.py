@@ -30,7 +30,7 @@ from handaxe.settings.variables import given_by_variables
             {"shell": {"carry_directory": False}},
         ),
         ({"CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "0"}, {}),
-        ({"CLAUDE_CODE_SUBPROCESS_ENV_SCRUB": ""}, {}),
+        ({"CLAUDE_CODE_SUBPROCESS_ENV_SCRUB": "1"}, {}),
         ({"BASH_MAX_OUTPUT_LENGTH": "150000"}, {"shell": {"max_inline_chars": 30_000}}),
         ({"BASH_MAX_OUTPUT_LENGTH": "7"}, {"shell": {"max_inline_chars": 1_000}}),
         ({"TASK_MAX_OUTPUT_LENGTH": "170000"}, {"agents": {"max_output_chars": 160_000}}),
@@ -49,13 +49,15 @@ def test_a_variable_gives_a_setting_and_a_mistake_gives_none(variables, given):
     assert given_by_variables(variables) == given
 
 
-async def test_credentials_stay_from_commands_when_they_are_to_be_scrubbed(project, monkeypatch):
+@pytest.mark.parametrize("said", ["1", "0", None])
+async def test_credentials_stay_from_commands_whether_they_are_to_be_scrubbed_or_not(
+    project, monkeypatch, said
+):
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "MY_API_KEY", "DB_PASSWORD"):
         monkeypatch.setenv(name, "s3cret")
     monkeypatch.setenv("HARMLESS", "plain")
-    async with handaxe.Session(project, permission_mode="bypassPermissions") as session:
-        assert "s3cret" in (await session.call("Bash", command="env")).text
-    monkeypatch.setenv("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", "1")
+    if said is not None:
+        monkeypatch.setenv("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", said)
     async with handaxe.Session(project, permission_mode="bypassPermissions") as session:
         seen = (await session.call("Bash", command="env")).text
     assert "s3cret" not in seen

@@ -54,7 +54,7 @@ def join_agents(
         workdir.free_to_read = (*workdir.free_to_read, str(directory))
     book = next((offer for offer in among.offers.values() if isinstance(offer, JobBook)), None)
     family = Family(
-        files=AgentFiles(directory),
+        files=AgentFiles(directory, session.configuration.redactor),
         kinds=kinds,
         make_seat=AgentSeats(session, directory, prompts.surroundings).make,
         open_model=_Models(wanted.open_model),

@@ -137,10 +137,12 @@ class _Place:
         self._calls_made = 0
         self._is_closed = False
         self.memory_files: MemoryFiles | None = None
-        self._record = Record(log, self._opening)
+        self._record = Record(log, self._opening, session.configuration.redactor)
         emit = self._record.emit
         results = DiskResultStore(
-            directory / "results", retention_days=session.settings.retention_days
+            directory / "results",
+            retention_days=session.settings.retention_days,
+            redactor=session.configuration.redactor,
         )
         above = parent.workdir
         checkout = state.worktree_path or None

@@ -27,6 +27,7 @@ from handaxe.settings.narrowing import FROM_THE_PROJECT, Trust
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
 from handaxe.settings.variables import given_by_variables
 from handaxe.storage.last_rules import LastRules
+from handaxe.text.redact import Redactor
 
 if TYPE_CHECKING:
     from handaxe.host.settings_file import SettingFiles
@@ -77,6 +78,15 @@ class Configuration:
         from handaxe.storage.trust import TrustRecord
 
         return TrustRecord(self._home)
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Takes the secrets of this process and of the settings out of what a session keeps."""
+        shell = self.settings.shell
+        listed = (*shell.pass_variables, *shell.hidden_variables)
+        redactor = Redactor(os.environ, listed, is_file=os.path.lexists)
+        redactor.learn(self.settings.env)
+        return redactor
 
     @property
     def logins_directory(self) -> str:
@@ -186,6 +196,8 @@ class Configuration:
 
             told += sentences(self.merged.ignored, self.root, is_trusted=trust.files)
         self.warnings = tuple(told)
+        if "redactor" in self.__dict__:
+            self.redactor.learn(self.settings.env)
 
     def _trust(self, fragments: Sequence[Fragment], told: list[str]) -> Trust:
         """How far the project's own files may widen, and whether its hooks may run."""

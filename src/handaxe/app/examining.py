@@ -19,6 +19,7 @@ from handaxe.host.sandbox.bubblewrap import find_bubblewrap
 from handaxe.host.sandbox.means import find_means
 from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
 from handaxe.host.search.program import find_ripgrep
+from handaxe.host.shell.environment import sieve_of
 from handaxe.host.shell.program import BashChoice
 from handaxe.host.shfmt import count_commands
 from handaxe.settings.model import Settings
@@ -63,6 +64,7 @@ def examine(root: str, home: Path) -> list[Finding]:
     return [
         *_itself(),
         *_programs(bash),
+        _removed_variables(configuration.settings),
         *_encodings(bash),
         *_sandbox(root, configuration),
         *_limits(),
@@ -94,6 +96,14 @@ def _programs(bash: str | None) -> Iterator[Finding]:
     yield _program(
         "search.rg", "rg", "weak", "Search works without, but slower: install ripgrep.", path=rg
     )
+
+
+def _removed_variables(settings: Settings) -> Finding:
+    """Which variables commands do not get because they look like secrets."""
+    sieve = sieve_of(settings)
+    removed = sorted(name for name in os.environ if sieve.removes_as_secret(name))
+    shown = f"{', '.join(removed)} (`shell.pass_variables` passes them)" if removed else "none"
+    return Finding(key="shell.removed_variables", standing="ok", value=shown)
 
 
 def _bash(configuration: Configuration) -> str | None:

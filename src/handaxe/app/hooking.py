@@ -267,6 +267,7 @@ def hook_policy(settings: Settings, root: str) -> "HookPolicy":
 
     return HookPolicy(
         env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
+        env_names=settings.shell.pass_variables,
         prefix=words_of_prefix(settings.shell),
         closing_s=_closing_s(os.environ.get(CLOSING_VARIABLE, "")),
         http_urls=settings.allowed_http_hook_urls,

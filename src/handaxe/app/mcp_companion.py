@@ -20,7 +20,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.settings.mcp_servers import ServerDefinition, read_definitions
+from handaxe.settings.mcp_servers import ServerDefinition, StdioConfig, read_definitions
 from handaxe.settings.shell_prefix import words_of_prefix
 from handaxe.storage.home import make_private
 
@@ -179,7 +179,7 @@ class McpCompanion(Companion):
         }
         surrounding = Surrounding(
             version=__version__,
-            processes=LocalProcesses(),
+            processes=LocalProcesses(around.configuration.redactor),
             logins=KeptMcpLogins(around.data_home),
             cwd=root,
             env=env,
@@ -187,6 +187,7 @@ class McpCompanion(Companion):
             roots=lambda: around.workdir.roots,
             log_path=self._log_path,
             spill=self._spill,
+            redactor=around.configuration.redactor,
             elicit=lambda: self._elicit if self._can_fill_in() else None,
         )
         limits = Limits()
@@ -208,6 +209,9 @@ class McpCompanion(Companion):
             changed=self._changed,
             result_chars=int(tokens * CHARS_PER_TOKEN),
         )
+        for definition in found.starting:
+            if isinstance(definition.config, StdioConfig):
+                around.configuration.redactor.learn(definition.config.env)
         for definition, reason in found.blocked:
             self._servers.disable(definition, reason)
         for definition in found.waiting:

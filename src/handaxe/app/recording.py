@@ -17,6 +17,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.event_log import EventLog
 from handaxe.storage.sessions import History, read_history
+from handaxe.text.redact import Redactor
 
 Listener = Callable[[Event], None]
 
@@ -24,9 +25,12 @@ Listener = Callable[[Event], None]
 class Record:
     """The events of one session on their way out."""
 
-    def __init__(self, log: Path, opening: Callable[[], SessionStarted]) -> None:
+    def __init__(
+        self, log: Path, opening: Callable[[], SessionStarted], redactor: Redactor | None = None
+    ) -> None:
+        """`redactor` takes secrets out of what is written."""
         self._path = log
-        self.log = EventLog(log, opening)
+        self.log = EventLog(log, opening, redactor)
         self.is_started = self._is_closed = False
         self._opening = opening
         self._listeners: list[Listener] = []

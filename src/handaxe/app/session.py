@@ -101,13 +101,14 @@ class Session:
         history = read_history(directory / LOG_NAME) if session_id else History()
         self.said, self.heard, self.put_off = history.said, history.instructions, history.put_off
         self.chosen = history.chosen
-        self._record = record = Record(directory / LOG_NAME, self._opening)
+        redactor = self.configuration.redactor
+        self._record = record = Record(directory / LOG_NAME, self._opening, redactor)
         emit, self.result_of, self.logged = record.emit, record.log.result_of, record.logged
         self._is_closed = False
         # A token per opening: a resumed session must not give out an id of its earlier run.
         self._token, self._calls_made = new_session_id()[:12], 0
         results = DiskResultStore(
-            directory / "results", retention_days=self.settings.retention_days
+            directory / "results", retention_days=self.settings.retention_days, redactor=redactor
         )
         roots, spellings = working_directories(root, (*listed(add_dirs), *more))
         self.workdir = Workdir(
@@ -179,6 +180,7 @@ class Session:
             hooks=self.hooks.hooks,
             emit=emit,
             results=results,
+            redactor=redactor,
             deferral=self.deferral,
             checkpoints=self._changes,
             commands=command_facts(offers),

@@ -97,6 +97,7 @@ class SessionShell(Shell):
         """Start it."""
         left = self._around.among().hooks.variables
         if left:
+            self._around.configuration.redactor.learn(left)
             command = msgspec.structs.replace(command, env={**left, **command.env})
         return await self._local().start(command)
 
@@ -108,6 +109,11 @@ class SessionShell(Shell):
     async def seek(self, program: str, cwd: str) -> str:
         """Look again for a program that a command did not find."""
         return await self._local().seek(program, cwd)
+
+    @property
+    def removed_variables(self) -> tuple[str, ...]:
+        """Variables of the user that commands do not get because they look like secrets."""
+        return self._local().removed_variables
 
     async def close(self) -> None:
         """End what was started, if anything was."""
@@ -125,6 +131,7 @@ def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:
     """The shell of this machine."""
     from handaxe.host.shell.opening import shell_of
 
+    around.configuration.redactor.learn(os.environ)
     return shell_of(
         around.session_directory,
         around.configuration.settings,
@@ -132,4 +139,5 @@ def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:
         more=dict.fromkeys(SESSION_VARIABLES, around.session_id),
         roots=around.workdir.roots,
         confiner=confiner,
+        redactor=around.configuration.redactor,
     )

@@ -35,6 +35,7 @@ from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, read_history, root_in_log
 from handaxe.storage.undo.journal import root_of
 from handaxe.storage.undo.layout import journal_files
+from handaxe.text.redact import Redactor
 from handaxe.tools import loaders
 
 
@@ -77,7 +78,8 @@ class PastSession:
         self.session_id = session_id
         directory = session_directory(home, session_id)
         self._log_path = directory / LOG_NAME
-        self._log = EventLog(self._log_path)
+        redactor = Redactor(os.environ, is_file=os.path.lexists)
+        self._log = EventLog(self._log_path, redactor=redactor)
         ledger = ReadLedger(self._emit)
         self._record = ChangeRecord(home, session_id, root, ledger)
         self._record.repair(resumed=True)
@@ -98,7 +100,10 @@ class PastSession:
                 policy=lambda: policy,
                 hooks=Hooks(None),
                 emit=self._emit,
-                results=DiskResultStore(directory / "results", retention_days=30),
+                results=DiskResultStore(
+                    directory / "results", retention_days=30, redactor=redactor
+                ),
+                redactor=redactor,
                 checkpoints=self._record,
             )
         )

@@ -4,7 +4,9 @@ A list of what goes in, not of what stays out: a secret whose name nobody though
 handed on either.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from handaxe.text.secret_names import matches_any
 
 PASSED_ON = frozenset(
     {
@@ -14,11 +16,17 @@ PASSED_ON = frozenset(
 )  # fmt: skip
 
 
-def clean_environment(inherited: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    """The harmless part of `inherited`, and on top what was named on purpose."""
+def clean_environment(
+    inherited: Mapping[str, str], more: Mapping[str, str], named: Iterable[str] = ()
+) -> dict[str, str]:
+    """The harmless part of `inherited`, and on top what was named on purpose.
+
+    `named` are names or patterns of what else of `inherited` goes in.
+    """
+    named = tuple(named)
     kept = {
         name: value
         for name, value in inherited.items()
-        if name in PASSED_ON or name.startswith("LC_")
+        if name in PASSED_ON or name.startswith("LC_") or matches_any(name, named)
     }
     return {**kept, **more}

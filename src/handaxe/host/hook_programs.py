@@ -56,7 +56,7 @@ class LocalHookPrograms(HookPrograms):
             process = HookProcess(
                 argv_of(command),
                 cwd=command.cwd,
-                env=clean_environment(os.environ, command.env),
+                env=clean_environment(os.environ, command.env, command.env_names),
                 mark=f"{self._token}.{self._started}.",
             )
             ended = _in_thread(lambda: process.run(stdin, command.timeout_s))

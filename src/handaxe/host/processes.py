@@ -18,6 +18,7 @@ from handaxe.host.bounded_log import BoundedLog
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.marked_processes import kill_marked, marked, session_of
 from handaxe.host.shell.wardens import WARDENS
+from handaxe.text.redact import Redactor
 
 MARK = "HANDAXE_CHILD"
 POLITE_S = 1.0
@@ -32,10 +33,14 @@ _MANY_BYTES = 1 << 20
 class LocalProcesses(Processes):
     """Starts children with a clean environment and no descriptors but three pipes."""
 
+    def __init__(self, redactor: Redactor | None = None) -> None:
+        """`redactor` takes secrets out of the logs of children."""
+        self._redactor = redactor
+
     async def start(self, program: ChildProgram) -> Child:
         """Start a program; `CannotStart` if that fails."""
         mark = secrets.token_hex(12)
-        talk = _Talk(BoundedLog(program.log_path))
+        talk = _Talk(BoundedLog(program.log_path, redactor=self._redactor))
         env = marked({**clean_environment(os.environ, program.env), MARK: mark})
         loop = asyncio.get_running_loop()
         try:

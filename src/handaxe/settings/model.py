@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from handaxe.settings.sandbox_options import SandboxOptions
-from handaxe.settings.variables import KEYS_OF_VENDORS
 
 ModeName = Literal[
     "default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions", "manual"
@@ -153,9 +152,14 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
     ] = 200
     hidden_variables: Annotated[
         tuple[str, ...],
-        "Variables of the environment that commands do not get; `*` stands for any characters. A "
-        "list of your own adds to these; an empty one hides nothing.",
-    ] = KEYS_OF_VENDORS
+        "More variables that commands do not get, beside those whose names look like secrets; `*` "
+        "stands for any characters.",
+    ] = ()
+    pass_variables: Annotated[
+        tuple[str, ...],
+        "Variables that commands and hooks get although their names look like secrets, such as "
+        "`GITHUB_TOKEN`; `*` stands for any characters. `hidden_variables` wins.",
+    ] = ()
     snapshot: Annotated[
         bool,
         "Take aliases, functions and PATH from the user's interactive bash, once per session.",

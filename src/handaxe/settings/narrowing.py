@@ -75,6 +75,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("shell", "activation"),
         ("shell", "hidden_variables"),
         ("shell", "max_kept_bytes"),
+        ("shell", "pass_variables"),
         ("shell", "prefix"),
         ("shell", "program"),
         ("shell", "max_session_bytes"),

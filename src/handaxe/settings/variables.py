@@ -1,4 +1,4 @@
-"""Variables of the environment: those that give settings, and those that commands do not get.
+"""Variables of the environment that give settings.
 
 Files say it with more weight. A value that is none is left out: a mistyped variable must not keep a
 session from opening.
@@ -7,12 +7,6 @@ session from opening.
 from collections.abc import Mapping
 from typing import Any
 
-KEYS_OF_VENDORS = (
-    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY",
-    "GOOGLE_API_KEY", "HANDAXE_*_KEY", "HANDAXE_*_TOKEN", "MISTRAL_API_KEY", "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY",
-)  # fmt: skip
-"""What no command needs to know, and what pays for the model."""
 _NO_LIMIT = 1 << 62
 _NUMBERS: dict[str, tuple[str, str, int, int]] = {
     "BASH_DEFAULT_TIMEOUT_MS": ("shell", "default_timeout_ms", 1, _NO_LIMIT),
@@ -45,18 +39,10 @@ _MOST_AT_ONCE = 1000
 _AUTO_BACKGROUND = "CLAUDE_AUTO_BACKGROUND_TASKS"
 _AUTO_BACKGROUND_S = 120.0
 _STAY = "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"
-_SCRUB = "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"
 _TASKS = "CLAUDE_CODE_ENABLE_TASKS"
 _TASK_TOOLS = frozenset({"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"})
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
-
-CREDENTIALS = (
-    "*_API_KEY", "*_AUTH_TOKEN", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_SECRET", "*_SECRET_*",
-    "*_TOKEN", "*_PASSWORD", "*_PASSWD", "*_CREDENTIALS", "*_PRIVATE_KEY", "DATABASE_URL",
-    "PGPASSWORD",
-)  # fmt: skip
-"""What commands do not get where credentials are to be kept from them."""
 
 
 def given_by_variables(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -75,8 +61,6 @@ def given_by_variables(environment: Mapping[str, str]) -> dict[str, Any]:
         found.setdefault("agents", {})["auto_background_s"] = _AUTO_BACKGROUND_S
     if _is_yes(environment, _STAY):
         found.setdefault("shell", {})["carry_directory"] = False
-    if _is_yes(environment, _SCRUB):
-        found.setdefault("shell", {})["hidden_variables"] = list(CREDENTIALS)
     off = {key: False for name, key in _SWITCHED_OFF.items() if _is_yes(environment, name)}
     at_once = _number(environment, _AT_ONCE)
     lanes = {"max_parallel_calls": min(at_once, _MOST_AT_ONCE)} if at_once else {}

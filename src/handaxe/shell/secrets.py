@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 
 from handaxe.shell.tables import names
+from handaxe.text.secret_names import looks_secret
 
-_SEGMENTS = names(
-    "KEY KEYS PASS PWD AUTH PAT CRED CREDS DSN COOKIE COOKIES JWT BEARER PASSPHRASE SALT "
-    "SESSION WEBHOOK SIGNATURE PIN OTP CERT CONN APIKEY LICENSE"
-)
-_PARTS = r"TOKEN|SECRET|PASSW|CREDENTIAL|APIKEY|PRIVATE|ACCESSKEY|CONNECTION_STRING"
-_STORES = r"(DATABASE|DB|REDIS|MONGO|POSTGRES|MYSQL|AMQP|BROKER|SENTRY).*(URL|URI)$"
+__all__ = ["HARMLESS", "is_harmless_prefix", "is_own_variable", "looks_secret"]
 
 HARMLESS = names(
     "NODE_ENV CI LANG LC_ALL TZ NO_COLOR FORCE_COLOR PYTHONUNBUFFERED LC_CTYPE LC_COLLATE "
@@ -25,16 +21,6 @@ _OWN_UPPER = names(
     "LINE LINES_ RESULT RESULTS BRANCH COMMIT SHA FROM TO START ITEM MSG MESSAGE EXT ROOT_DIR"
 )
 _HARMLESS_VALUE = r"(?a)[\w.+:@,/ -]*"
-
-
-def looks_secret(name: str) -> bool:
-    """Whether printing the variable `name` could show a secret."""
-    upper = name.upper()
-    if upper in ("PWD", "OLDPWD"):
-        return False
-    if re.search(_PARTS, upper) or re.search(_STORES, upper):
-        return True
-    return not _SEGMENTS.isdisjoint(upper.split("_"))
 
 
 def is_own_variable(name: str) -> bool:

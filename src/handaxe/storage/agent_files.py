@@ -8,6 +8,7 @@ import msgspec
 
 from handaxe.contract.ports.agents import AgentState
 from handaxe.storage.home import make_private
+from handaxe.text.redact import Redactor
 
 STATES_NAME = "states.jsonl"
 OUTPUT_NAME = "output.md"
@@ -18,8 +19,10 @@ _decoder = msgspec.json.Decoder(AgentState)
 class AgentFiles:
     """The directory of all agents of one session."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, redactor: Redactor | None = None) -> None:
+        """`redactor` takes secrets out of what is kept."""
         self.directory = directory
+        self._redactor = Redactor() if redactor is None else redactor
 
     def place_of(self, agent_id: str) -> Path:
         """Where one agent keeps its log and its results."""
@@ -35,7 +38,7 @@ class AgentFiles:
         # One write to a file opened for appending: whole lines, whoever else writes.
         place = os.open(self.directory / STATES_NAME, _APPEND, 0o600)
         try:
-            os.write(place, b"\n" + msgspec.json.encode(state))
+            os.write(place, b"\n" + self._redactor.redact_json(msgspec.json.encode(state)))
         finally:
             os.close(place)
 
@@ -43,8 +46,9 @@ class AgentFiles:
         """Add to what an agent said."""
         path = self.output_of(agent_id)
         make_private(path.parent)
-        with path.open("a", encoding="utf-8", errors="backslashreplace") as output:
-            output.write(text)
+        place = os.open(path, _APPEND, 0o600)
+        with os.fdopen(place, "a", encoding="utf-8", errors="backslashreplace") as output:
+            output.write(self._redactor.redact(text))
 
     def states(self) -> list[AgentState]:
         """Every agent that was ever started here, oldest first; unreadable ones are left out."""

@@ -34,6 +34,7 @@ from handaxe.session.call_facts import CallFacts
 from handaxe.storage.home import keep_name, make_private
 from handaxe.storage.open_files import Resting
 from handaxe.storage.presence import Presence
+from handaxe.text.redact import Redactor
 from handaxe.text.wellformed import in_json, scrub
 
 IDLE_S = 5.0
@@ -61,8 +62,17 @@ def _decoder() -> "msgspec.json.Decoder[Event]":
 class EventLog(Resting):
     """Appends events, and finds the results of finished calls again."""
 
-    def __init__(self, path: Path, opening: Callable[[], Event] | None = None) -> None:
-        """`opening` says whose log it is, where it has to begin anew."""
+    def __init__(
+        self,
+        path: Path,
+        opening: Callable[[], Event] | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        """`opening` says whose log it is, where it has to begin anew.
+
+        `redactor` takes secrets out of what is written.
+        """
+        self._redactor = Redactor() if redactor is None else redactor
         self._directory = path.parent
         self._opening = opening
         self._presence = Presence(path.parent)
@@ -224,7 +234,8 @@ class EventLog(Resting):
         if not self._is_known:
             self._presence.enter()
             self._is_known = True
-        offsets = self._lines.extend([_encoded(event) for event in events])
+        redact = self._redactor.redact_json
+        offsets = self._lines.extend([redact(_encoded(event)) for event in events])
         self._used = True
         self.awake()
         if self._watcher is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.storage.home import make_private
+from handaxe.text.redact import Redactor
 
 DAY_S = 24 * 60 * 60
 
@@ -16,17 +17,25 @@ DAY_S = 24 * 60 * 60
 class DiskResultStore(ResultStore):
     """One directory per session, one file per result."""
 
-    def __init__(self, directory: Path, *, retention_days: int) -> None:
+    def __init__(
+        self, directory: Path, *, retention_days: int, redactor: Redactor | None = None
+    ) -> None:
+        """`redactor` takes secrets out of what is stored."""
         self.directory = directory
+        self._redactor = Redactor() if redactor is None else redactor
         self._retention_days = retention_days
 
     def keep(self, call_id: str, text: str) -> str:
         """Store the whole text; the path it can be read from."""
         # A file with a NUL is binary to whoever reads it: spelled out, as halves of characters are.
-        return self.keep_bytes(call_id, text.replace("\0", "\\x00").encode(), ".txt")
+        text = self._redactor.redact(text)
+        return self._keep(call_id, text.replace("\0", "\\x00").encode(), ".txt")
 
     def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
         """Store any content under a name with this suffix; the path of the file."""
+        return self._keep(call_id, self._redactor.redact_bytes(content), suffix)
+
+    def _keep(self, call_id: str, content: bytes, suffix: str) -> str:
         name = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:100] or "result"
         make_private(self.directory)
         path = self._create(name, suffix, content)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from handaxe.app.mcp_companion import filled_by_yes
 from handaxe.bridges.mcp.frames import Frames, Oversized
 from handaxe.bridges.mcp.names import NameBook, full_name
+from handaxe.text.redact import Redactor
 
 
 @given(st.lists(st.tuples(st.text(max_size=80), st.text(max_size=120)), unique=True, max_size=30))
@@ -61,6 +62,19 @@ def test_a_line_that_is_too_long_lies_in_a_file_and_its_request_is_known(tmp_pat
     ]
     assert found == [b"small", Oversized(7, len(whole), str(tmp_path / "spilled")), b"after"]
     assert (tmp_path / "spilled").read_bytes() == whole
+
+
+@pytest.mark.proves("S14")
+def test_a_line_that_is_too_long_leaves_no_secret_in_its_file(tmp_path):
+    secret = b"ghp_Zx81kQpLm2Zx81kQpLm2"
+    redactor = Redactor({"GITHUB_TOKEN": secret.decode()})
+    frames = Frames(lambda: str(tmp_path / "spilled"), redactor, limit_bytes=100)
+    stream = b'{"id":7,"result":"' + (b"x" * 90 + secret) * 9 + b'"}\n'
+    for at in range(0, len(stream), 7):
+        list(frames.feed(stream[at : at + 7]))
+    kept = (tmp_path / "spilled").read_bytes()
+    assert kept == stream[:-1].replace(secret, b"[redacted: GITHUB_TOKEN]")
+    assert (tmp_path / "spilled").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

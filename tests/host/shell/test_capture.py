@@ -11,6 +11,7 @@ from tests.waiting import HANG_S, until
 from handaxe.host.shell.capture import END_BYTES, FILE_FROM_BYTES, Capture
 from handaxe.host.shell.local import ShellLimits
 from handaxe.host.shell.output_room import OutputRoom
+from handaxe.text.redact import Redactor
 
 
 @pytest.mark.proves("SH-3")
@@ -23,6 +24,43 @@ def test_totals_are_true_however_output_is_cut(pieces):
     output = capture.output(1_000_000)
     assert output.total_bytes == len(whole)
     assert output.total_lines == len(whole.split(b"\n")) - (not whole or whole.endswith(b"\n"))
+
+
+SECRET = b"ghp_Zx81kQpLm2Zx81kQpLm2"
+MARKER = b"[redacted: GITHUB_TOKEN]"
+
+
+@pytest.mark.proves("S14")
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 23, 24, 25, 1000])
+def test_no_secret_reaches_the_file_or_a_listener_however_output_is_cut(tmp_path, size):
+    redactor = Redactor({"GITHUB_TOKEN": SECRET.decode()})
+    capture = Capture(str(tmp_path / "x"), 1 << 20, file_from_bytes=0, redactor=redactor)
+    heard: list[bytes] = []
+    capture.follow(heard.append)
+    said = b"a" + SECRET + b"b" * 20 + SECRET + SECRET[:11]
+    for begin in range(0, len(said), size):
+        # What is let in from the other pipe meanwhile does not part the two halves.
+        capture.take(b"-", 1, is_heard=False)
+        piece = said[begin : begin + size]
+        capture.take(bytearray(piece + b"not part of it"), len(piece))
+        assert SECRET[:9] not in (tmp_path / "x").read_bytes()
+    assert capture.received_bytes == len(said) + -(-len(said) // size)
+    capture.close()
+    expected = b"a" + MARKER + b"b" * 20 + MARKER + SECRET[:11]
+    assert b"".join(heard) == expected
+    kept = (tmp_path / "x").read_bytes()
+    assert kept.count(MARKER) == 2
+    assert kept.replace(b"-", b"") == expected
+    assert capture.total_bytes == len(kept)
+    assert capture.output(10_000).head == kept.decode()
+
+
+def test_a_prompt_is_seen_although_its_last_letter_may_begin_a_secret():
+    capture = Capture("", 0, redactor=Redactor({"MY_KEY": "?Zx81kQpLm2"}))
+    capture.take(b"Go on?", 6)
+    assert capture.last_line() == "Go on?"
+    capture.take(b"Zx81kQpLm", 9)
+    assert capture.last_line() == "Go on"
 
 
 @pytest.mark.proves("SH-3")

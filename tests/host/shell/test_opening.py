@@ -74,12 +74,12 @@ async def test_start_up_files_that_never_end_cost_only_the_snapshot(tmp_path, ho
         await shell.close()
 
 
-async def test_keys_of_models_are_hidden_from_commands(tmp_path):
-    inherited = {**os.environ, "OPENAI_API_KEY": "sk-1", "HANDAXE_X_KEY": "2", "OTHER_KEY": "3"}
+async def test_secrets_are_hidden_from_commands(tmp_path):
+    inherited = {**os.environ, "OPENAI_API_KEY": "sk-1", "HANDAXE_X_KEY": "2", "OTHER_NAME": "3"}
     settings = Settings(env={"FROM_SETTINGS": "4"})
     shell = shell_of(tmp_path / "s" / "1", settings, inherited, more={"SESSION": "5"})
     try:
-        text = "echo $OPENAI_API_KEY/$HANDAXE_X_KEY/$OTHER_KEY/$FROM_SETTINGS/$SESSION"
+        text = "echo $OPENAI_API_KEY/$HANDAXE_X_KEY/$OTHER_NAME/$FROM_SETTINGS/$SESSION"
         assert await said(shell, text) == "//3/4/5\n"
     finally:
         await shell.close()

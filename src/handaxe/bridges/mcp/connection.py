@@ -112,7 +112,8 @@ class Connection:
             async with self._started(config) as child:
                 spill = self._around.spill
                 name = self._definition.name
-                async with child_streams(child, lambda: spill(name), self.end) as streams:
+                redactor = self._around.redactor
+                async with child_streams(child, lambda: spill(name), self.end, redactor) as streams:
                     yield streams
         elif isinstance(config, RemoteConfig):
             async with remote_streams(config, self._refused, self._auth(config)) as streams:

@@ -4,12 +4,14 @@ A line that passes the limit goes to a file as it comes; of it only the beginnin
 size are known here, which is enough to say whose answer it was.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+
+from handaxe.text.redact import Redactor
 
 MAX_LINE_BYTES = 32 << 20
 MAX_KEPT_BYTES = 1 << 30
@@ -30,8 +32,17 @@ class Oversized(msgspec.Struct, frozen=True):
 class Frames:
     """Cuts a stream of bytes into lines."""
 
-    def __init__(self, spill: Callable[[], str], *, limit_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(
+        self,
+        spill: Callable[[], str],
+        redactor: Redactor | None = None,
+        *,
+        limit_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
+        """`spill` gives the path of a file for a line that is too long, without its secrets."""
         self._spill = spill
+        self._redactor = Redactor() if redactor is None else redactor
+        self._stream = self._redactor.open_stream()
         self._limit_bytes = limit_bytes
         self._pieces: list[bytes] = []
         self._size = 0
@@ -53,6 +64,7 @@ class Frames:
     def close(self) -> None:
         """Let go of what was begun."""
         if self._file is not None:
+            self._file.write(self._stream.finish())
             self._file.close()
             self._file = None
 
@@ -68,11 +80,12 @@ class Frames:
             self._pieces = []
             self._head = (begun + piece[:_EDGE_BYTES])[:_EDGE_BYTES]
             self._path = self._spill()
-            self._file = Path(self._path).open("wb")  # noqa: SIM115 - closed at the line's end
-            self._file.write(begun)
+            self._file = open(self._path, "wb", opener=_open_private)  # noqa: SIM115
+            self._stream = self._redactor.open_stream()
+            self._file.write(self._stream.feed(begun))
         self._tail = (self._tail + piece)[-_EDGE_BYTES:]
         if self._size <= MAX_KEPT_BYTES:
-            self._file.write(piece)
+            self._file.write(self._stream.feed(piece))
 
     def _finished(self) -> bytes | Oversized | None:
         size, self._size = self._size, 0
@@ -84,3 +97,7 @@ class Frames:
         found = _ID_FIRST.search(self._head) or _ID_LAST.search(self._tail)
         self._tail = b""
         return Oversized(int(found[1]) if found else None, size, self._path)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 
 from handaxe.bridges.mcp.frames import Frames, Oversized
 from handaxe.contract.ports.processes import Child
+from handaxe.text.redact import Redactor
 
 TOO_LARGE = -32_099
 """The error code that stands for an answer which was not read."""
@@ -30,14 +31,17 @@ Streams = tuple[
 
 @asynccontextmanager
 async def child_streams(
-    child: Child, spill: Callable[[], str], lost: Callable[[], None]
+    child: Child,
+    spill: Callable[[], str],
+    lost: Callable[[], None],
+    redactor: Redactor | None = None,
 ) -> AsyncGenerator[Streams]:
     """Talk to a child until the block ends; `lost` is called when the child is gone before."""
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_listen, child, to_session, spill, lost)
+            tasks.start_soon(_listen, child, to_session, Frames(spill, redactor), lost)
             tasks.start_soon(_speak, child, from_session, lost)
             yield reading, writing
             tasks.cancel_scope.cancel()
@@ -49,10 +53,9 @@ async def child_streams(
 async def _listen(
     child: Child,
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
-    spill: Callable[[], str],
+    frames: Frames,
     lost: Callable[[], None],
 ) -> None:
-    frames = Frames(spill)
     strange = 0
     try:
         async with to_session:

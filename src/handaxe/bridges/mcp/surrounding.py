@@ -7,6 +7,7 @@ import msgspec
 
 from handaxe.contract.ports.mcp_logins import McpLogins
 from handaxe.contract.ports.processes import Processes
+from handaxe.text.redact import Redactor
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -37,5 +38,7 @@ class Surrounding(msgspec.Struct, frozen=True, kw_only=True):
     log_path: Callable[[str], str]
     spill: Callable[[str], str]
     """A path for an answer of this server that is too large."""
+    redactor: Redactor = msgspec.field(default_factory=Redactor)
+    """Takes secrets out of such an answer."""
     elicit: Callable[[], Elicit | None]
     """Whoever fills in forms, if somebody is there."""

@@ -35,6 +35,8 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     env: Mapping[str, str] = {}
     """What the program finds in its environment beside the few harmless names it always gets."""
+    env_names: tuple[str, ...] = ()
+    """Variables of this process that it finds too, names or patterns."""
     timeout_s: float
     variables: Mapping[str, str] | None = None
     """What commands of the session find because of hooks; given, it may leave more of them."""

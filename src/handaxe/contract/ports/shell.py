@@ -189,3 +189,8 @@ class Shell(ABC):
         Where it is found, later commands find it too.
         """
         return ""
+
+    @property
+    def removed_variables(self) -> tuple[str, ...]:
+        """Variables of the user that commands do not get because they look like secrets."""
+        return ()

@@ -33,6 +33,9 @@ class Activation:
         self._activators = following.activators
         self._notes = following.notes
         self._may_set = following.sieve.lets_change
+        self._removes = following.sieve.removes_as_secret
+        self.removed: set[str] = set()
+        """Variables that were not set because their names look like secrets."""
         self._ask = ask
         self._kept: dict[tuple[int, str], _Kept] = {}
         self._lock = asyncio.Lock()
@@ -84,6 +87,8 @@ class Activation:
     def _apply(self, answer: Answer, found: dict[str, str], env: Mapping[str, str]) -> None:
         for name, value in answer.variables.items():
             if not self._may_set(name):
+                if value is not None and self._removes(name):
+                    self.removed.add(name)
                 continue
             if value is None:
                 # What another one has set meanwhile is not the one to be taken back.

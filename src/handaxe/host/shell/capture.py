@@ -9,6 +9,8 @@ from handaxe.contract.ports.shell import CommandOutput
 from handaxe.disk import locks
 from handaxe.disk.faults import DiskFault
 from handaxe.host.shell.output_room import OutputRoom
+from handaxe.text.redact import RedactedStream, Redactor
+from handaxe.text.secret_values import MIN_CHARS
 from handaxe.text.terminal import is_binary, plain_text
 
 END_BYTES = 1 << 17
@@ -31,8 +33,13 @@ class Capture:
         file_from_bytes: int = FILE_FROM_BYTES,
         room: OutputRoom | None = None,
         is_heard_from_start: bool = False,
+        redactor: Redactor | None = None,
     ) -> None:
-        """`is_heard_from_start`: the first to follow gets what came before, too."""
+        """Without a `path` there is no file.
+
+        `is_heard_from_start`: the first to follow gets what came before, too. `redactor` takes
+        secrets out before anything is kept or heard.
+        """
         self._path = path
         self._file_from = file_from_bytes
         self._room = room
@@ -44,15 +51,30 @@ class Capture:
         self._last = b"\n"
         self._file: int | None = None
         self._in_file = 0
-        self._has_failed = False
+        self._has_failed = not path
         self._is_binary = False
         self._is_closed = False
         self._listeners: list[Callable[[bytes], None]] = []
+        self._redactor = redactor
+        self._streams: dict[bool, RedactedStream] = {}
+        """Standard error may come apart from standard output, so each has a stream of its own."""
+        self.received_bytes = 0
+        """All that came, also what is held because a secret may begin there."""
         self.total_bytes = 0
         self.has_file = False
 
     def take(self, piece: bytes | bytearray, size: int, *, is_heard: bool = True) -> None:
         """Take in the first `size` bytes of `piece`; who follows is told unless not `is_heard`."""
+        self.received_bytes += size
+        stream = self._streams.get(is_heard)
+        if stream is None and self._redactor and not self._is_closed:
+            stream = self._streams[is_heard] = self._redactor.open_stream()
+        if stream is None:
+            self._keep(piece, size, is_heard=is_heard)
+        elif known := stream.feed(bytes(memoryview(piece)[:size])):
+            self._keep(known, len(known), is_heard=is_heard)
+
+    def _keep(self, piece: bytes | bytearray, size: int, *, is_heard: bool) -> None:
         self.total_bytes += size
         self._newlines += piece.count(b"\n", 0, size)
         self._last = piece[size - 1 : size]
@@ -112,6 +134,9 @@ class Capture:
 
     def close(self) -> None:
         """Nothing more will come: the end goes to the file where the middle was left out."""
+        for is_heard, stream in self._streams.items():
+            if rest := stream.finish():
+                self._keep(rest, len(rest), is_heard=is_heard)
         self._listeners.clear()
         self._is_closed = True
         if self._file is None:
@@ -163,9 +188,12 @@ class Capture:
 
     def last_line(self) -> str | None:
         """What stands after the last line break, if anything."""
-        if self._last == b"\n":
+        held = b"".join(stream.held for stream in self._streams.values())
+        # A longer piece may be most of a secret.
+        held = held if len(held) < MIN_CHARS else b""
+        if (held[-1:] or self._last) == b"\n":
             return None
-        recent = bytes((self._tail or self._head)[-1000:])
+        recent = bytes((self._tail or self._head)[-1000:]) + held
         return plain_text(recent.rpartition(b"\n")[2]).strip() or None
 
     def _ends(self, limit_chars: int) -> tuple[str, str]:

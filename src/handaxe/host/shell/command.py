@@ -335,12 +335,12 @@ class LocalCommand(RunningCommand):
 
     def _has_more(self) -> bool:
         """Read what is still in the pipe; nobody can be waited for any more."""
-        before = self._capture.total_bytes
+        before = self._capture.received_bytes
         if self._errors >= 0:
             self._on_errors()
         if self._pipe >= 0:
             self._on_output()
-        return self._capture.total_bytes > before
+        return self._capture.received_bytes > before
 
     def _close_pipe(self) -> None:
         if self._pipe >= 0:

@@ -1,15 +1,15 @@
 """What a command finds in its environment: the user's own, without traps for an unattended shell.
 
-Everything the user has goes in, so that the tools of version managers are found; out stay names
-that settings list, and what would make a shell do more than the command says. On top come answers
-to the questions that programs put to a terminal: there is nobody to answer them.
+Everything the user has goes in, so that the tools of version managers are found; out stay
+variables whose names look like secrets, names that settings list, and what would make a shell do
+more than the command says. On top come answers to the questions that programs put to a terminal:
+there is nobody to answer them.
 """
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 
 from handaxe.settings.model import Settings
-from handaxe.settings.variables import KEYS_OF_VENDORS
+from handaxe.text.secret_names import looks_secret, matches_any
 
 UNATTENDED = {
     "TERM": "dumb",
@@ -58,18 +58,34 @@ NOTES_OF_ACTIVATORS = ("DIRENV_DIFF", "__MISE_DIFF", "__MISE_SESSION")
 class Sieve:
     """What may come into the environment of commands."""
 
-    def __init__(self, hidden: Iterable[str] = (), more: Mapping[str, str] | None = None) -> None:
-        """`hidden` are names or patterns of what must not be seen; `more` is set in any case."""
+    def __init__(
+        self,
+        hidden: Iterable[str] = (),
+        more: Mapping[str, str] | None = None,
+        passed: Iterable[str] = (),
+    ) -> None:
+        """`hidden` are names or patterns of what must not be seen; `more` is set in any case.
+
+        `passed` are names or patterns of what may be seen although it looks like a secret.
+        """
         left_out = (*_MEDDLING, *NOTES_OF_ACTIVATORS, *hidden)
         self._exact = {name for name in left_out if not _is_pattern(name)}
         self._patterns = [name for name in left_out if _is_pattern(name)]
+        self._passed = tuple(passed)
         self._set = {**UNATTENDED, **(more or {})}
 
     def lets_through(self, name: str) -> bool:
         """Whether commands may see a variable of the user."""
-        return name not in self._exact and not any(
-            fnmatchcase(name, pattern) for pattern in self._patterns
-        )
+        if name in self._exact or matches_any(name, self._patterns):
+            return False
+        return not self._is_kept_secret(name)
+
+    def removes_as_secret(self, name: str) -> bool:
+        """Whether commands would see a variable if its name did not look like a secret."""
+        return name not in self._set and self._is_kept_secret(name)
+
+    def _is_kept_secret(self, name: str) -> bool:
+        return looks_secret(name) and not matches_any(name, self._passed)
 
     def lets_change(self, name: str) -> bool:
         """Whether a variable may be another one in some directory."""
@@ -84,8 +100,8 @@ class Sieve:
 
 def sieve_of(settings: Settings, more: Mapping[str, str] | None = None) -> Sieve:
     """The sieve that settings describe; `more` is what commands find too."""
-    own = settings.shell.hidden_variables
-    return Sieve((*KEYS_OF_VENDORS, *own) if own else (), {**settings.env, **(more or {})})
+    shell = settings.shell
+    return Sieve(shell.hidden_variables, {**settings.env, **(more or {})}, shell.pass_variables)
 
 
 def command_environment(

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from handaxe.host.shell.snapshot import Snapshot
 from handaxe.host.shell.user_environment import UserEnvironment
 from handaxe.host.shell.warden import CWD_FD, START_FD
 from handaxe.host.shell.wardens import WARDENS
+from handaxe.text.redact import Redactor
 
 ANSWER_S = 10.0
 """A program that is asked for the user's environment and takes longer is done without."""
@@ -76,6 +77,8 @@ class LocalShell(Shell):
         """
         self._directory = str(directory)
         self._environment = UserEnvironment(environment, following, self._ask)
+        self._redactor = Redactor()
+        self._removed: tuple[str, ...] = ()
         self._confiner = confiner
         self._on_end = on_end
         self._limits = limits or ShellLimits()
@@ -105,6 +108,7 @@ class LocalShell(Shell):
         _refuse_unspeakable(command)
         start_file = await self._start_file()
         env = await self._environment.at(command.cwd)
+        self._redactor.learn(env)
         return await self._start(command, env, start_file, self._environment.take_notes)
 
     async def seek(self, program: str, cwd: str) -> str:
@@ -115,6 +119,16 @@ class LocalShell(Shell):
         """Where commands in a directory find programs, as PATH says it."""
         await self._start_file()
         return (await self._environment.at(cwd)).get("PATH", "")
+
+    def protect_secrets(self, redactor: Redactor, removed: Iterable[str]) -> None:
+        """Take secrets out of output; `removed` are the variables that commands do not get."""
+        self._redactor = redactor
+        self._removed = tuple(sorted(removed))
+
+    @property
+    def removed_variables(self) -> tuple[str, ...]:
+        """Variables of the user that commands do not get because they look like secrets."""
+        return tuple(dict.fromkeys((*self._removed, *self._environment.removed)))
 
     async def _start_file(self) -> int | None:
         snapshot = self._snapshot
@@ -210,9 +224,6 @@ class LocalShell(Shell):
         finally:
             if running.end is None:
                 await running.stop()
-            if path := running.state.output_path:
-                with suppress(OSError):
-                    os.unlink(path)
         return running if is_done else None
 
     def _confine(self, argv: list[str], env: dict[str, str], command: ShellCommand) -> Confined:
@@ -263,12 +274,15 @@ class LocalShell(Shell):
         confined: Confined,
         inherited: Mapping[int, int],
     ) -> LocalCommand:
+        # What we run for ourselves has no call; its output is read whole, and kept nowhere.
+        is_own = not command.call_id
         capture = Capture(
-            terms.output_path,
+            "" if is_own else terms.output_path,
             self._limits.max_file_bytes,
             file_from_bytes=self._limits.file_from_bytes,
             room=self._room,
             is_heard_from_start=command.kind == "monitor",
+            redactor=None if is_own else self._redactor,
         )
         running = LocalCommand(command, terms, capture)
         try:

@@ -15,6 +15,7 @@ from handaxe.host.shell.program import BashChoice
 from handaxe.host.shell.retention import prune_outputs
 from handaxe.settings.model import Settings
 from handaxe.settings.shell_prefix import words_of_prefix
+from handaxe.text.redact import Redactor
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -35,10 +36,12 @@ def shell_of(
     roots: Sequence[str] = (),
     confiner: Confiner | None = None,
     on_end: Callable[[RunningCommand], None] | None = None,
+    redactor: Redactor | None = None,
 ) -> LocalShell:
     """A shell that keeps output below the session's directory.
 
-    `more` is what commands find too; `roots` are where programs are not the user's own.
+    `more` is what commands find too; `roots` are where programs are not the user's own; `redactor`
+    takes secrets out of output.
     """
     if sys.platform != "linux":
         raise SetupError("Commands can only be run on Linux so far; other tools work here.")
@@ -47,7 +50,7 @@ def shell_of(
     if sessions not in _written:
         _make_room(sessions, settings)
     sieve = sieve_of(settings, more)
-    return LocalShell(
+    shell = LocalShell(
         session_directory / TASKS,
         environment=sieve.environment(inherited),
         confiner=confiner,
@@ -62,6 +65,9 @@ def shell_of(
         following=following_of(options, inherited, roots, sieve),
         bash=BashChoice(options.program, words_of_prefix(options), options.snapshot),
     )
+    removed = [name for name in inherited if sieve.removes_as_secret(name)]
+    shell.protect_secrets(Redactor() if redactor is None else redactor, removed)
+    return shell
 
 
 def _note_written(size: int, sessions: Path, settings: Settings) -> None:

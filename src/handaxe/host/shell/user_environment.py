@@ -42,6 +42,11 @@ class UserEnvironment:
             return self._env
         return await self._activation.at(directory, self._env)
 
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Variables that a directory would have had, were their names not those of secrets."""
+        return () if self._activation is None else tuple(sorted(self._activation.removed))
+
     def take_notes(self) -> tuple[str, ...]:
         """What the model should know of it, each thing once."""
         return () if self._activation is None else self._activation.take_notes()

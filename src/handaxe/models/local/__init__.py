@@ -38,6 +38,7 @@ from handaxe.contract.ports.model import (
 from handaxe.models.openai import OpenAIModel
 from handaxe.models.tool_input import read_input
 from handaxe.models.wire.direct import DirectWire
+from handaxe.text.secret_names import looks_secret
 from handaxe.text.tokens import estimate
 
 CONTEXT_TOKENS = 4096
@@ -54,7 +55,8 @@ class LocalModel(Model):
 
     def __init__(self, *, env: Mapping[str, str] | None = None) -> None:
         self._weights = find_weights()
-        self._env = dict(os.environ if env is None else env)
+        given = os.environ if env is None else env
+        self._env = {name: value for name, value in given.items() if not looks_secret(name)}
         self._child: asyncio.subprocess.Process | None = None
         self._model: OpenAIModel | None = None
         self._starting = asyncio.Lock()

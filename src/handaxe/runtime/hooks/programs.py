@@ -31,8 +31,10 @@ from handaxe.runtime.hooks.left_variables import with_variables
 from handaxe.runtime.hooks.occasions import OCCASIONS
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.hooks.verdicts import from_verdict, question
+from handaxe.text.secret_names import looks_secret
 
 _EVENT_PATH = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _PLACEHOLDER = re.compile(r"\$\{(CLAUDE_\w+|HANDAXE_\w+)\}")
 
 
@@ -49,6 +51,8 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Variables that may stand in headers at all; None: those that a hook names itself."""
     closing_s: float | None = None
     """How long hooks at the session's end have together; None: as long as the longest of them."""
+    env_names: tuple[str, ...] = ()
+    """Variables of this process that every program gets, names or patterns."""
     steers: Callable[[str], bool] = lambda _: False
     """Whether a variable chooses what runs; a project's hook may not leave such ones."""
     watch: Callable[[object], None] = lambda _: None
@@ -83,7 +87,7 @@ class Outside:
         if self._programs is None:
             raise NoAnswer("nothing outside this process can be reached here")
         if isinstance(hook, CommandHook):
-            command = self._command(hook, event, timeout_s)
+            command = self._command(placed, hook, event, timeout_s)
             end = await self._programs.run(command, encoded(event))
             outcome = from_command(name, end, rewakes=hook.async_rewake)
             return with_variables(outcome, end.variables, self._may_set(placed))
@@ -125,7 +129,9 @@ class Outside:
             raise NoAnswer(result.text)
         return CommandEnd(0, result.text.encode(), b"")
 
-    def _command(self, hook: CommandHook, event: dict[str, Any], timeout_s: float) -> HookCommand:
+    def _command(
+        self, placed: Placed, hook: CommandHook, event: dict[str, Any], timeout_s: float
+    ) -> HookCommand:
         env = {**self._policy.env, "CLAUDE_CODE_SESSION_ID": str(event.get("session_id", ""))}
 
         effort = event.get("effort")
@@ -144,6 +150,7 @@ class Outside:
             prefix=self._policy.prefix,
             cwd=str(event.get("cwd", "/")),
             env=env,
+            env_names=(*self._policy.env_names, *_find_named(placed, hook)),
             timeout_s=timeout_s,
             variables=self._variables if OCCASIONS[event["hook_event_name"]].prepares else None,
         )
@@ -155,6 +162,12 @@ class Outside:
         if self._policy.http_env_names is not None:
             names = tuple(name for name in names if name in self._policy.http_env_names)
         return HookRequest(url=hook.url, headers=hook.headers, env_names=names, timeout_s=timeout_s)
+
+
+def _find_named(placed: Placed, hook: CommandHook) -> list[str]:
+    """The variables that a hook's own line names; a project's hook gets no secrets that way."""
+    names = _VARIABLE.findall(" ".join((hook.command, *(hook.args or ()))))
+    return [name for name in names if not (placed.is_projects and looks_secret(name))]
 
 
 def _too_late(timeout_s: float) -> str:

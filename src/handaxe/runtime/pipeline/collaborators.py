@@ -17,6 +17,7 @@ from handaxe.runtime.catalog.deferral import Deferral
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.decide import Policy
 from handaxe.session.workdir import Workdir
+from handaxe.text.redact import Redactor
 
 
 async def _no_programs(_cwd: str) -> frozenset[str]:
@@ -102,6 +103,8 @@ class Collaborators(msgspec.Struct):
     hooks: Hooks
     emit: Callable[[Event], None]
     results: ResultStore
+    redactor: Redactor = msgspec.field(default_factory=Redactor)
+    """Takes secrets out of results, once, before anybody sees them."""
     deferral: Deferral | None = None
     """Which tools wait to be loaded."""
     asker: Asker | None = None

@@ -219,7 +219,7 @@ class Pipeline:
             notes=(*last.notes, *outcome.notes, *stop),
             stops=last.stops or outcome.stop or outcome.blocked,
         )
-        return [*results[:-1], last]
+        return [*results[:-1], self._among.redactor.redact_value(last)]
 
     def withdraw(self, call_id: str) -> None:
         """Stop a call if it has not started yet."""
@@ -346,6 +346,8 @@ class Pipeline:
             duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,
             tokens=result.tokens or (estimate(text) if text else 0),
         )
+        # Most of it was redacted when it was settled; hooks and faults have spoken since.
+        result = self._among.redactor.redact_value(result)
         self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
         self._finished.keep(call.id, admitted.fingerprint)
         return self._ended(call.id, result)

@@ -24,6 +24,8 @@ async def settle(
 ) -> ToolResult:
     """The result as the model gets it."""
     parsed = prepared.parsed
+    # Before anything is cut, stored or told to hooks: half of a secret would not be known as one.
+    result = among.redactor.redact_value(result)
     text, size_chars = _fitted(result, result.text, prepared, among)
     result = msgspec.structs.replace(
         result,
@@ -128,7 +130,7 @@ def _replaced(
         return msgspec.structs.replace(result, notes=(*result.notes, note))
     if given.text is None:
         return msgspec.structs.replace(result, data=given.data)
-    text, size_chars = _fitted(result, given.text, prepared, among)
+    text, size_chars = _fitted(result, among.redactor.redact(given.text), prepared, among)
     return msgspec.structs.replace(
         result,
         data=given.data,

@@ -28,6 +28,7 @@ from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
 from handaxe.tools.shell.bash.previewing import told_of_preview
 from handaxe.tools.shell.bash.reading import note_reading
 from handaxe.tools.shell.bash.refusals import sandbox_hint
+from handaxe.tools.shell.bash.removed_variables import explain_removed_variables
 from handaxe.tools.shell.bash.telling import (
     FAILURE_CHARS,
     Directories,
@@ -110,6 +111,7 @@ class Foreground:
             end = await self._with_second_look(end)
         elif end.exit_code and end.how == "exit":
             end = self._with_hint(end)
+        end = self._with_removed_variables(end)
         where = _unmoved(self._ctx) if self._stays else _moved(end.cwd, self._ctx)
         most = self._ctx[Settings].shell.max_inline_chars
         return told_of_end(self._command, self._running, end, where, max_chars=most)
@@ -133,6 +135,15 @@ class Foreground:
         said = self._running.tail(FAILURE_CHARS)
         hint = sandbox_hint(self._command, said, confiner.level, options)
         return msgspec.structs.replace(end, notes=(hint,)) if hint else end
+
+    def _with_removed_variables(self, end: CommandEnd) -> CommandEnd:
+        """Which variables the command may have missed."""
+        removed = self._ctx[Shell].removed_variables
+        if not removed:
+            return end
+        said = self._running.tail(FAILURE_CHARS) if end.exit_code else ""
+        note = explain_removed_variables(self._command, said, removed, failed=bool(end.exit_code))
+        return msgspec.structs.replace(end, notes=(*end.notes, note)) if note else end
 
     async def _time_is_up(self) -> ToolResult:
         patience = self._patience
