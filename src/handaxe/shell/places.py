@@ -39,6 +39,8 @@ class PathUse(Struct, frozen=True):
     glob: bool = False
     is_sure: bool = True
     """Whether the program is known to open it; else the word only may be a path."""
+    sweeps: bool = False
+    """Whether a directory here means every file below it, with links followed."""
 
 
 @lru_cache(maxsize=4096)

@@ -223,7 +223,7 @@ def unwrap_proven(fields: list[Field], layers: int = 4) -> list[Field]:
 def _skip_duration(fields: list[Field]) -> list[Field] | None:
     while fields and fields[0].known in ("--foreground", "--preserve-status", "-v"):
         fields = fields[1:]
-    while len(fields) > 2 and fields[0].known in ("-k", "-s"):
+    while len(fields) > 2 and fields[0].known in ("-k", "-s") and fields[1].known is not None:
         fields = fields[2:]
     if len(fields) < 2 or not re.fullmatch(r"[\d.]+[smhd]?", fields[0].known or ""):
         return None

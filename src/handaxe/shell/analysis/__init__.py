@@ -1,0 +1,1 @@
+"""The analysis of one command as plain facts."""

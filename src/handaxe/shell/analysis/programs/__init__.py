@@ -1,0 +1,1 @@
+"""How single programs read their arguments: little languages, revisions, listed operands."""
