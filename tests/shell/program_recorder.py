@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -164,11 +163,8 @@ class Recorder:
         self.before = after
         return [os.path.relpath(path, self.root) for path in changed][:6]
 
-    def digest(self) -> str:
-        return hashlib.sha256(repr(sorted(self._look().items())).encode()).hexdigest()
 
-
-def read_trace(trace: Path, program: str, texts: list[str], recorder: Recorder) -> list[str]:
+def read_trace(trace: Path, program: str, texts: list[str]) -> list[str]:
     """What the calls did beyond reading: programs run, files written, connections, words opened."""
     events: list[str] = []
     executed = 0

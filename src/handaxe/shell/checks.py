@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from handaxe.shell.analysis.programs.jq_filter import is_plain_jq
-from handaxe.shell.analysis.programs.words import WordReader, check_single
+from handaxe.shell.analysis.programs.word_reader import WordReader, check_single
 from handaxe.shell.archives import tar_uses
 from handaxe.shell.fields import Field
 from handaxe.shell.find_expression import find_uses

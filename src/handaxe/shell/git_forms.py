@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from handaxe.shell.analysis.programs.words import check_single
+from handaxe.shell.analysis.programs.word_reader import check_single
 from handaxe.shell.fields import Field
 from handaxe.shell.flow import State
 from handaxe.shell.operands import Setting, path_uses, ref_uses
 from handaxe.shell.options import Arguments, Refused, read_arguments
 from handaxe.shell.places import PathUse, resolve
 from handaxe.shell.subcommands import PLAIN_GIT_GLOBALS
-from handaxe.shell.tables import git_forms
+from handaxe.shell.tables import ProgramTable, git_forms
 
 _CONFIG_KEYS = re.compile(
     r"""(?xi)(user|author|committer|core|init|pull|push|merge|diff|commit|tag|fetch|rebase|color|log
@@ -34,7 +34,6 @@ def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUs
     if not setting.git_clean:
         told = "the repository's configuration names a program that git would run"
         raise Refused(setting.git_doubt or told)
-    fields, uses = _read_commit_outputs(fields, setting)
     fields = _skip_globals(fields, setting)
     if not fields:
         raise Refused("git without a sub-command")
@@ -44,13 +43,14 @@ def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUs
     table = git_forms().get(name or "")
     if table is None:
         raise Refused(f"git {fields[0].text} is not in the read-only set")
-    arguments = read_arguments(fields[1:], table)
+    words, uses = _read_commit_outputs(fields[1:], table, setting)
+    arguments = read_arguments(words, table)
     _check_form(name or "", arguments)
     return [*uses, *path_uses(arguments, f"git {name}", state, setting)]
 
 
 def _read_commit_outputs(
-    fields: list[Field], setting: Setting
+    fields: list[Field], table: ProgramTable, setting: Setting
 ) -> tuple[list[Field], list[PathUse]]:
     """The words with a commit in place of each `$(git merge-base A B)`; all others single."""
     plain: list[Field] = []
@@ -58,13 +58,24 @@ def _read_commit_outputs(
     for field in fields:
         found = _COMMIT_OUTPUT.fullmatch(field.text) if field.kind == "unknown" else None
         # Where git finds no commit the word is gone, and an option before it would take the next.
-        if found is None or not plain or plain[-1].may_be_option:
+        if found is None or (plain and not _ends_option(plain[-1], table)):
             plain.append(check_single(field, "the argument"))
             continue
         plain.append(Field("known", "HEAD", field.text))
         for word in found.group(1).split():
             uses.extend(ref_uses(Field("known", word, word), setting))
     return plain, uses
+
+
+def _ends_option(field: Field, table: ProgramTable) -> bool:
+    """Whether the word after this one is certainly not the value of an option."""
+    if not field.may_be_option:
+        return True
+    value = field.known or "-"
+    name = value.lstrip("-")
+    if value.startswith("--"):
+        return "=" in name or name in table.flags or name in table.optional
+    return name in table.flags or name.isdigit()
 
 
 def _skip_globals(fields: list[Field], setting: Setting) -> list[Field]:

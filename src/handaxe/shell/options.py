@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from handaxe.shell.analysis.programs.words import Refused, WordReader
+from handaxe.shell.analysis.programs.word_reader import Refused, WordReader
 from handaxe.shell.fields import Field
 from handaxe.shell.tables import ProgramTable
 
@@ -95,6 +95,8 @@ def _read_subcommand(words: WordReader, table: ProgramTable, found: Arguments) -
 
 def _check_late(fields: list[Field], table: ProgramTable) -> list[Field]:
     """Operands after the first: some versions of a program still take options there."""
+    if table.operands == ("command*",):
+        return fields
     for field in fields:
         if field.kind != "known":
             _check_dynamic(field, table)

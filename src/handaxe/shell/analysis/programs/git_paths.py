@@ -6,7 +6,7 @@ import posixpath
 import re
 from fnmatch import fnmatchcase
 
-from handaxe.shell.analysis.programs.words import Refused
+from handaxe.shell.analysis.programs.word_reader import Refused
 from handaxe.shell.places import PathUse, resolve
 
 _GLOBBING = frozenset("*?[\\")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from handaxe.shell.analysis.programs.words import Refused
+from handaxe.shell.analysis.programs.word_reader import Refused
 from handaxe.shell.fields import Field
 from handaxe.shell.flow import State
 from handaxe.shell.operands import Setting
@@ -24,7 +24,7 @@ _XARGS = ProgramTable(
         **dict.fromkeys(("n", "P", "max-args", "max-procs"), "number"),
         **dict.fromkeys(("d", "delimiter"), "text"),
     },
-    operands=("text*",),
+    operands=("command*",),
     posix=True,
 )
 _NEWLINES = frozenset({"\\n", "\n"})
