@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from handaxe.shell.analysis.programs.jq_filter import is_plain_jq
-from handaxe.shell.analysis.programs.word_reader import WordReader, check_single
 from handaxe.shell.archives import tar_uses
 from handaxe.shell.fields import Field
 from handaxe.shell.find_expression import find_uses
 from handaxe.shell.flow import State
 from handaxe.shell.git_forms import git_uses
+from handaxe.shell.jq_filter import is_plain_jq
 from handaxe.shell.operands import Setting, checked_path, listed_by, path_uses
 from handaxe.shell.options import Refused, read_arguments
 from handaxe.shell.places import PathUse
 from handaxe.shell.secrets import is_own_variable
 from handaxe.shell.tables import ProgramTable, names
+from handaxe.shell.word_reader import WordReader, check_single
 
 Check = Callable[[list[Field], ProgramTable, State, Setting], list[PathUse]]
 

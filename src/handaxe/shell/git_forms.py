@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from handaxe.shell.analysis.programs.word_reader import check_single
 from handaxe.shell.fields import Field
 from handaxe.shell.flow import State
 from handaxe.shell.operands import Setting, path_uses, ref_uses
@@ -12,6 +11,7 @@ from handaxe.shell.options import Arguments, Refused, read_arguments
 from handaxe.shell.places import PathUse, resolve
 from handaxe.shell.subcommands import PLAIN_GIT_GLOBALS
 from handaxe.shell.tables import ProgramTable, git_forms
+from handaxe.shell.word_reader import check_single
 
 _CONFIG_KEYS = re.compile(
     r"""(?xi)(user|author|committer|core|init|pull|push|merge|diff|commit|tag|fetch|rebase|color|log

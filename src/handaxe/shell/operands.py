@@ -8,14 +8,14 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from handaxe.shell.analysis.programs.git_paths import (
+from handaxe.shell.fields import Field
+from handaxe.shell.flow import State
+from handaxe.shell.git_paths import (
     make_pathspec_uses,
     make_revision_uses,
     split_line_range,
 )
-from handaxe.shell.analysis.programs.jq_filter import is_plain_jq
-from handaxe.shell.fields import Field
-from handaxe.shell.flow import State
+from handaxe.shell.jq_filter import is_plain_jq
 from handaxe.shell.little_languages import is_printing_awk, is_printing_sed
 from handaxe.shell.options import Arguments, Refused
 from handaxe.shell.places import PathUse, is_inside, uses_of

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from handaxe.shell.analysis.programs.word_reader import Refused, WordReader
 from handaxe.shell.fields import Field
 from handaxe.shell.tables import ProgramTable
+from handaxe.shell.word_reader import Refused, WordReader
 
 __all__ = ["Arguments", "Refused", "abbreviates", "read_arguments"]
 

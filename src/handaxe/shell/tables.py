@@ -151,7 +151,7 @@ def _table(entry: dict[str, Any]) -> ProgramTable:
         sweeps=entry.get("sweeps", False),
         subcommands=frozenset(entry.get("subcommands", "").split()),
         refused_words=frozenset(entry.get("refused_words", "").split()),
-        is_verified=unverified != {"*"},
+        is_verified="*" not in unverified,
         globs=entry.get("globs", "anchored"),
         pattern_from=frozenset(entry.get("pattern_from", "").split()),
         needs=frozenset(entry.get("needs", "").split()),

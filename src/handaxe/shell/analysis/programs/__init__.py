@@ -1,1 +1,1 @@
-"""How single programs read their arguments: little languages, revisions, listed operands."""
+"""What single programs do with their arguments beyond one command."""

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from handaxe.shell.analysis.programs.word_reader import Refused
 from handaxe.shell.fields import Field
 from handaxe.shell.flow import State
 from handaxe.shell.operands import Setting
 from handaxe.shell.options import Arguments, read_arguments
 from handaxe.shell.tables import ProgramTable, git_forms, names, read_only_programs
+from handaxe.shell.word_reader import Refused
 
 _XARGS = ProgramTable(
     flags=names("0 r null no-run-if-empty"),

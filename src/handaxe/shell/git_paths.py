@@ -6,8 +6,8 @@ import posixpath
 import re
 from fnmatch import fnmatchcase
 
-from handaxe.shell.analysis.programs.word_reader import Refused
 from handaxe.shell.places import PathUse, resolve
+from handaxe.shell.word_reader import Refused
 
 _GLOBBING = frozenset("*?[\\")
 _SECRET_SAMPLES = (".env", ".env.local", ".env.production")
