@@ -39,6 +39,7 @@ SCRIPTS = {
     "gzcat": {"gzip", "sh"},
     "git": {"git"},
     "which": {"which"},
+    "lsb_release": {"getopt", "cut", "tr", "sh"},
     "bash": set(),
 }
 """Programs of the system that a program is known to consist of."""
@@ -193,7 +194,8 @@ def _judge_open(call: str, texts: list[str]) -> list[str]:
     if found is None:
         return []
     path, rest = found.groups()
-    if path in texts:
+    # Relative to the working directory: below another descriptor it is another file.
+    if path in texts and "AT_FDCWD" in call:
         return [f"opened {path!r}, which the table takes for text"]
     writes = re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND", rest)
     failed = "= -1" in rest

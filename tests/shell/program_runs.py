@@ -241,7 +241,10 @@ def run_all(
         if not places:
             report.missing.add(name)
         for kind, place in chosen.sample(places, min(1, len(places))) if chosen else places:
+            before = len(report.wrong)
             _run_one(run, kind, place, recorder, report, use_strace=use_strace, limit=limit)
+            for line in report.wrong[before:] if verbose else []:
+                say(f"WRONG {line}")
         if verbose and number % 500 == 499:
             say(f"{number + 1} of {len(runs)} {dict(report.counts)}")
     return report
