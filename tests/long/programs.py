@@ -38,6 +38,7 @@ def main() -> int:
     parser.add_argument("--no-install", action="store_true")
     parser.add_argument("--programs", default="", help="only these, separated by commas")
     parser.add_argument("--part", default="1/1", help="such as 1/2: the first half of the commands")
+    parser.add_argument("--path", default="", help="more directories of programs, as in PATH")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", default="", help="file for a JSON report")
     options = parser.parse_args()
@@ -51,7 +52,7 @@ def main() -> int:
     runs = runs[part - 1 :: parts]
     use_strace = shutil.which("strace") is not None
     with tempfile.TemporaryDirectory(prefix="handaxe-programs-") as place:
-        report = run_all(Path(place), runs, use_strace=use_strace, verbose=True)
+        report = run_all(Path(place), runs, use_strace=use_strace, extra=options.path, verbose=True)
     for program, option in report.never_accepted:
         say(f"NOT RUN {program} {option}")
     say(f"NOT INSTALLED {' '.join(sorted(report.missing))}")

@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from handaxe.shell.tables import names
+from handaxe.shell.tables import listed_programs, names
 
 WRITING = sorted(
     names(
@@ -31,22 +31,17 @@ CALLS = [
     "openat2",
     *WRITING,
 ]
-SCRIPTS = {
-    "egrep": {"grep", "sh"},
-    "fgrep": {"grep", "sh"},
-    "zcat": {"gzip", "sh"},
-    "gunzip": {"gzip", "sh"},
-    "gzcat": {"gzip", "sh"},
-    "git": {"git"},
-    "which": {"which"},
-    "lsb_release": {"getopt", "cut", "tr", "sh"},
-    "bash": set(),
+INTERPRETERS = {
+    **dict.fromkeys(("npm", "eslint", "prettier", "tsc"), frozenset({"node"})),
+    **dict.fromkeys(("pip", "pip3"), frozenset({"uname"})),
+    "uvx": frozenset({"uv"}),
+    "pipenv": frozenset({"file"}),
 }
-"""Programs of the system that a program is known to consist of."""
+"""What a program is started by, or asks the system with."""
 _EXEC = re.compile(r'execve(?:at)?\("([^"]*)".*= 0$')
 _OPEN = re.compile(r'(?:open|openat|openat2|creat)\((?:[^,"]*, )?"((?:[^"\\]|\\.)*)"(.*)$')
 _FREE = re.compile(
-    r"/dev/(null|tty|pts/\d+|stdout|stderr|full)$|/proc/|pipe:|.*\.git/(worktrees/[^/]+/)?index(\.lock)?$"
+    r"/dev/(null|tty|pts/\d+|stdout|stderr|full)$|/proc/|pipe:|\d+$|.*\.git/(worktrees/[^/]+/)?index(\.lock)?$"
 )
 _FAMILY = re.compile(r"sa_family=AF_(INET6?|UNIX)")
 
@@ -69,6 +64,8 @@ class Recorder:
             "TERM": "dumb",
             "GIT_CONFIG_NOSYSTEM": "1",
         }
+        if "LD_LIBRARY_PATH" in os.environ:
+            self.environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
         self._fill()
         self.before = self._look()
 
@@ -168,25 +165,38 @@ class Recorder:
 def read_trace(trace: Path, program: str, texts: list[str]) -> list[str]:
     """What the calls did beyond reading: programs run, files written, connections, words opened."""
     events: list[str] = []
+    started: set[str] = set()
     executed = 0
     for line in trace.read_text("utf-8", "replace").splitlines():
-        call = line.partition(" ")[2].lstrip()
+        pid, _, call = line.partition(" ")
+        call = " ".join(call.split())
+        started.add(pid)
         name = call.partition("(")[0]
         if name.startswith("execve"):
             found = _EXEC.search(call)
             if found:
                 executed += 1
                 ran = os.path.basename(found.group(1))
-                allowed = SCRIPTS.get(program, set()) | {program}
+                allowed = {program, "sh", *INTERPRETERS.get(program, ()), *_uses(program)}
                 if executed > 1 and ran not in allowed:
                     events.append(f"ran {found.group(1)}")
         elif name in ("open", "openat", "openat2", "creat"):
             events.extend(_judge_open(call, texts))
         elif name in ("connect", "sendto", "sendmsg"):
             events.extend(_judge_connection(call))
-        elif name in WRITING and call.rstrip().endswith("= 0") and not _is_free_change(call):
+        elif name in ("kill", "tkill"):
+            # Signal 0 only asks; a program may end what it started itself.
+            target, _, sent = call.partition("(")[2].partition(", ")
+            if not sent.startswith("0)") and target not in started:
+                events.append(f"called {call[:160]}")
+        elif name in WRITING and call.endswith("= 0") and not _is_free_change(call):
             events.append(f"called {call[:160]}")
     return list(dict.fromkeys(events))[:4]
+
+
+def _uses(program: str) -> frozenset[str]:
+    table = listed_programs().get(program)
+    return table.uses if table else frozenset()
 
 
 def _judge_open(call: str, texts: list[str]) -> list[str]:
@@ -216,5 +226,5 @@ def _judge_connection(call: str) -> list[str]:
 
 
 def _is_free_change(call: str) -> bool:
-    """Whether only git's index was refreshed, which every status does."""
-    return ".git/index" in call or "SIGCHLD" in call or call.startswith(("kill(0", "tkill"))
+    """Whether git's index was refreshed, which every status does, or Java's counters are gone."""
+    return ".git/index" in call or "/hsperfdata_" in call

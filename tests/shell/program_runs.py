@@ -29,7 +29,6 @@ from handaxe.shell.find_expression import PRIMARIES, VALUED_PRIMARIES
 from handaxe.shell.tables import (
     ProgramTable,
     git_forms,
-    load_toml,
     names,
     read_only_programs,
     version_calls,
@@ -51,6 +50,7 @@ BUILTINS = sorted(
 )
 RENAMED = {"fd": ["fdfind"], "fdfind": ["fd"], "nawk": ["original-awk"], "bat": ["batcat"]}
 AWKS = ("gawk", "mawk", "original-awk")
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 TIME_LIMIT = 5.0
 
 
@@ -106,19 +106,20 @@ def option_runs(program: str, table: ProgramTable, chosen: random.Random) -> Ite
     operands = OPERANDS.get(program, OPERANDS.get(name, [[]]))[0]
     for option in sorted(table.flags):
         # An option behind the operands for some of them: all go the same way through the reader.
-        late = bool(operands) and chosen.random() < 0.2
+        late = table.subcommands or (operands and not table.posix and chosen.random() < 0.2)
         words = [*operands, dashed(option)] if late else [dashed(option), *operands]
         yield Run(program, option, [*head, *needed, *words])
     for option in sorted(table.valued):
         is_text = table.valued[option] == "text"
         for number, value in enumerate(values_of(program, option)[:3]):
-            texts = [value] if is_text else []
+            texts = [value] if is_text and value != "a.txt" else []
             given = [f"{dashed(option)}={value}" if len(option) > 1 else f"-{option}{value}"]
             if option in table.optional and number:
                 given = [dashed(option)]
             elif option not in table.optional and number != 1:
                 given = [dashed(option), value]
-            yield Run(program, option, [*head, *needed, *given, *operands], texts)
+            words = [*operands, *given] if table.subcommands else [*given, *operands]
+            yield Run(program, option, [*head, *needed, *words], texts)
     yield from pair_runs(program, table, needed + operands, chosen)
 
 
@@ -166,13 +167,13 @@ def all_runs(seed: int) -> list[Run]:
     return runs
 
 
-def find_variants(root: Path) -> dict[str, dict[str, str]]:
-    """Where each variant keeps its programs: names to paths."""
+def find_variants(root: Path, extra: str = "") -> dict[str, dict[str, str]]:
+    """Where each variant keeps its programs: names to paths. `extra` are more directories."""
     wanted = {*read_only_programs(), *version_calls(), "git"}
     variants: dict[str, dict[str, str]] = {"system": {}}
     for name in wanted:
         for candidate in (name, *RENAMED.get(name, [])):
-            found = shutil.which(candidate, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+            found = shutil.which(candidate, path=f"{SYSTEM_PATH}:{extra}")
             if found:
                 variants["system"][name] = _link(root, "system", name, found)
                 break
@@ -215,24 +216,27 @@ def run_all(
     use_strace: bool,
     chosen: random.Random | None = None,
     limit: float = TIME_LIMIT,
+    extra: str = "",
     verbose: bool = False,
 ) -> Report:
     """Run every command that is allowed, with every variant; with one that `chosen` draws."""
     report = Report()
     recorder = Recorder(root)
-    variants = find_variants(root)
-    done: set[tuple[str, ...]] = set()
+    variants = find_variants(root, extra)
+    done: dict[tuple[str, ...], bool] = {}
     for number, run in enumerate(runs):
         if run.proves:
             report.seen.add((run.program, run.proves))
         command = shlex.join(run.words)
         if tuple(run.words) in done:
+            report.accepted |= {(run.program, run.proves)} if done[tuple(run.words)] else set()
             continue
-        done.add(tuple(run.words))
+        accepted = report.counts["accepted"]
         report.counts["made"] += 1
         found = decision(command, dirs=(str(recorder.work),), cwd=str(recorder.work))
         if found.verdict != "allow":
             report.counts["not allowed"] += 1
+            done[tuple(run.words)] = False
             continue
         name = run.words[0]
         places = [(kind, where[name]) for kind, where in variants.items() if name in where]
@@ -245,6 +249,7 @@ def run_all(
             _run_one(run, kind, place, recorder, report, use_strace=use_strace, limit=limit)
             for line in report.wrong[before:] if verbose else []:
                 say(f"WRONG {line}")
+        done[tuple(run.words)] = report.counts["accepted"] > accepted
         if verbose and number % 500 == 499:
             say(f"{number + 1} of {len(runs)} {dict(report.counts)}")
     return report
@@ -273,7 +278,7 @@ def _run_one(
     if code is None:
         report.counts["ended by the time limit"] += 1
     elif not _is_rejected(code, errors):
-        report.accepted.add((run.program, run.proves))
+        report.accepted |= {(run.program, option) for option in _find_options(run)}
         report.counts["accepted"] += 1
     if size > 20_000_000:
         report.wrong.append(f"{label}: endless output")
@@ -283,6 +288,18 @@ def _run_one(
     if use_strace:
         program = Path(place).name if place else "bash"
         report.wrong.extend(f"{label}: {event}" for event in read_trace(trace, program, run.texts))
+
+
+def _find_options(run: Run) -> set[str]:
+    """The options among the words of a command that was accepted."""
+    found = {run.proves}
+    for word in run.words[1:]:
+        name = word.partition("=")[0]
+        if name.startswith("--"):
+            found.add(name[2:])
+        elif name.startswith("-"):
+            found.update(name[1:])
+    return found
 
 
 def execute(
@@ -321,9 +338,3 @@ _REJECTIONS = (
 
 def _is_rejected(code: int, errors: str) -> bool:
     return code != 0 and any(text in errors.lower() for text in _REJECTIONS)
-
-
-def unverified_versions(report: Report) -> list[str]:
-    """Programs of the list of versions that are not installed here."""
-    listed = set(load_toml("system.toml")["versions"]["programs"].split())
-    return sorted(listed & report.missing)

@@ -68,7 +68,7 @@ OPERANDS: dict[str, Operands] = {
     "tsort": [["n.txt"]],
     "ptx": [["a.txt"]],
     "look": [["one", "a.txt"]],
-    "getopt": [["ab", "-a"], ["-o", "ab", "--", "-a"]],
+    "getopt": [["ab", "a"], ["-o", "ab", "--", "-a"]],
     "whatis": [["ls"]],
     "xargs": [[]],
     **_each("pip pip3", [["list"], ["freeze"], ["show", "pip"], ["check"]]),
@@ -130,8 +130,12 @@ FORMS: dict[str, Operands] = {
              [".", "-newer", "a.txt"], [".", "-samefile", "a.txt"], [".", "-newermt", "2020-01-01"], [".", "-name", "a", ",", "-name", "b"]],
     "jq": [["-n", "--arg", "a", "1", "$a"], ["-n", "--argjson", "a", "1", "$a"]],
     "xxd": [["-cols", "8", "a.txt"], ["-len", "4", "a.txt"]],
+    "shuf": [["-r", "-n", "2", "a.txt"], ["--repeat", "-n", "2", "a.txt"], ["-i", "1-3"], ["--input-range=1-3"]],
+    "free": [["-s", "1", "-c", "1"]],
+    "rg": [["--type-list"], ["--files"]],
+    "awk": [["--version"]],
     "npm": [["ls"], ["ls", "--depth", "0"], ["list", "--all"]],
-    **_each("pip pip3", [["list"], ["show", "pip"], ["freeze"]]),
+    **_each("pip pip3", [["freeze", "--all"], ["show", "-f", "pip"], ["show", "--files", "pip"]]),
 }  # fmt: skip
 """Commands of programs whose arguments do not fit an option table."""
 
@@ -161,15 +165,25 @@ _BY_OPTION: dict[str, list[str]] = {
     "section": [".text"], "expression": ["1p"], "regexp": ["one"], "replace": ["x"], "type-add": ["x:*.x"], "type-clear": ["py"], "max-filesize": ["1M"],
     "fields": ["1"], "output-width": ["80"], "table-columns": ["a,b"], "table-name": ["x"], "E": ["utf-8", "*.o", "k", "1"], "P": ["*.txt", "bytes=1048576", "1"],
     "parameter": ["bytes=1048576"], "exclude": ["*.o", "ascii"], "base-directory": ["d1"], "v": ["x=1", "1"], "s": ["1", ".txt", ","], "length": ["64"],
-    "context-separator": ["--"], "tabs": ["4"], "type-not": ["py"], "color-words": ["."], "anchored": ["x"], "default": ["HEAD"], "git-path": ["hooks"],
+    "context-separator": ["x"], "tabs": ["4"], "type-not": ["py"], "color-words": ["."], "anchored": ["x"], "default": ["HEAD"], "git-path": ["hooks"],
     "depth": ["0"], "C": ["1", "50"], "U": ["1", "root"], "G": ["one", "root"], "x": ["*.o", "tmpfs"], "level?": ["1"], "c": ["1", "%n", "never"], "w": ["1", "80", "address"],
 }  # fmt: skip
+
+
+_BY_PROGRAM = {
+    ("file", "e"): ["ascii"],
+    ("getfattr", "e"): ["text"],
+    ("pip", "format"): ["json", "freeze"],
+    ("pip3", "format"): ["json"],
+}
 
 
 def values_of(program: str, option: str) -> list[str]:
     """Values to try for an option, the likeliest first."""
     if program == "find":
         return _FIND.get(option, ["1"])
+    if (program, option) in _BY_PROGRAM:
+        return _BY_PROGRAM[program, option]
     return _BY_OPTION.get(option, _NUMBERS)
 
 

@@ -14,6 +14,7 @@ _TOKEN = re.compile(
 )
 _STRING_TEXT = re.compile(r'[^"\\]+|\\[^(]')
 _REFUSED_WORDS = frozenset({"env", "import", "include", "modulemeta", "get_search_list"})
+_OPENERS = frozenset({"(", "[", "{", "if"})
 _CLOSERS = {")": "(", "]": "[", "}": "{", "end": "if"}
 _AFTER_KEY = frozenset({":", ",", "}"})
 
@@ -79,21 +80,25 @@ def _skip_string(program: str, at: int) -> tuple[int, bool]:
 
 def _reads_only_input(tokens: list[_Token]) -> bool:
     brackets: list[str] = []
-    has_def = any(token.text == "def" for token in tokens)
     for index, token in enumerate(tokens):
         before = tokens[index - 1].text if index else ""
         after = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        if token.text in ("(", "[", "{") or (token.kind == "word" and token.text == "if"):
+        if token.kind == "word" and before != "$":
+            # A comma inside `def f: a, b;` is none between keys.
+            if brackets[-1:] == ["{"] and before in ("{", ",") and after in _AFTER_KEY:
+                continue
+            if token.text in _REFUSED_WORDS:
+                return False
+            if token.text == "def" and brackets[-1:] == ["{"]:
+                return False
+        elif token.kind == "word" and not _is_plain_variable(token.text):
+            return False
+        if token.text in _OPENERS:
             brackets.append(token.text)
         elif token.text in _CLOSERS and (not brackets or brackets.pop() != _CLOSERS[token.text]):
             return False
-        if token.kind != "word":
-            continue
-        if before == "$":
-            if token.text != "__loc__" and (token.text == "ENV" or token.text.startswith("__")):
-                return False
-            continue
-        is_key = brackets[-1:] == ["{"] and before in ("{", ",") and after in _AFTER_KEY
-        if token.text in _REFUSED_WORDS and (not is_key or has_def):
-            return False
     return not brackets
+
+
+def _is_plain_variable(name: str) -> bool:
+    return name == "__loc__" or (name != "ENV" and not name.startswith("__"))

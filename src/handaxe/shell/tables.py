@@ -9,6 +9,13 @@ from typing import Any
 from msgspec import Struct, json
 
 _DATA = Path(__file__).parent / "programs"
+_VERSION_WORDS = {
+    "programs": "--version",
+    "short": "-v",
+    "capital": "-V",
+    "single": "-version",
+    "bare": "version",
+}
 
 
 class ProgramTable(Struct, frozen=True):
@@ -32,6 +39,8 @@ class ProgramTable(Struct, frozen=True):
     """What the first word must be; a dash stands for an option or no word at all."""
     refused_words: frozenset[str] = frozenset()
     """Operands that would be another sub-command."""
+    uses: frozenset[str] = frozenset()
+    """Programs of the system that this one consists of."""
     is_verified: bool = True
     """Whether every option was run under the recorder; what was not is not read-only."""
     globs: str = "anchored"
@@ -102,14 +111,12 @@ def git_forms() -> dict[str, ProgramTable]:
 def version_calls() -> dict[str, frozenset[str]]:
     """The single words a program may be called with to print its version."""
     raw = load_toml("system.toml")["versions"]
-    short, bare = set(raw["short"].split()), set(raw["bare"].split())
-    calls = dict.fromkeys(read_only_programs(), frozenset({"--version"}))
-    for program in raw["programs"].split():
-        words = {"--version", "-V", "-version"}
-        words |= {"-v"} if program in short else set()
-        words |= {"version"} if program in bare else set()
-        calls[program] = frozenset(words)
-    return calls
+    without = raw["without"].split()
+    calls = {name: {"--version"} for name in read_only_programs() if name not in without}
+    for key, word in _VERSION_WORDS.items():
+        for program in raw[key].split():
+            calls.setdefault(program, set()).add(word)
+    return {program: frozenset(words) for program, words in calls.items()}
 
 
 def make_tables(raw: dict[str, Any], *, getopt: str = "gnu") -> dict[str, ProgramTable]:
@@ -151,6 +158,7 @@ def _table(entry: dict[str, Any]) -> ProgramTable:
         sweeps=entry.get("sweeps", False),
         subcommands=frozenset(entry.get("subcommands", "").split()),
         refused_words=frozenset(entry.get("refused_words", "").split()),
+        uses=frozenset(entry.get("uses", "").split()),
         is_verified="*" not in unverified,
         globs=entry.get("globs", "anchored"),
         pattern_from=frozenset(entry.get("pattern_from", "").split()),
