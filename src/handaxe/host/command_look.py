@@ -54,6 +54,15 @@ def _walk(path: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
                 waiting.append(name)
 
 
+def list_names(argv: Sequence[str], cwd: str, *, null: bool) -> list[str] | None:
+    """The names that a listing command prints."""
+    printed = _run(list(argv), cwd)
+    if printed is None:
+        return None
+    names = [name for name in printed.split("\0" if null else "\n") if name]
+    return names if len(names) <= MAX_NAMES else None
+
+
 def expand_glob(pattern: str) -> list[str] | None:
     """What an absolute glob names now."""
     found = list(itertools.islice(glob.iglob(pattern), MAX_MATCHES + 1))  # noqa: PTH207
@@ -155,9 +164,13 @@ def find_tracked_env_file(
 
 def _ask_git(directory: str, *arguments: str) -> str | None:
     """What git prints, started so that the repository's own configuration runs nothing."""
+    return _run(["git", *_QUIET, *arguments], directory)
+
+
+def _run(argv: list[str], directory: str) -> str | None:
     try:
-        done = subprocess.run(  # noqa: S603 - the arguments are ours
-            ["git", *_QUIET, *arguments],  # noqa: S607
+        done = subprocess.run(  # noqa: S603 - a proved listing, or git with arguments of ours
+            argv,
             cwd=directory,
             env=marked(clean_environment(os.environ, {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"})),
             stdin=subprocess.DEVNULL,
@@ -167,5 +180,5 @@ def _ask_git(directory: str, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # Outside a repository there is nothing to print.
-    return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else ""
+    # Where a listing fails, such as git outside a repository, there is nothing to print.
+    return done.stdout.decode("utf-8", "surrogateescape")

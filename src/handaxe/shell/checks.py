@@ -10,12 +10,13 @@ from handaxe.shell.fields import Field
 from handaxe.shell.find_expression import find_uses
 from handaxe.shell.flow import State
 from handaxe.shell.git_forms import git_uses
-from handaxe.shell.little_languages import is_plain_jq
+from handaxe.shell.jq_filter import is_plain_jq
 from handaxe.shell.operands import Setting, checked_path, listed_by, path_uses
 from handaxe.shell.options import Refused, read_arguments
 from handaxe.shell.places import PathUse
 from handaxe.shell.secrets import is_own_variable
 from handaxe.shell.tables import ProgramTable, names
+from handaxe.shell.word_reader import WordReader, check_single
 
 Check = Callable[[list[Field], ProgramTable, State, Setting], list[PathUse]]
 
@@ -25,6 +26,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PRINTF_STORE = re.compile(r"%[-+ #0*.'0-9hlLqjzt]*n")
 _PS_BSD = re.compile(r"[auxwfjlvTH]+")
 _PS_UNIX = re.compile(r"-[AaefFlHjTdNwL]+")
+_PS_LONG = re.compile(
+    r"--(sort|ppid|pid|user|tty)=[\w,%+-]+|--format=[a-z,=%]+|--no-headers?|--headers|--forest|--version"
+)
+_PS_VALUED = names(
+    "-o -p -u -U -C -g -G -t -q --sort --ppid --pid --user --tty --format -eo -axo -ao -fp -fu k"
+)
 
 
 def _echo(
@@ -52,8 +59,6 @@ def _test(
     """`test` and `[` in their plain forms, each operand one argument; `-v` evaluates code."""
     if fields and fields[-1].known == "]":
         fields = fields[:-1]
-    if any(field.kind == "glob" or not field.single for field in fields):
-        raise Refused("an operand of test may become several arguments")
     if len(fields) == 1:
         return []
     uses: list[PathUse] = []
@@ -88,6 +93,7 @@ def _test_clause(clause: list[Field], state: State) -> list[PathUse]:
 def _expr(
     fields: list[Field], _table: ProgramTable, _state: State, _setting: Setting
 ) -> list[PathUse]:
+    """Whatever its words become, expr only computes and prints; a glob would list names."""
     if any(field.kind == "glob" for field in fields):
         raise Refused("an unquoted glob in expr")
     return []
@@ -132,11 +138,13 @@ def _read(
     fields: list[Field], _table: ProgramTable, _state: State, _setting: Setting
 ) -> list[PathUse]:
     """`read` into plain names of one's own; a subscript would be evaluated."""
-    rest = [field.known for field in fields]
-    while rest and rest[0] in ("-r", "-d", "-n", "-N", "-t", "-rd", "-s", "-a", "-ra"):
-        rest = rest[2:] if rest[0] in ("-d", "-n", "-N", "-t", "-rd") else rest[1:]
-    for name in rest:
-        if name is None or not _NAME.fullmatch(name) or not is_own_variable(name):
+    words = WordReader(fields)
+    while words.next_known in ("-r", "-d", "-n", "-N", "-t", "-rd", "-s", "-a", "-ra"):
+        if words.take_literal("the option") in ("-d", "-n", "-N", "-t", "-rd"):
+            words.take_literal("the value of an option of read")
+    while words:
+        name = words.take_literal("the variable")
+        if not _NAME.fullmatch(name) or not is_own_variable(name):
             raise Refused("read sets a variable that is not plainly its own")
     return []
 
@@ -145,46 +153,37 @@ def _ps(
     fields: list[Field], _table: ProgramTable, _state: State, _setting: Setting
 ) -> list[PathUse]:
     """`ps` without the BSD letter `e`, which prints environments."""
-    values = [field.known or "?" for field in fields]
-    at = 0
-    while at < len(values):
-        value = values[at]
-        if value in (
-            "-o",
-            "-p",
-            "-u",
-            "-C",
-            "--sort",
-            "--ppid",
-            "-eo",
-            "-axo",
-            "-ao",
-            "-fp",
-            "-fu",
-        ):
-            if "env" in "".join(values[at + 1 : at + 2]):
+    words = WordReader(fields)
+    is_first = True
+    while words:
+        word = words.take_literal("the option")
+        if word in _PS_VALUED:
+            value = words.take_single(f"the value of {word}")
+            if word.endswith(("o", "--format")) and (
+                value.known is None or "env" in value.value.lower()
+            ):
                 raise Refused("ps would print environments")
-            at += 2
-            continue
-        plain = _PS_UNIX.fullmatch(value) or (at == 0 and _PS_BSD.fullmatch(value))
-        if not plain and not re.fullmatch(
-            r"--(sort|ppid|pid)=[\w,%+-]+|--no-headers|--forest", value
+        elif not (
+            _PS_UNIX.fullmatch(word)
+            or (is_first and _PS_BSD.fullmatch(word))
+            or _PS_LONG.fullmatch(word)
         ):
-            raise Refused(f"the option {value} of ps is not known to be harmless")
-        at += 1
+            raise Refused(f"the option {word} of ps is not known to be harmless")
+        is_first = False
     return []
 
 
 def _jq(fields: list[Field], table: ProgramTable, state: State, setting: Setting) -> list[PathUse]:
     """Named arguments take two words; the filter may read nothing but its input."""
     rest: list[Field] = []
-    at = 0
-    while at < len(fields):
-        if fields[at].known in ("--arg", "--argjson"):
-            at += 3
-            continue
-        rest.append(fields[at])
-        at += 1
+    words = WordReader(fields)
+    while words:
+        if words.next_known in ("--arg", "--argjson"):
+            words.take_operand()
+            words.take_literal("the name of a jq variable")
+            words.take_single("the value of a jq variable")
+        else:
+            rest.append(words.take_operand())
     arguments = read_arguments(rest, table)
     for kind, field in arguments.typed:
         if kind == "pattern" and (field.known is None or not is_plain_jq(field.known)):
@@ -204,19 +203,39 @@ def _git(
     return git_uses(fields, state, setting)
 
 
-CHECKS: dict[str, Check] = {
+def _single_words(check: Check) -> Check:
+    """The check, told only of words that are one argument each."""
+
+    def checked(
+        fields: list[Field], table: ProgramTable, state: State, setting: Setting
+    ) -> list[PathUse]:
+        for field in fields:
+            check_single(field, "the argument")
+        return check(fields, table, state, setting)
+
+    return checked
+
+
+_ANY_WORDS: dict[str, Check] = {
     "echo": _echo,
     "printf": _printf,
-    "test": _test,
     "expr": _expr,
+    "jq": _jq,
+    "git": _git,
+}
+"""Checks that say themselves what becomes of a word that may be several."""
+_SINGLE_WORDS: dict[str, Check] = {
+    "test": _test,
     "cd": _cd,
     "command": _command,
     "set": _set,
     "read": _read,
     "ps": _ps,
-    "jq": _jq,
     "find": _find,
-    "git": _git,
     "tar": tar_uses,
+}
+CHECKS: dict[str, Check] = {
+    **_ANY_WORDS,
+    **{name: _single_words(check) for name, check in _SINGLE_WORDS.items()},
 }
 """Proofs by the name an option table gives in `check`."""

@@ -137,6 +137,17 @@ class History(Struct, frozen=True):
     """Pathspecs that limit what is printed; none: everything."""
 
 
+class ListedOperands(Struct, frozen=True):
+    """A listing whose names become operands: make it again, without a shell, to know them."""
+
+    producer_argv: tuple[str, ...]
+    consumer_argv: tuple[str, ...]
+    null_separated: bool
+    line_separated: bool
+    """Whether a line is one name (`-d '\\n'`); else blanks and quotes count too."""
+    cwd: str
+
+
 class CommandPart(Struct, frozen=True, kw_only=True):
     """One command, or one piece of syntax that does something."""
 
@@ -178,6 +189,8 @@ class CommandPart(Struct, frozen=True, kw_only=True):
     """Why it is not proved to only read; empty when it is."""
     reads: tuple[PathUse, ...] = ()
     """What the proof rests on: the files it reads."""
+    listed: ListedOperands | None = None
+    """The listing whose names `xargs` gives to a program that only reads them."""
     history: History | None = None
     """What of a repository's history or index it prints."""
     edit_refusal: str = "it is not a file command"

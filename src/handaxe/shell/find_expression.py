@@ -9,23 +9,23 @@ from handaxe.shell.options import Refused
 from handaxe.shell.places import PathUse
 from handaxe.shell.tables import names
 
-_ALONE = names(
+PRIMARIES = names(
     "-print -print0 -ls -prune -quit -empty -depth -mount -xdev -daystart -readable -writable "
     "-executable -true -false -not -a -o -and -or -nouser -nogroup -noleaf ! ( ) , "
     "-ignore_readdir_race"
 )
-_VALUED = names(
+"""Words of an expression that stand alone."""
+VALUED_PRIMARIES = names(
     "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex "
     "-regextype -type -xtype -size -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth "
     "-perm -user -group -uid -gid -links -inum -fstype -used -printf -context"
 )
+"""Words of an expression with a value that opens no file."""
 _PATHS = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
 
 
 def find_uses(fields: list[Field], state: State) -> list[PathUse]:
     """The starting points of a find that runs nothing and writes nothing; raises `Refused`."""
-    if any(field.kind == "glob" or not field.single for field in fields):
-        raise Refused("an unquoted glob may expand to an action of find")
     at = 0
     while at < len(fields) and fields[at].known in ("-H", "-P"):
         at += 1
@@ -38,9 +38,9 @@ def find_uses(fields: list[Field], state: State) -> list[PathUse]:
         at += 1
         if word is None:
             raise Refused(f"{fields[at - 1].text} may expand to an action of find")
-        if word in _ALONE:
+        if word in PRIMARIES:
             continue
-        if word not in _VALUED and word not in _PATHS and not word.startswith("-newer"):
+        if word not in VALUED_PRIMARIES and word not in _PATHS and not word.startswith("-newer"):
             raise Refused(f"the expression {word} of find is not known to be harmless")
         if at >= len(fields):
             raise Refused(f"{word} has no value")

@@ -58,6 +58,8 @@ class Part(Struct):
     states: list[State]
     background: bool = False
     reads_pipe: bool = False
+    producer: Part | None = None
+    """The simple command whose output it reads."""
     redirects: list[Redirect] = []
     words: list[Word] = []
 
@@ -150,11 +152,16 @@ class _Walker:
         if len(node.commands) == 1:
             good, bad = self.node(node.commands[0], state)
             return (bad, good) if node.negated else (good, bad)
+        before: Part | None = None
         for index, command in enumerate(node.commands):
             first = len(self.parts)
             self.node(command, state)
+            part = self._by_node.get((id(command), "simple"))
             if index and len(self.parts) > first:
                 self.parts[first].reads_pipe = True
+            if part is not None:
+                part.producer = before
+            before = part
         return state, state
 
     def _record(

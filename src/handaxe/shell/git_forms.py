@@ -6,16 +6,25 @@ import re
 
 from handaxe.shell.fields import Field
 from handaxe.shell.flow import State
-from handaxe.shell.operands import Setting, path_uses
+from handaxe.shell.operands import Setting, path_uses, ref_uses
 from handaxe.shell.options import Arguments, Refused, read_arguments
 from handaxe.shell.places import PathUse, resolve
 from handaxe.shell.subcommands import PLAIN_GIT_GLOBALS
-from handaxe.shell.tables import git_forms
+from handaxe.shell.tables import ProgramTable, git_forms
+from handaxe.shell.word_reader import check_single
 
-_CONFIG_KEYS = (
-    r"(?i)(user\.(name|email|signingkey)|core\.\w+|init\.\w+|pull\.\w+|push\.\w+|merge\.\w+|diff\.\w+"
-    r"|branch\..+\.(remote|merge|rebase)|remote\..+\.(fetch|push))"
+_CONFIG_KEYS = re.compile(
+    r"""(?xi)(user|author|committer|core|init|pull|push|merge|diff|commit|tag|fetch|rebase|color|log
+    |status|format|gc|rerere|help|advice|column|feature|index|pack|protocol|receive|i18n|grep|blame
+    |apply|checkout|clone|interactive|pager|stash|transfer|worktree|versionsort|gui|safe|alias)\.[\w-]+
+    |branch\..+\.(remote|merge|rebase|pushremote|description)|remote\.[^.]+\.(url|pushurl|fetch|push)
+    |submodule\..+\.(path|branch|active)|extensions\.\w+|gpg\.format"""
 )
+_COMMIT_OUTPUT = re.compile(
+    r"""(?x)"?\$\(\s*git\s+(?:merge-base|rev-parse)\s+((?:[\w@^~./][\w@^~./{}-]*\s*)+)\)"?
+    (?:\.\.\.?[\w@^~./][\w@^~./{}-]*|\.\.\.?|[~^]\d*)?"?"""
+)
+"""A commit that git itself prints, as in `$(git merge-base A B)..HEAD`."""
 
 
 def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUse]:
@@ -25,8 +34,6 @@ def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUs
     if not setting.git_clean:
         told = "the repository's configuration names a program that git would run"
         raise Refused(setting.git_doubt or told)
-    if any(field.kind == "glob" for field in fields):
-        raise Refused("an unquoted glob may expand to options of git")
     fields = _skip_globals(fields, setting)
     if not fields:
         raise Refused("git without a sub-command")
@@ -36,9 +43,39 @@ def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUs
     table = git_forms().get(name or "")
     if table is None:
         raise Refused(f"git {fields[0].text} is not in the read-only set")
-    arguments = read_arguments(fields[1:], table)
+    words, uses = _read_commit_outputs(fields[1:], table, setting)
+    arguments = read_arguments(words, table)
     _check_form(name or "", arguments)
-    return path_uses(arguments, f"git {name}", state, setting)
+    return [*uses, *path_uses(arguments, f"git {name}", state, setting)]
+
+
+def _read_commit_outputs(
+    fields: list[Field], table: ProgramTable, setting: Setting
+) -> tuple[list[Field], list[PathUse]]:
+    """The words with a commit in place of each `$(git merge-base A B)`; all others single."""
+    plain: list[Field] = []
+    uses: list[PathUse] = []
+    for field in fields:
+        found = _COMMIT_OUTPUT.fullmatch(field.text) if field.kind == "unknown" else None
+        # Where git finds no commit the word is gone, and an option before it would take the next.
+        if found is None or (plain and not _ends_option(plain[-1], table)):
+            plain.append(check_single(field, "the argument"))
+            continue
+        plain.append(Field("known", "HEAD", field.text))
+        for word in found.group(1).split():
+            uses.extend(ref_uses(Field("known", word, word), setting))
+    return plain, uses
+
+
+def _ends_option(field: Field, table: ProgramTable) -> bool:
+    """Whether the word after this one is certainly not the value of an option."""
+    if not field.may_be_option:
+        return True
+    value = field.known or "-"
+    name = value.lstrip("-")
+    if value.startswith("--"):
+        return "=" in name or name in table.flags or name in table.optional
+    return name in table.flags or name.isdigit()
 
 
 def _skip_globals(fields: list[Field], setting: Setting) -> list[Field]:
@@ -62,16 +99,7 @@ def _check_form(name: str, arguments: Arguments) -> None:
         text = value.value if value is not None else ""
         if option in ("format", "pretty", "sort") and ("%G" in text or "signature" in text):
             raise Refused("checking signatures runs another program")
-    first = words[0] if words else ""
-    if name == "remote" and words and not (first == "get-url" and len(words) == 2):
-        raise Refused("git remote with operands changes or contacts a remote")
-    if name == "reflog" and first in ("expire", "delete", "exists", "drop", "write"):
-        raise Refused("git reflog with this operand changes the log")
-    if name == "stash" and first not in ("list", "show"):
-        raise Refused("git stash changes the working tree")
-    if name in ("worktree", "notes") and first not in ("list", "show"):
-        raise Refused(f"git {name} changes the repository")
     if name == "config" and len(words) != 1:
         raise Refused("git config with anything but one key lists or changes configuration")
-    if name == "config" and not re.fullmatch(_CONFIG_KEYS, first):
-        raise Refused(f"the configuration value {first} may hold a secret")
+    if name == "config" and not _CONFIG_KEYS.fullmatch(words[0]):
+        raise Refused(f"the configuration value {words[0]} may hold a secret")

@@ -1,4 +1,4 @@
-"""Proving that a sed, awk or jq program only prints.
+"""Proving that a sed or awk program only prints.
 
 Each is read with a small grammar of what is allowed; anything else is refused.
 """
@@ -10,10 +10,12 @@ import re
 from handaxe.shell.tables import names
 
 # A bracket without a slash, a newline or another bracket inside: everybody reads its end alike.
-_BRACKET = r"\[\^?(?:\]?[^\]\[/\n\\]*|\[:[a-z]+:\])\]"
+_BRACKET = r"\[\^?(?:\]?(?:[^\]\[/\n\\]|\\[^\]\[/\n])*|\[:[a-z]+:\])\]"
 _SED_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|{_BRACKET})+/[IM]*)"
 _SED_RANGE = rf"(?:{_SED_ADDRESS}(?:\s*,\s*(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*!?\s*"
-_SED_SIMPLE = r"[pPdDnNhHgGxlz=]|[qQ]\s*\d*"
+_SED_SIMPLE = r"[pPdDnNhHgGxlz=]|[qQ]\s*\d*|:[ \t]*\w+|[btT][ \t]*\w*"
+# The text of a, i and c is all that stands on the line; a line that goes on is not read here.
+_SED_TEXT = r"[aic](?:\\?[^\n\\]*|\\)(?=\n|$)"
 _SED_SEPARATOR = r"[ \t]*(?:[;\n}]|$)"
 
 
@@ -38,16 +40,20 @@ def is_printing_sed(script: str) -> bool:
 
 def _sed_command(script: str, at: int) -> int:
     """Where the command at `at` ends, or -1."""
+    text = re.compile(_SED_TEXT).match(script, at)
+    # A backslash at the end of a line would take the next line as text.
+    if text and (text.end() == len(script) or not text[0].endswith("\\")):
+        return text.end()
     simple = re.compile(_SED_SIMPLE).match(script, at)
     if simple:
         return simple.end()
-    letter = script[at : at + 1]
-    if letter not in ("s", "y"):
+    letter, delimiter = script[at : at + 1], script[at + 1 : at + 2]
+    if letter not in ("s", "y") or not delimiter or delimiter in "\\\n \t":
         return -1
-    delimiter = script[at + 1 : at + 2]
-    if not delimiter or delimiter in "\\\n \t" or delimiter.isalnum():
-        return -1
-    at += 2
+    return -1 if delimiter.isalnum() else _sed_change(script, at + 2, letter, delimiter)
+
+
+def _sed_change(script: str, at: int, letter: str, delimiter: str) -> int:
     for _ in range(2):
         at = _sed_part(script, at, delimiter)
         if at < 0:
@@ -78,12 +84,6 @@ def _sed_part(script: str, at: int, delimiter: str) -> int:
     return -1
 
 
-_AWK_WORDS = names(
-    "BEGIN END print printf if else for while do in next exit break continue delete NR NF FNR "
-    "FS OFS ORS RS FILENAME SUBSEP RSTART RLENGTH IGNORECASE length substr split index "
-    "tolower toupper sprintf gsub sub match int sqrt exp log sin cos atan2 rand srand gensub "
-    "strftime systime asort asorti strtonum"
-)
 _AWK_CALLS = names(
     "length substr split index tolower toupper sprintf gsub sub match int sqrt exp log sin "
     "cos atan2 rand srand gensub strftime systime asort asorti strtonum"
@@ -95,7 +95,8 @@ _AWK_PIECE = r"""(?xa)(?P<space>[ \t]+|\n|\\\n|\#[^\n]*)
     |(?P<op>&&|\|\||[<>=!]=|!~|[+\-*/%^]=|\+\+|--|[-+*%^<>=!~?:,;{}()\[\]$/])"""
 _AWK_REGEX = rf"/(?:[^/\\\n\[]|\\.|{_BRACKET})+/"
 _AWK_OPERAND = frozenset({"string", "number", "word", "regex"})
-_AWK_BANNED = r"system|getline|ENVIRON|PROCINFO|@|close|fflush|ARGV|SYMTAB|FUNCTAB"
+_AWK_BANNED = r"system|getline|ENVIRON|PROCINFO|@|close|fflush|ARGV|ARGC|SYMTAB|FUNCTAB"
+_AWK_REFUSED = names("function func nextfile")
 
 
 def is_printing_awk(program: str) -> bool:
@@ -109,7 +110,7 @@ def is_printing_awk(program: str) -> bool:
             # A line end finishes a statement, so a slash after it opens a regular expression.
             before = "" if "\n" in text and not text.startswith("\\") else before
             continue
-        if not kind or (kind == "word" and not _is_awk_word(text)):
+        if not kind or (kind == "word" and text in _AWK_REFUSED):
             return False
         if text in ("print", "printf"):
             printing, depth = True, 0
@@ -144,20 +145,3 @@ def _awk_token(program: str, at: int, before: str) -> tuple[str, str, int]:
     if found is None or found.lastgroup is None:
         return "", "", at
     return found.lastgroup, found.group(), found.end()
-
-
-def _is_awk_word(word: str) -> bool:
-    return word in _AWK_WORDS or (
-        word[0].islower() and word not in ("function", "func", "nextfile")
-    )
-
-
-_JQ_BANNED = (
-    r"\b(env|input_filename|import|include|input_line_number|debug|stderr|getpath\s*\(\s*\$|halt_error"
-    r"|\$__loc__|modulemeta|get_search_list)\b|\$ENV|@sh"
-)
-
-
-def is_plain_jq(program: str) -> bool:
-    """Whether a jq filter reads nothing but its input."""
-    return not re.search(_JQ_BANNED, program)

@@ -6,20 +6,25 @@ import re
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from handaxe.shell.fields import Field
 from handaxe.shell.flow import State
-from handaxe.shell.little_languages import is_plain_jq, is_printing_awk, is_printing_sed
+from handaxe.shell.git_paths import (
+    make_pathspec_uses,
+    make_revision_uses,
+    split_line_range,
+)
+from handaxe.shell.jq_filter import is_plain_jq
+from handaxe.shell.little_languages import is_printing_awk, is_printing_sed
 from handaxe.shell.options import Arguments, Refused
-from handaxe.shell.places import PathUse, uses_of
-from handaxe.shell.tables import names
+from handaxe.shell.places import PathUse, is_inside, uses_of
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
+_SORT_KEY = r"-?[\w:*.()=/ -]+"
 _DURATION = r"\d+(?:\.\d+)?[smhd]?"
-_BINUTILS = names("strings nm size readelf objdump")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _GLOBBING = frozenset("*?[")
-_LINE_PLACE = r"[^:]*(?::([^:].*))?|:[^:]+:(.+)"
 
 
 class Setting(Struct, frozen=True):
@@ -34,24 +39,44 @@ class Setting(Struct, frozen=True):
     """Names under which PATH finds a program of the project: what is known of the name is not
     known of it."""
     working_dirs: tuple[str, ...] = ()
+    git_top: str = ""
+    """Where the repository begins; empty if nobody has looked."""
+
+    @property
+    def git_tops(self) -> list[str]:
+        """Where `rev:path` may start: the top, or each directory up to the working directory's."""
+        if self.git_top:
+            return [self.git_top]
+        tops, at = [self.cwd], self.cwd
+        while at != "/" and any(
+            at != root and is_inside(at, root.rstrip("/") or "/") for root in self.working_dirs
+        ):
+            at = at.rpartition("/")[0] or "/"
+            tops.append(at)
+        return tops
 
 
-def path_uses(arguments: Arguments, program: str, state: State, _setting: Setting) -> list[PathUse]:
+def path_uses(arguments: Arguments, program: str, state: State, setting: Setting) -> list[PathUse]:
     """The files that typed operands and option values read; raises `Refused`."""
     uses: list[PathUse] = []
     for kind, field in arguments.typed:
         if kind == "path":
-            if program in _BINUTILS and field.value.startswith("@"):
-                raise Refused(f"{program} reads options from that file")
-            uses.extend(checked_path(field, state))
+            found = checked_path(field, state)
+            uses.extend(replace(use, sweeps=True) for use in found if arguments.sweeps)
+            uses.extend(use for use in found if not arguments.sweeps)
         elif kind == "ref":
-            uses.extend(ref_uses(field, state))
-        elif kind == "names":
+            uses.extend(ref_uses(field, setting))
+        elif kind == "names" or (
+            kind == "pattern" and arguments.takes_globs and field.kind == "glob"
+        ):
             uses.extend(listed_by(field, state))
         elif kind == "lineplace":
             uses.extend(_line_place(field, state))
         else:
             _check_text(kind, field, program)
+    for field in arguments.stray:
+        if field.known is not None and not program.startswith("git "):
+            uses.extend(checked_path(field, state))
     return uses
 
 
@@ -91,25 +116,22 @@ _TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
     "number": lambda text: bool(re.fullmatch(_NUMBER, text)),
     "duration": lambda text: bool(re.fullmatch(_DURATION, text)),
     "format": lambda text: text.startswith("+"),
+    "key": lambda text: bool(re.fullmatch(_SORT_KEY, text)),
+    "git_variable": lambda text: bool(re.fullmatch(r"GIT_[A-Z_]+", text)),
 }
 
 
-def ref_uses(field: Field, state: State) -> list[PathUse]:
-    """A revision or a path of git; `rev:path` reads that path."""
-    value = field.known
-    if value is None:
+def ref_uses(field: Field, setting: Setting) -> list[PathUse]:
+    """A revision or a pathspec of git, in both readings; `rev:path` reads that path."""
+    if field.known is None:
         raise Refused(f"{field.text} is not known before git runs")
-    if value.startswith(":") and not value.startswith((":!", ":^", ":(exclude)")):
-        raise Refused(f"the pathspec {value} may reach outside")
-    revision, colon, path = value.partition(":")
-    if colon and revision and path and not value.startswith(":"):
-        return checked_path(Field("known", path, field.text), state)
-    return checked_path(Field("known", value.lstrip(":!^"), field.text), state)
+    tops = setting.git_tops
+    revisions = make_revision_uses(field.known, setting.cwd, tops)
+    return [*revisions, *make_pathspec_uses(field.known, setting.cwd, tops)]
 
 
 def _line_place(field: Field, state: State) -> list[PathUse]:
-    found = re.fullmatch(_LINE_PLACE, field.known or "\n")
-    if found is None:
-        raise Refused(f"the line range {field.text} is not plain")
-    path = found.group(1) or found.group(2)
+    if field.known is None:
+        raise Refused(f"the line range {field.text} is not known before git runs")
+    path = split_line_range(field.known)
     return checked_path(Field("known", path, field.text), state) if path else []

@@ -13,12 +13,11 @@ from msgspec import Struct
 
 from handaxe.shell.fields import Field
 from handaxe.shell.tables import ProgramTable
+from handaxe.shell.word_reader import Refused, WordReader
+
+__all__ = ["Arguments", "Refused", "abbreviates", "read_arguments"]
 
 _NUMBER = re.compile(r"[+-]?\d+[A-Za-z]*")
-
-
-class Refused(Exception):
-    """The arguments are not provably harmless; the text says why."""
 
 
 def abbreviates(word: str, options: Iterable[str]) -> bool:
@@ -35,6 +34,13 @@ class Arguments(Struct):
     options: list[tuple[str, Field | None]] = []
     operands: list[Field] = []
     typed: list[tuple[str, Field]] = []
+    stray: list[Field] = []
+    """Values of options after the first operand: files to a program that ends its options there."""
+    subcommand: str = ""
+    sweeps: bool = False
+    """Whether a directory as operand means the files below it, links followed."""
+    takes_globs: bool = False
+    """Whether the names that a glob finds may stand anywhere among the operands."""
 
     def has(self, *names: str) -> bool:
         """Whether any of `names` was given."""
@@ -43,27 +49,30 @@ class Arguments(Struct):
 
 def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
     """The arguments as options and operands; raises `Refused` at anything not allowed."""
-    found = Arguments()
-    at = 0
-    while at < len(fields):
-        field = fields[at]
-        at += 1
+    found = Arguments(sweeps=table.sweeps, takes_globs=table.globs == "any")
+    words = WordReader(fields)
+    _read_subcommand(words, table, found)
+    while words:
+        field = words.take_operand()
+        if table.at_files:
+            _check_at_file(field)
         if field.kind != "known":
             if not _is_option_glob(field, table):
                 _check_dynamic(field, table)
                 found.operands.append(field)
         elif field.value == "--":
-            found.operands.extend(fields[at:])
-            break
+            found.operands.extend(words.take_rest())
         elif field.value.startswith("--"):
-            at += _read_long(field, fields, at, table, found)
+            _read_long(field, words, table, found)
         elif field.value.startswith("-") and field.value != "-":
-            at += _read_short(field, fields, at, table, found)
+            _read_short(field, words, table, found)
         else:
             found.operands.append(field)
             if table.posix:
-                found.operands.extend(fields[at:])
-                break
+                found.operands.extend(_check_late(words.take_rest(), table))
+    if table.at_files:
+        for field in found.operands:
+            _check_at_file(field)
     if table.requires and not found.has(*table.requires):
         dashed = " or ".join(f"-{name}" for name in sorted(table.requires) if len(name) == 1)
         raise Refused(f"only with {dashed} it just looks")
@@ -72,14 +81,46 @@ def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
     return found
 
 
+def _read_subcommand(words: WordReader, table: ProgramTable, found: Arguments) -> None:
+    """The sub-command is the first word: behind `--` or an option it would be an operand."""
+    if not table.subcommands:
+        return
+    first = words.next_known
+    if first in table.subcommands:
+        found.subcommand = words.take_operand().value
+    elif "-" not in table.subcommands or (words and first is None) or first == "--":
+        told = " or ".join(sorted(table.subcommands - {"-"}))
+        raise Refused(f"only with {told} as the first word it just looks")
+
+
+def _check_late(fields: list[Field], table: ProgramTable) -> list[Field]:
+    """Operands after the first: some versions of a program still take options there."""
+    if table.operands == ("command*",):
+        return fields
+    for field in fields:
+        if field.kind != "known":
+            _check_dynamic(field, table)
+        elif field.value.startswith("-") and not re.fullmatch(r"-|-[\d.]+", field.value):
+            raise Refused(f"{field.value} after an operand is an option to some versions")
+    return fields
+
+
+def _check_at_file(field: Field) -> None:
+    head = field.value[:1]
+    if head == "@" or (field.kind == "glob" and head in ("*", "?", "[")):
+        raise Refused(f"{field.text} may name a file with more arguments")
+    if field.kind == "unknown" and not head:
+        raise Refused(f"{field.text} may become @FILE, a file with more arguments")
+
+
 def _check_pairs(found: Arguments, table: ProgramTable) -> None:
     """Options that follow links out of the tree in some company only."""
     for first, second in table.apart:
         if found.has(first) and found.has(second):
             raise Refused(f"the options {first} and {second} together follow links out of the tree")
     for first, second in table.together:
-        if found.has(first) and not found.has(second):
-            raise Refused(f"the option {first} without --{second} follows links out of the tree")
+        if found.has(first) and not found.has(*second.split("|")):
+            raise Refused(f"the option {first} is harmless only together with {second}")
 
 
 def _is_option_glob(field: Field, table: ProgramTable) -> bool:
@@ -104,9 +145,7 @@ def _check_dynamic(field: Field, table: ProgramTable) -> None:
         raise Refused(f"{field.text} may expand to an option")
 
 
-def _read_long(
-    field: Field, fields: list[Field], at: int, table: ProgramTable, found: Arguments
-) -> int:
+def _read_long(field: Field, words: WordReader, table: ProgramTable, found: Arguments) -> None:
     name, equals, value = field.value[2:].partition("=")
     if len(name) < 2:
         raise Refused(f"the option {field.value} is abbreviated")
@@ -114,47 +153,48 @@ def _read_long(
         if name not in table.valued:
             raise Refused(f"the option --{name} is not known to be harmless")
         _add_value(name, Field("known", value, field.text), table, found)
-        return 0
-    if name in table.flags or name in table.optional:
+    elif name in table.flags or name in table.optional:
         found.options.append((name, None))
-        return 0
-    if name not in table.valued:
+    elif name in table.valued:
+        _read_separate(name, words, table, found)
+    else:
         raise Refused(f"the option --{name} is not known to be harmless")
-    return _separate(name, fields, at, table, found)
 
 
-def _read_short(
-    field: Field, fields: list[Field], at: int, table: ProgramTable, found: Arguments
-) -> int:
+def _read_short(field: Field, words: WordReader, table: ProgramTable, found: Arguments) -> None:
     bundle = field.value[1:]
     if table.number_option and bundle.isdigit():
-        return 0
+        return
+    if not table.bundles and len(bundle) > 1 and bundle in table.valued:
+        _read_separate(bundle, words, table, found)
+        return
     for index, letter in enumerate(bundle):
         rest = bundle[index + 1 :]
         if letter in table.valued and (rest or letter not in table.optional):
             if rest:
                 _add_value(letter, Field("known", rest, field.text), table, found)
-                return 0
-            return _separate(letter, fields, at, table, found)
+            else:
+                _read_separate(letter, words, table, found)
+            return
         if letter in table.flags or letter in table.optional:
             found.options.append((letter, None))
         elif not (table.number_option and letter.isdigit()):
             raise Refused(f"the option -{letter} is not known to be harmless")
-    return 0
+        if rest and not table.bundles:
+            raise Refused(f"{field.value}: letters behind one dash may be read as one option")
 
 
-def _separate(
-    name: str, fields: list[Field], at: int, table: ProgramTable, found: Arguments
-) -> int:
-    if at >= len(fields):
-        raise Refused(f"the option {name} has no value")
-    value = fields[at]
-    dashed = value.may_be_option and not _NUMBER.fullmatch(value.value)
+def _read_separate(name: str, words: WordReader, table: ProgramTable, found: Arguments) -> None:
+    value = words.take_single(f"the value of option {name}")
+    if table.at_files:
+        _check_at_file(value)
     # A value that starts with a dash is where a wrong table entry would hide an option.
-    if value.kind == "glob" or not value.single or dashed:
+    is_key = table.valued[name] == "key" and re.fullmatch(r"-[a-z:]+", value.value)
+    if value.may_be_option and not is_key and not _NUMBER.fullmatch(value.value):
         raise Refused(f"the value {value.text} of option {name} is not plain")
     _add_value(name, value, table, found)
-    return 1
+    if found.operands:
+        found.stray.append(value)
 
 
 def _add_value(name: str, value: Field, table: ProgramTable, found: Arguments) -> None:
@@ -170,9 +210,13 @@ def _type_operands(found: Arguments, table: ProgramTable) -> None:
         kinds = kinds[1:]
     if table.max_operands and len(found.operands) > table.max_operands:
         raise Refused(f"a second file operand ({found.operands[-1].text}) would be written")
+    if found.operands and table.subcommands and not found.subcommand:
+        raise Refused(f"{found.operands[0].text} is not a sub-command that just looks")
     if found.operands and table.needs and not found.has(*table.needs):
         raise Refused(f"{found.operands[0].text} would be created, not listed")
     for index, field in enumerate(found.operands):
+        if table.refused_words and (field.known is None or field.value in table.refused_words):
+            raise Refused(f"{field.text} may be another sub-command")
         if not kinds:
             raise Refused(f"the operand {field.text} is not expected")
         kind = kinds[min(index, len(kinds) - 1)]

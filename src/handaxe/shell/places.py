@@ -41,6 +41,8 @@ class PathUse(Struct, frozen=True):
     """Whether the program is known to open it; else the word only may be a path."""
     word: str | None = None
     """A literal relative path, where the directory it is seen from is not known."""
+    sweeps: bool = False
+    """Whether a directory here means every file below it, with links followed."""
 
 
 @lru_cache(maxsize=4096)

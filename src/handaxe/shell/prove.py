@@ -167,6 +167,8 @@ def _prove_simple(node: Simple, state: State, setting: Setting) -> list[PathUse]
     table = read_only_programs().get(program)
     if table is None:
         raise Refused(f"{program} is not in the read-only set")
+    for part in table.uses & setting.project_programs:
+        raise Refused(f"{program} runs {part}, and PATH finds one of the project's own")
     check = CHECKS.get(table.check)
     if check is not None:
         uses.extend(check(fields[1:], table, state, setting))
@@ -215,7 +217,7 @@ def unwrap_proven(fields: list[Field], layers: int = 4) -> list[Field]:
 def _skip_duration(fields: list[Field]) -> list[Field] | None:
     while fields and fields[0].known in ("--foreground", "--preserve-status", "-v"):
         fields = fields[1:]
-    while len(fields) > 2 and fields[0].known in ("-k", "-s"):
+    while len(fields) > 2 and fields[0].known in ("-k", "-s") and fields[1].known is not None:
         fields = fields[2:]
     if len(fields) < 2 or not re.fullmatch(r"[\d.]+[smhd]?", fields[0].known or ""):
         return None

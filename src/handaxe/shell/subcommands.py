@@ -11,11 +11,12 @@ _GIT_VALUED = names(
 )
 PLAIN_GIT_GLOBALS = names(
     "--no-pager -P --no-optional-locks --no-replace-objects --no-lazy-fetch --no-advice "
-    "--literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs"
+    "--literal-pathspecs --glob-pathspecs --noglob-pathspecs"
 )
 """Options before the sub-command that change neither what runs nor where."""
 _GIT_FLAGS = PLAIN_GIT_GLOBALS | names(
-    "--paginate -p --bare --html-path --man-path --info-path --version -v --help -h --exec-path"
+    "--icase-pathspecs --paginate -p --bare --html-path --man-path --info-path --version -v "
+    "--help -h --exec-path"
 )
 _GIT_COMMANDS = names(
     "add am annotate apply archimport archive bisect blame branch bugreport bundle cat-file "

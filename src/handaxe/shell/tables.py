@@ -9,6 +9,13 @@ from typing import Any
 from msgspec import Struct, json
 
 _DATA = Path(__file__).parent / "programs"
+_VERSION_WORDS = {
+    "programs": "--version",
+    "short": "-v",
+    "capital": "-V",
+    "single": "-version",
+    "bare": "version",
+}
 
 
 class ProgramTable(Struct, frozen=True):
@@ -20,8 +27,22 @@ class ProgramTable(Struct, frozen=True):
     """Names whose value can only be attached."""
     operands: tuple[str, ...] = ()
     number_option: bool = False
+    bundles: bool = True
+    """Whether `-ab` means `-a -b`."""
     posix: bool = False
     """Options end at the first operand."""
+    at_files: bool = False
+    """Whether a word `@FILE` stands for the arguments in that file."""
+    sweeps: bool = False
+    """Whether a directory as operand means the files below it, links followed."""
+    subcommands: frozenset[str] = frozenset()
+    """What the first word must be; a dash stands for an option or no word at all."""
+    refused_words: frozenset[str] = frozenset()
+    """Operands that would be another sub-command."""
+    uses: frozenset[str] = frozenset()
+    """Programs of the system that this one consists of."""
+    is_verified: bool = True
+    """Whether every option was run under the recorder; what was not is not read-only."""
     globs: str = "anchored"
     pattern_from: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
@@ -66,41 +87,49 @@ def read_plain_toml(text: str) -> dict[str, Any]:
 
 
 @cache
-def read_only_programs() -> dict[str, ProgramTable]:
-    """Programs of the read-only set by name."""
+def listed_programs() -> dict[str, ProgramTable]:
+    """Every program of the data files by name, verified or not."""
     tables: dict[str, ProgramTable] = {}
     for name in ("files.toml", "system.toml"):
-        tables.update(make_tables(load_toml(name)))
+        tables.update(make_tables(load_toml(name), getopt="exact"))
     return tables
+
+
+@cache
+def read_only_programs() -> dict[str, ProgramTable]:
+    """Programs of the read-only set by name."""
+    return {name: table for name, table in listed_programs().items() if table.is_verified}
 
 
 @cache
 def git_forms() -> dict[str, ProgramTable]:
     """Read-only git sub-commands by name."""
-    return make_tables(load_toml("git.toml"))
+    return make_tables(load_toml("git.toml"), getopt="exact")
 
 
 @cache
 def version_calls() -> dict[str, frozenset[str]]:
     """The single words a program may be called with to print its version."""
     raw = load_toml("system.toml")["versions"]
-    short, bare = set(raw["short"].split()), set(raw["bare"].split())
-    calls: dict[str, frozenset[str]] = {}
-    for program in raw["programs"].split():
-        words = {"--version", "-V", "-version"}
-        words |= {"-v"} if program in short else set()
-        words |= {"version"} if program in bare else set()
-        calls[program] = frozenset(words)
-    return calls
+    without = raw["without"].split()
+    calls = {name: {"--version"} for name in read_only_programs() if name not in without}
+    for key, word in _VERSION_WORDS.items():
+        for program in raw[key].split():
+            calls.setdefault(program, set()).add(word)
+    return {program: frozenset(words) for program, words in calls.items()}
 
 
-def make_tables(raw: dict[str, Any]) -> dict[str, ProgramTable]:
-    """Option tables from the entries of a data file."""
+def make_tables(raw: dict[str, Any], *, getopt: str = "gnu") -> dict[str, ProgramTable]:
+    """Option tables from the entries of a data file.
+
+    `getopt` is how an entry that does not say it reads its options: `gnu` bundles letters and
+    takes options after operands, `posix` only bundles, `exact` does neither.
+    """
     tables: dict[str, ProgramTable] = {}
     for name, entry in raw.items():
         if name in ("versions", "history"):
             continue
-        table = _table({**raw.get(entry.get("inherits", ""), {}), **entry})
+        table = _table({"getopt": getopt, **raw.get(entry.get("inherits", ""), {}), **entry})
         for alias in (name, *entry.get("same", "").split()):
             tables[alias] = table
     return tables
@@ -115,13 +144,22 @@ def _table(entry: dict[str, Any]) -> ProgramTable:
             name = name[:-1]
             optional.add(name)
         valued[name] = kind or "text"
+    flags = frozenset(entry.get("flags", "")) | frozenset(entry.get("long", "").split())
+    unverified = frozenset(entry.get("unverified", "").split())
     return ProgramTable(
-        flags=frozenset(entry.get("flags", "")) | frozenset(entry.get("long", "").split()),
-        valued=valued,
+        flags=flags - unverified,
+        valued={name: kind for name, kind in valued.items() if name not in unverified},
         optional=frozenset(optional),
         operands=tuple(entry.get("operands", "").split()),
         number_option=entry.get("number_option", False),
-        posix=entry.get("posix", False),
+        bundles=entry["getopt"] != "exact",
+        posix=entry["getopt"] != "gnu" or entry.get("posix", False),
+        at_files=entry.get("at_files", False),
+        sweeps=entry.get("sweeps", False),
+        subcommands=frozenset(entry.get("subcommands", "").split()),
+        refused_words=frozenset(entry.get("refused_words", "").split()),
+        uses=frozenset(entry.get("uses", "").split()),
+        is_verified="*" not in unverified,
         globs=entry.get("globs", "anchored"),
         pattern_from=frozenset(entry.get("pattern_from", "").split()),
         needs=frozenset(entry.get("needs", "").split()),

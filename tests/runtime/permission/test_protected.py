@@ -23,7 +23,7 @@ ORDINARY = """
 a.py .gitignore .gitattributes .github/workflows/ci.yml git/config config/git src/git.py
 .claude/worktrees/fix/src/a.py .config/other/x CLAUDE.md AGENTS.md README.md settings.json
 vscode/settings.json .vscodex profile.py .profiles bashrc x.gitx env .env Makefile package.json
-.editorconfig hooks/useThing.ts src/hooks.py docs/.gitkeep pyproject.toml
+.editorconfig hooks/useThing.ts src/hooks.py docs/.gitkeep pyproject.toml a.git
 """
 
 

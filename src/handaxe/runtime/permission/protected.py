@@ -49,6 +49,8 @@ PROTECTED_NAMES = frozenset(
 """In small letters."""
 _NAME_ENDINGS = (".git", ".code-workspace", ".sublime-project")
 """Bare repositories and workspace files, whatever stands before."""
+_REPOSITORY = ".git"
+"""Such a name holds a repository only where something lies below it; a file `a.git` is a file."""
 _BELOW_CONFIG = """
     git fish zsh nvim vim emacs helix zed code vscodium autostart systemd environment.d direnv
     mise pip uv nushell
@@ -78,7 +80,10 @@ def protected_name(path: str) -> str | None:
 
 def _first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | None:
     for at, name in enumerate(folded):
-        is_name = name in PROTECTED_NAMES or name.endswith(_NAME_ENDINGS)
+        is_name = name in PROTECTED_NAMES or (
+            name.endswith(_NAME_ENDINGS)
+            and not (name.endswith(_REPOSITORY) and at == len(folded) - 1)
+        )
         if is_name and not _leads_on(parts, at):
             return parts[at]
         if name in _FIRST_OF_PAIRS and tuple(folded[at : at + 2]) in PROTECTED_PAIRS:

@@ -35,6 +35,10 @@ class DiskLook(Protocol):
         """Every name in an archive."""
         ...
 
+    def list_names(self, argv: Sequence[str], cwd: str, *, null: bool) -> list[str] | None:
+        """The names that a listing command prints."""
+        ...
+
     def expand_glob(self, pattern: str) -> list[str] | None:
         """What an absolute glob names now."""
         ...

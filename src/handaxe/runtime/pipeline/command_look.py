@@ -14,8 +14,8 @@ from handaxe.runtime.permission.protected import is_env_file, protected_name
 from handaxe.runtime.pipeline.collaborators import Collaborators, DiskLook
 
 if TYPE_CHECKING:
-    from handaxe.shell import PathVerdict, ShellDecision, TreeCopy
-    from handaxe.shell.facts import CommandPart, Sweep
+    from handaxe.shell import PathUse, PathVerdict, ShellDecision, TreeCopy
+    from handaxe.shell.facts import CommandPart, ListedOperands, Sweep
 
 
 async def look_ahead(decision: Decision, shell: "ShellDecision", among: Collaborators) -> Decision:
@@ -66,6 +66,16 @@ def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdic
 
 def _judge_reading(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
     """Why a proved command would show a file that Read asks about."""
+    looks = (
+        _judge_sweep(part, disk, policy),
+        *(_judge_followed(use, disk, policy) for use in part.reads if use.sweeps),
+        _judge_listing(part.listed, disk, policy) if part.listed is not None else None,
+        _judge_history(part, disk, policy),
+    )
+    return next(filter(None, looks), None)
+
+
+def _judge_sweep(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
     from handaxe.shell import PathVerdict
 
     for sweep in (sweep for command in part.commands for sweep in command.files.sweeps):
@@ -74,16 +84,60 @@ def _judge_reading(part: "CommandPart", disk: DiskLook, policy: Policy) -> "Path
             return PathVerdict("ask", f"{sweep.use.text} holds too many files to look at")
         if found and _asks(found, policy):
             return PathVerdict("ask", f"it would show {found}, which may hold secrets")
+    return None
+
+
+def _judge_history(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+    from handaxe.shell import PathVerdict
+
     history = part.history
-    if history is not None and part.cwds:
-        directory = min(part.cwds)
-        found = disk.find_tracked_env_file(
-            directory, is_env_file, past=history.is_past, paths=history.paths
-        )
-        if found is None:
-            return PathVerdict("ask", "whether it would show files with secrets is not known")
-        if found and _asks(f"{directory}/{found}", policy):
-            return PathVerdict("ask", f"it can show {found}, which may hold secrets")
+    if history is None or not part.cwds:
+        return None
+    directory = min(part.cwds)
+    found = disk.find_tracked_env_file(
+        directory, is_env_file, past=history.is_past, paths=history.paths
+    )
+    if found is None:
+        return PathVerdict("ask", "whether it would show files with secrets is not known")
+    if found and _asks(f"{directory}/{found}", policy):
+        return PathVerdict("ask", f"it can show {found}, which may hold secrets")
+    return None
+
+
+def _judge_followed(use: "PathUse", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+    """Why a command that follows links below a directory would show more than the directory."""
+    from handaxe.shell import PathVerdict
+
+    names = disk.list_tree(use.path or "/")
+    if names is None:
+        return PathVerdict("ask", f"{use.text} holds too many files to look at")
+    for name in names:
+        path = f"{use.path}/{name}"
+        if disk.is_link(path):
+            return PathVerdict("ask", f"{path} is a link, and the command follows links")
+        if is_env_file(name.rpartition("/")[2]) and _asks(path, policy):
+            return PathVerdict("ask", f"it would show {path}, which may hold secrets")
+    return None
+
+
+def _judge_listing(
+    listed: "ListedOperands", disk: DiskLook, policy: Policy
+) -> "PathVerdict | None":
+    """Why the names that a command lists for `xargs` may not be given to the program that reads."""
+    from handaxe.shell import PathVerdict
+    from handaxe.shell.analysis.programs.listed_operands import find_listed_name_problem
+
+    names = disk.list_names(listed.producer_argv, listed.cwd, null=listed.null_separated)
+    if names is None:
+        return PathVerdict("ask", "it lists too many names to look at")
+    if problem := find_listed_name_problem(names, listed):
+        return PathVerdict("ask", problem)
+    for name in names:
+        path = posixpath.normpath(posixpath.join(listed.cwd, name))
+        if disk.is_link(path):
+            return PathVerdict("ask", f"the listed name {name} is a link or leads through one")
+        if _asks(path, policy):
+            return PathVerdict("ask", f"it would show {path}, which Read asks about")
     return None
 
 

@@ -17,6 +17,7 @@ from handaxe.shell.analysis.exit_meaning import explain_exit_one
 from handaxe.shell.analysis.history import find_history
 from handaxe.shell.analysis.losses import find_losses, find_removals
 from handaxe.shell.analysis.possible_commands import Candidate, CommandFinder, Possible
+from handaxe.shell.analysis.programs.listed_operands import prove_listed_operands
 from handaxe.shell.analysis.rule_texts import read_rule_texts, squeeze
 from handaxe.shell.analysis.write_bound import bound_act, read_edit
 from handaxe.shell.effects import file_uses, redirect_use
@@ -25,6 +26,7 @@ from handaxe.shell.facts import (
     CommandPart,
     FileUses,
     History,
+    ListedOperands,
     PossibleCommand,
     RedirectUse,
 )
@@ -143,7 +145,8 @@ class _Reader:
         """All facts of one part; equal texts in equal states are looked at once."""
         if part.redirects:
             return self._read(part)
-        key = (part.kind, part.text, part.reads_pipe, *(id(state) for state in part.states))
+        fed = id(part.producer) if part.producer is not None else 0
+        key = (part.kind, part.text, part.reads_pipe, fed, *(id(state) for state in part.states))
         if key not in self._known:
             self._known[key] = self._read(part)
         return self._known[key]
@@ -152,6 +155,8 @@ class _Reader:
         possible = self._find_commands(part)
         basic = self._read_basic(part, possible)
         refusal, reads = self._prove(part, possible)
+        listed = self._prove_listing(part) if refusal and part.producer is not None else None
+        refusal = "" if listed is not None else refusal
         node = part.node
         edit = "it is not a file command"
         if isinstance(node, Simple) and node.words:
@@ -161,6 +166,7 @@ class _Reader:
             rule_texts=read_rule_texts(part),
             refusal=refusal,
             reads=reads,
+            listed=listed,
             edit_refusal=edit,
             # A proof accounts for every word.
             mentions=basic.mentions if refusal else (),
@@ -227,6 +233,24 @@ class _Reader:
             return str(refused), ()
         doubt = possible.evaluates or possible.unknown
         return doubt, tuple(dict.fromkeys(proof.reads))
+
+    def _prove_listing(self, part: Part) -> ListedOperands | None:
+        """The listing that `xargs` gives to a program that only reads it, if that is proved."""
+        node, producer = part.node, part.producer
+        if not isinstance(node, Simple) or producer is None or len(part.states) != 1:
+            return None
+        state = part.states[0]
+        made, given = (
+            [field for word in one.words for field in fields_of(word, state.variables)]
+            for one in (producer, part)
+        )
+        is_plain_call = not (node.assignments or producer.redirects or part.redirects)
+        if not is_plain_call or not made or given[0].known != "xargs":
+            return None
+        try:
+            return prove_listed_operands(made, given, state, self._setting)
+        except Refused:
+            return None
 
     def read_later(self, parts: list[Part]) -> tuple[CommandPart, ...]:
         """Parts beyond the limit: only what they could run and where they redirect."""

@@ -1,0 +1,1 @@
+"""What single programs do with their arguments beyond one command."""
