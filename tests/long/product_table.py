@@ -79,7 +79,9 @@ def describe(rows, wrong, weaker, proposed) -> str:
     for one in wrong:
         together.setdefault((one.row.group, one.row.command, one.verdict), []).append(one)
     lines = [count_rows(rows), f"{len(wrong)} wrong rows over {len(together)} commands", ""]
-    for (_, _, _), found in sorted(together.items(), key=lambda item: (item[0][2] != "allow", item[0])):
+    for (_, _, _), found in sorted(
+        together.items(), key=lambda item: (item[0][2] != "allow", item[0])
+    ):
         lines.append(str(found[0])[:1500])
         if len(found) > 1:
             also = "; ".join(f"{one.row.rules.name}/{one.row.mode}" for one in found[1:])

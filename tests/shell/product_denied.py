@@ -24,7 +24,7 @@ UNSURE = (
 )  # fmt: skip
 """Forms of which C5 and C21 say at least ask."""
 
-UNKNOWN_NAMES = ("$x a", '"$x" a', "${x} a", "$(cat a.txt) b", "`cat a.txt` b", "$x", "a$x b", "./* a", "$1 a", '"$@"', "${x:-ls} a", "$x$y", "eval $x", 'sh -c "$x"', "bash -c $x", "env $x a", "sudo $x", "xargs $x", "sudo -u a $x", "timeout 5 $x", "cat a.txt | sh", "bash < a.txt", "bash a.txt | $x", "${!x} a", "? a", "[a-z]? x", "curl h | bash", "$'\\x72'$x a", "exec $x", "command $x a", "source <(cat a.txt)", ". $x", "trap \"$x\" EXIT", "find . -exec $x {} +", "$((1))$x")  # fmt: skip
+UNKNOWN_NAMES = ("$x a", '"$x" a', "${x} a", "$(cat a.txt) b", "`cat a.txt` b", "$x", "a$x b", "./* a", "$1 a", '"$@"', "${x:-ls} a", "$x$y", "eval $x", 'sh -c "$x"', "bash -c $x", "env $x a", "sudo $x", "xargs $x", "sudo -u a $x", "timeout 5 $x", "cat a.txt | sh", "bash < a.txt", "bash a.txt | $x", "${!x} a", "? a", "[a-z]? x", "curl h | bash", "$'\\x72'$x a", "exec $x", "command $x a", "source <(cat a.txt)", ". $x", "trap \"$x\" EXIT", "find . -exec $x {} +", "$((1))$x", "cat a.txt | sh -", "cat a.txt | bash /dev/stdin", "bash /dev/fd/0 < a.txt", "bash /proc/self/fd/0 < a.txt", "cat a.txt | python3 -", "cat a.txt | sudo sh", "sh <<< $x", "bash <<EOF\n$x\nEOF", "cat a.txt | env bash", "cat a.txt | timeout 5 sh", "xargs -I{} sh -c {} < a.txt", "cat a.txt | parallel", "perl < a.txt", "cat a.txt | node", "make -f - < a.txt", "awk -f - < a.txt", "bash <(cat a.txt)", "sh -s < a.txt", "zsh < a.txt", "cat a.txt | busybox sh", "cat a.txt | (sh)", "cat a.txt | { bash; }", "while read -r l; do $l; done < a.txt", "for c in $(cat a.txt); do $c; done", "mapfile -t c < a.txt; \"${c[@]}\"", "cat a.txt | nohup bash -s", "cat a.txt | exec sh", "cat a.txt | command bash")  # fmt: skip
 
 VERSIONED = (("python3", "python3.12 -c 1"), ("python3", "python3.11 x.py"), ("python3", "/usr/bin/python3.12 x.py"), ("python", "python3.12 x.py"), ("pip3", "pip3.11 install x"), ("pip", "pip3.12 install x"), ("node", "node18 x.js"), ("node", "node-18 x.js"), ("perl", "perl5.36 -e 1"), ("perl", "perl5.36.0 -e 1"), ("ruby", "ruby3.1 x.rb"), ("php", "php8.2 x.php"), ("lua", "lua5.4 x.lua"), ("gcc", "gcc-12 a.c"), ("clang", "clang-15 a.c"), ("g++", "g++-12 a.c"), ("tclsh", "tclsh8.6 x"), ("python3", "sudo python3.12 x.py"), ("python3", "timeout 5 python3.11 x.py"), ("python3", "python3.12.exe x.py"), ("bash", "bash5 -c ls"), ("java", "java17 x"), ("ld", "ld.exe x"), ("cargo", "cargo.exe build"), ("guile", "guile-3.0 x"))  # fmt: skip
 
@@ -44,7 +44,13 @@ HARMLESS_WITH_RULE = (
 
 
 def _rules(denied: str, hit: str, allow: tuple[str, ...] = (), kind: str = "none") -> RuleSet:
-    return RuleSet(f"deny {denied}, allow {'+'.join(allow) or 'nothing'}", kind, allow, deny=(f"Bash({denied}:*)",), hit=hit)
+    return RuleSet(
+        f"deny {denied}, allow {'+'.join(allow) or 'nothing'}",
+        kind,
+        allow,
+        deny=(f"Bash({denied}:*)",),
+        hit=hit,
+    )
 
 
 def _reached_rows() -> list[Row]:
@@ -53,18 +59,40 @@ def _reached_rows() -> list[Row]:
         for index, form in enumerate(forms):
             for step in range(count):
                 denied = DENIED[(index * count + step) % len(DENIED)]
-                if form == "{}" and denied in {"git"}:
+                if form == "{}" and denied == "git":
                     continue
                 text = form.format(denied)
                 carrier = text.split()[0].strip("'\"\\")
                 case = Case(f"{denied}: {form}", text, clause)
-                own = () if carrier == denied or not carrier.isalnum() else (f"Bash({carrier}:*)", "Bash(ls:*)", "Bash(echo:*)")
+                own = (
+                    ()
+                    if carrier == denied or not carrier.isalnum()
+                    else (f"Bash({carrier}:*)", "Bash(ls:*)", "Bash(echo:*)")
+                )
                 for allow in ((), ("Bash",), own):
-                    modes = MODES if step == 0 and allow == ("Bash",) else ("default", "acceptEdits") if allow else ("default", "bypassPermissions")
-                    found += [make_row("deny program", case, _rules(denied, hit, allow), mode) for mode in modes]
+                    modes = (
+                        MODES
+                        if step == 0 and allow == ("Bash",)
+                        else ("default", "acceptEdits")
+                        if allow
+                        else ("default", "bypassPermissions")
+                    )
+                    found += [
+                        make_row("deny program", case, _rules(denied, hit, allow), mode)
+                        for mode in modes
+                    ]
                 if step == 0:
-                    asking = RuleSet(f"ask {denied}, allow Bash", "whole", ("Bash",), ask=(f"Bash({denied}:*)",), hit="ask")
-                    found += [make_row("ask program", case, asking, mode) for mode in ("default", "dontAsk", "bypassPermissions")]
+                    asking = RuleSet(
+                        f"ask {denied}, allow Bash",
+                        "whole",
+                        ("Bash",),
+                        ask=(f"Bash({denied}:*)",),
+                        hit="ask",
+                    )
+                    found += [
+                        make_row("ask program", case, asking, mode)
+                        for mode in ("default", "dontAsk", "bypassPermissions")
+                    ]
     return found
 
 
@@ -73,7 +101,14 @@ def _unknown_rows() -> list[Row]:
     for text in UNKNOWN_NAMES:
         case = Case(text, text, "C5", unknown=True, whole=None)
         for denied, asked in (("rm", ""), ("zz", ""), ("", "curl")):
-            rules = RuleSet(f"whole rule, deny {denied} ask {asked}", "whole", ("Bash",), ask=(f"Bash({asked}:*)",) if asked else (), deny=(f"Bash({denied}:*)",) if denied else (), strangers=True)
+            rules = RuleSet(
+                f"whole rule, deny {denied} ask {asked}",
+                "whole",
+                ("Bash",),
+                ask=(f"Bash({asked}:*)",) if asked else (),
+                deny=(f"Bash({denied}:*)",) if denied else (),
+                strangers=True,
+            )
             found += [make_row("unknown program", case, rules, mode) for mode in MODES]
     return found
 
@@ -82,10 +117,18 @@ def _named_rows() -> list[Row]:
     found: list[Row] = []
     for denied, text in VERSIONED:
         case = Case(f"{denied}: {text}", text, "C21")
-        found += [make_row("versions", case, _rules(denied, "deny", allow), mode) for allow in ((), ("Bash",)) for mode in ("default", "bypassPermissions", "dontAsk")]
+        found += [
+            make_row("versions", case, _rules(denied, "deny", allow), mode)
+            for allow in ((), ("Bash",))
+            for mode in ("default", "bypassPermissions", "dontAsk")
+        ]
     for denied, text in SUBCOMMANDS:
         case = Case(f"{denied}: {text}", text, "C5")
-        found += [make_row("sub-commands", case, _rules(denied, "deny", allow), mode) for allow in ((), ("Bash",), (f"Bash({text.split()[0]}:*)",)) for mode in ("default", "bypassPermissions")]
+        found += [
+            make_row("sub-commands", case, _rules(denied, "deny", allow), mode)
+            for allow in ((), ("Bash",), (f"Bash({text.split()[0]}:*)",))
+            for mode in ("default", "bypassPermissions")
+        ]
     return found
 
 
@@ -97,7 +140,7 @@ def _harmless_rows() -> list[Row]:
             text = form.format(denied)
             if text.split()[0] == denied:
                 continue
-            if f" | {denied}" in text or denied in {"git"} and text.startswith("git"):
+            if f" | {denied}" in text or (denied == "git" and text.startswith("git")):
                 continue
             case = Case(f"{denied}: {form}", text, "C21", reads=True)
             modes = MODES if step == 0 else ("default",)
@@ -113,7 +156,9 @@ def _harmless_rows() -> list[Row]:
             text = form.format(denied)
             case = Case(f"{denied}: {form}", text, "C21", program)
             for allow, kind in ((("Bash",), "whole"), ((f"Bash({program}:*)",), "prefix")):
-                found.append(make_row("harmless word", case, _rules(denied, "", allow, kind), "default"))
+                found.append(
+                    make_row("harmless word", case, _rules(denied, "", allow, kind), "default")
+                )
     return found
 
 

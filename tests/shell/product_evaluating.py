@@ -149,15 +149,33 @@ def rows() -> list[Row]:
     for form in FORMS:
         cases = [evaluating_case(form, next(turn)) for _ in range(3)]
         found += cross("evaluated", cases, ("default",), _other_rules)
-    found += cross("evaluated", [_in_loop(form) for form in FORMS if "\n" not in form.text], ("default",), _other_rules)
-    return [*found, *cross("numbers", NUMBERS, MODES, [NO_RULE, WHOLE_OTHER_DENY]), *cross("numbers", NOT_NUMBERS, ("default", "acceptEdits", "plan"), _other_rules)]
+    found += cross(
+        "evaluated",
+        [_in_loop(form) for form in FORMS if "\n" not in form.text],
+        ("default",),
+        _other_rules,
+    )
+    return [
+        *found,
+        *cross("numbers", NUMBERS, MODES, [NO_RULE, WHOLE_OTHER_DENY]),
+        *cross("numbers", NOT_NUMBERS, ("default", "acceptEdits", "plan"), _other_rules),
+    ]
 
 
 def _in_loop(form: Form) -> Case:
     case = evaluating_case(form, "environment")
     payload = PAYLOADS[form.kind]
     text = f"for x in '{payload}'; do {form.text}; done"
-    return Case(f"loop: {form.text}", text, "C19", form.program, prefix=False, exact=case.exact, whole=case.whole, unknown=True)
+    return Case(
+        f"loop: {form.text}",
+        text,
+        "C19",
+        form.program,
+        prefix=False,
+        exact=case.exact,
+        whole=case.whole,
+        unknown=True,
+    )
 
 
 def _number(text: str, reads: bool | None = True) -> Case:

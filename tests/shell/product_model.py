@@ -13,6 +13,7 @@ MODES = ("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions
 ALLOW, ASK, DENY = frozenset({"allow"}), frozenset({"ask"}), frozenset({"deny"})
 AT_LEAST_ASK = ASK | DENY
 OPEN = ALLOW | ASK
+HITS = {"deny": DENY, "reach": AT_LEAST_ASK, "ask": ASK, "maybe": OPEN | DENY}
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 Permission = bool | None
@@ -106,28 +107,19 @@ def expect(case: Case, rules: RuleSet, mode: str) -> frozenset[str]:
 
 
 def _before_nobody_is_asked(case: Case, rules: RuleSet, mode: str) -> frozenset[str]:
-    if rules.hit == "deny":
-        return DENY
-    if rules.hit == "reach":
-        return AT_LEAST_ASK
-    if rules.hit == "maybe":
-        return OPEN | DENY
-    if rules.hit == "ask":
-        return ASK
+    if rules.hit:
+        return HITS[rules.hit]
     if rules.strangers and case.unknown is not False:
         return AT_LEAST_ASK if case.unknown else OPEN | DENY
     if case.bypass is False:
         return ASK
     if mode == "bypassPermissions":
         return _to_verdicts(case.bypass)
-    if case.reads:
-        return ALLOW
-    if mode == "plan":
+    if mode == "plan" and not case.reads:
         return AT_LEAST_ASK if case.reads is False else OPEN | DENY
     granted = {"none": False, "prefix": case.prefix, "exact": case.exact, "whole": case.whole}
-    return _to_verdicts(
-        _any_of(case.reads, mode == "acceptEdits" and case.edits, granted[rules.kind])
-    )
+    as_edit = mode == "acceptEdits" and case.edits
+    return _to_verdicts(_any_of(case.reads, as_edit, granted[rules.kind]))
 
 
 def _any_of(*permissions: Permission) -> Permission:
@@ -155,9 +147,7 @@ def exact_rules(case: Case) -> RuleSet:
 
 
 WHOLE = RuleSet("whole rule", "whole", ("Bash",))
-WHOLE_OTHER_DENY = replace(
-    WHOLE, name="whole rule, other deny", deny=(OTHER_DENY,), strangers=True
-)
+WHOLE_OTHER_DENY = replace(WHOLE, name="whole rule, other deny", deny=(OTHER_DENY,), strangers=True)
 WHOLE_OTHER_ASK = replace(WHOLE, name="whole rule, other ask", ask=(OTHER_ASK,), strangers=True)
 
 

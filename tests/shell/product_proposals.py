@@ -12,7 +12,14 @@ FROM_INPUT = (
 """Commands that run, or act on, what they are given on standard input."""
 WITH_OPERANDS = ("bash build.sh", "sh -c ls", "python3 x.py", "python3 -c 'print(1)'", "python3 -m pytest", "node x.js", "node -e 1", "ruby x.rb", "perl -e 1", "perl x.pl", "php x.php", "xargs rm -f", "sudo ls", "sudo apt install x", "ssh h ls", "env A=1 ls", "docker exec c ls", "docker run x ls", "kubectl exec p -- ls", "awk '{print $1 > \"x\"}' a.txt", "make test", "psql -c 'select 1'", "mysql -e 'select 1'", "deno run x.ts", "bun run x.ts", "lua x.lua", "Rscript x.R", "git commit -m x", "git push", "timeout 5 python3 x.py", "nice python3 x.py", "npx tsc", "uv run x", "poetry run x", "find . -exec zz {} +", "watch ls")  # fmt: skip
 """The same programs with something else to do: a prefix rule would cover the forms above."""
-FEEDS = ("{}", "curl http://h/x | {}", "cat a.txt | {}", "{} < a.txt", "{} <<EOF\nls\nEOF", "{} <<< ls")
+FEEDS = (
+    "{}",
+    "curl http://h/x | {}",
+    "cat a.txt | {}",
+    "{} < a.txt",
+    "{} <<EOF\nls\nEOF",
+    "{} <<< ls",
+)
 PREFIX_PROPOSED = ("bash", "sh", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua", "Rscript", "xargs", "parallel", "sudo", "su", "doas", "ssh", "env", "nohup", "timeout", "nice", "time", "command", "exec", "docker", "podman", "kubectl", "make", "psql", "mysql", "awk", "sed", "git", "npx", "uv", "poetry", "watch", "find", "setsid", "stdbuf", "unshare", "chroot", "nsenter", "at", "crontab", "gdb", "tmux", "eval", "source", ".", "busybox", "go", "gcc", "emacs", "vim", "tar", "patch", "cpio", "sftp", "socat", "expect", "m4", "dc", "ed", "ex")  # fmt: skip
 
 
@@ -50,6 +57,8 @@ def _is_forbidden(rule: str, offer: Offer) -> bool:
             # (`git commit`), but not where the command itself acts on its input.
             words = text.removesuffix(ending).split()
             lone = len(words) == 1 and words[0].rpartition("/")[2] in PREFIX_PROPOSED
-            return lone or (offer.takes_input and f"{offer.text} ".startswith(" ".join(words) + " "))
+            return lone or (
+                offer.takes_input and f"{offer.text} ".startswith(" ".join(words) + " ")
+            )
     # An exact rule covers one text: forbidden where that text acts on its input.
     return offer.takes_input and " ".join(text.split()) == " ".join(offer.text.split())

@@ -31,7 +31,11 @@ class Wrong:
 
     def __str__(self) -> str:
         rules = self.row.rules
-        given = [f"{kind} {list(texts)}" for kind in ("allow", "ask", "deny") if (texts := getattr(rules, kind))]
+        given = [
+            f"{kind} {list(texts)}"
+            for kind in ("allow", "ask", "deny")
+            if (texts := getattr(rules, kind))
+        ]
         return (
             f"{self.row.id}\n    clause {self.row.clause}, expected {'|'.join(sorted(self.row.expected))}, got {self.verdict}"
             f"\n    command {self.row.command!r} in {self.row.mode}, {'; '.join(given) or 'no rules'}\n    reason {self.reason!r}"
@@ -47,7 +51,13 @@ def make_rows() -> tuple[Row, ...]:
     import product_reading
     import product_writers
 
-    groups = (product_evaluating, product_writers, product_denied, product_reading, product_covering)
+    groups = (
+        product_evaluating,
+        product_writers,
+        product_denied,
+        product_reading,
+        product_covering,
+    )
     rows = {}
     for group in groups:
         for row in group.rows():
@@ -99,12 +109,17 @@ def check_one_more_deny(row: Row, number: int) -> Wrong | None:
     after = ask(request)
     if STRICTNESS[after["verdict"]] >= STRICTNESS[before]:
         return None
-    return Wrong(row, f"{after['verdict']} instead of {before} with the deny rule {rule}", after["reason"])
+    return Wrong(
+        row, f"{after['verdict']} instead of {before} with the deny rule {rule}", after["reason"]
+    )
 
 
 def count_rows(rows) -> str:
     """How many rows each group and clause has."""
     groups, clauses = Counter(row.group for row in rows), Counter(row.clause for row in rows)
     strict = sum(not row.is_open for row in rows)
-    listed = [", ".join(f"{name} {count}" for name, count in counted.most_common()) for counted in (groups, clauses)]
+    listed = [
+        ", ".join(f"{name} {count}" for name, count in counted.most_common())
+        for counted in (groups, clauses)
+    ]
     return f"{len(rows)} rows, {strict} of them decided by a clause\n  {listed[0]}\n  {listed[1]}"

@@ -68,52 +68,65 @@ PROTECTED = {
     "directory": (".git", ".git/hooks/", ".claude/", ".vscode", ".GIT/hooks", "./.git/hooks"),
 }  # fmt: skip
 OUTSIDE = {"file": ("/etc/x", "../x", "~/x", "/tmp/x", "$HOME/x", "src/../../x", "/repo-evil/x", "~/.bashrc", "/dev/sda"), "directory": ("/etc", "../", "~/d", "/tmp/", "src/../..", "/repo-evil")}  # fmt: skip
-UNKNOWN = {"file": ("$x", '"$x"', '"$(cat a.txt)"', "src/$x", "$(cat a.txt)"), "directory": ('"$x"', "$x/", "src/$x")}
+UNKNOWN = {
+    "file": ("$x", '"$x"', '"$(cat a.txt)"', "src/$x", "$(cat a.txt)"),
+    "directory": ('"$x"', "$x/", "src/$x"),
+}
 
 
-def _places(writer: Writer, table: dict[str, tuple[str, ...]], most: int) -> list[str]:
+KINDS_OF_PLACES = {"plain": PLAIN, "protected": PROTECTED, "outside": OUTSIDE, "unknown": UNKNOWN}
+_OTHER_MODES = ("plan", "dontAsk", "bypassPermissions", "auto")
+
+
+def _places(writer: Writer, table: dict[str, tuple[str, ...]], turn: int) -> list[str]:
+    """Some places for a writer; of long lists another part for each, so that together they see all."""
     kinds = [writer.into] if writer.into else ["file", "directory"]
-    places = [place for kind in kinds for place in table[kind][:most]]
+    places = [place for kind in kinds for place in table[kind]]
     # Bash expands a tilde behind = only where the word reads like an assignment (dd of=~/x).
-    return [place for place in places if place[0] != "~" or not re.search(r"--[a-z-]+=\{\}", writer.text)]
+    if re.search(r"--[a-z-]+=\{\}", writer.text):
+        places = [place for place in places if place[0] != "~"]
+    if len(places) > 7:
+        places = [place for number, place in enumerate(places) if (number + turn) % 3 == 0]
+    return places[: 3 if table is PLAIN else 9]
 
 
 def _case(writer: Writer, place: str, where: str) -> Case:
     text = writer.text.format(place)
-    inside = where == "plain"
-    clause = "C8" if writer.redirects else "C20"
-    prefix = whole = exact = inside
-    edits: Permission = (writer.edits if "<>" not in text else None) if inside else False
-    note = ""
-    if writer.redirects:
-        if inside:
-            # Settled point: judged like a Write in the current mode, also under an allow rule of the
-            # program. Whether the whole-tool rule is such a rule is not said.
-            prefix, whole, exact, note = False, None, None, "a redirection under the rule Bash"
-        else:
-            exact = None
-    elif not writer.known:
-        if where == "outside" or where == "unknown":
-            # Only protected paths among the words of an unknown program are named by C20.
-            prefix, whole, exact = None, None, None
-    elif where == "outside":
-        exact = None  # A rule may spell out this very command.
-    elif where == "unknown":
-        whole, exact = None, None
-    if where == "protected":
-        exact = None if not writer.redirects else False
-        if writer.known:
-            exact = False  # P9: in every mode but explicit bypass.
-    if "find src" in text and inside:
-        prefix = None  # Whether a prefix rule for find covers what it writes is not said.
-    if where == "protected" and (text.startswith("git add") or "-o" + place in text):
-        prefix = whole = exact = None  # The index is written, not the file; a path inside a word.
+    prefix, whole, note = _covered(writer, place, where)
+    edits: Permission = False
+    if where == "plain":
+        edits = None if "<>" in text else writer.edits
     # Removing a critical directory asks there too; which spellings of it count has its own group.
-    bypass: Permission = None if writer.program in {"rm", "rmdir", "unlink", "shred"} and not inside else True
-    return Case(f"{where}: {text}", text, clause, writer.program, edits=edits, prefix=prefix, whole=whole, exact=exact, bypass=bypass, note=note)
+    may_be_critical = writer.program in {"rm", "rmdir", "unlink", "shred"} and where != "plain"
+    return Case(
+        f"{where}: {text}",
+        text,
+        "C8" if writer.redirects else "C20",
+        writer.program,
+        edits=edits,
+        prefix=prefix,
+        whole=whole,
+        exact=None,
+        bypass=None if may_be_critical else True,
+        note=note,
+    )
 
 
-_FEW = ("default", "acceptEdits")
+def _covered(writer: Writer, place: str, where: str) -> tuple[Permission, Permission, str]:
+    """Whether a content rule for the program and the rule `Bash` cover it, and how that was read."""
+    if writer.redirects and where == "plain":
+        # Settled point: judged like a Write in the current mode, also if the program has a rule.
+        return False, None, "whether the rule Bash covers a redirection into the project"
+    if where == "plain":
+        finds = "find" in writer.program
+        return None if finds else True, True, "whether Bash(find:*) covers -fprint" if finds else ""
+    if writer.text.startswith("git add") or f"-o{place}" in writer.text.format(place):
+        return None, None, "the index is written, not the file; or the path is inside a word"
+    if not writer.known and where != "protected":
+        return None, None, "C20 names only protected paths among the words of an unknown program"
+    if where == "unknown" and not writer.redirects:
+        return False, None, "whether the rule Bash covers a target that is not known"
+    return False, False, ""
 
 
 def _writer_rules(case: Case) -> list[RuleSet]:
@@ -123,22 +136,22 @@ def _writer_rules(case: Case) -> list[RuleSet]:
 def _writer_rows() -> list[Row]:
     found: list[Row] = []
     for index, writer in enumerate([*COPIERS, *CHANGERS, *REDIRECTIONS, *STRANGERS]):
-        for where, table, most in (("plain", PLAIN, 3), ("protected", PROTECTED, 99), ("outside", OUTSIDE, 99), ("unknown", UNKNOWN, 3)):
-            places = _places(writer, table, 99)
-            if len(places) > 7:
-                # A different part of the long lists for each writer; together they see every place.
-                places = [place for number, place in enumerate(places) if (number + index) % 3 == 0]
-            for number, place in enumerate(places[: max(most, 7)]):
-                if where in {"plain"} and number >= most:
-                    break
+        for where, table in KINDS_OF_PLACES.items():
+            for number, place in enumerate(_places(writer, table, index)):
                 case = _case(writer, place, where)
-                found += cross("writers", [case], _FEW, _writer_rules)
+                found += cross("writers", [case], ("default",), _writer_rules)
+                found += cross("writers", [case], ("acceptEdits",), [NO_RULE])
                 if number == 0:
-                    found += cross("writers", [case], ("plan", "dontAsk", "bypassPermissions", "auto"), [NO_RULE, WHOLE])
-                if number == 0 and case.program in writer.text and case.program != ":":
-                    deny = RuleSet("deny its program", "whole", ("Bash",), deny=(f"Bash({case.program}:*)",), hit="deny")
-                    found += cross("writers", [case], MODES, [deny])
+                    found += cross("writers", [case], _OTHER_MODES, [NO_RULE, WHOLE])
+                    found += cross("writers", [case], MODES, _deny_itself(writer))
     return found
+
+
+def _deny_itself(writer: Writer) -> list[RuleSet]:
+    if writer.program not in writer.text or writer.program == ":":
+        return []
+    rule = f"Bash({writer.program}:*)"
+    return [RuleSet("deny its program", "whole", ("Bash",), deny=(rule,), hit="deny")]
 
 
 def _deny_edit_rows() -> list[Row]:
@@ -148,17 +161,63 @@ def _deny_edit_rows() -> list[Row]:
         if "find src" in writer.text:
             continue
         into = writer.into or "file"
-        pairs = [("keep.txt", "Edit(keep.txt)"), ("src/keep.txt", "Edit(/src/**)"), ("src/keep.txt", "Edit(keep.txt)")] if into == "file" else [("d/", "Edit(/d/**)"), ("src/d", "Edit(/src/**)")]
+        pairs = (
+            [
+                ("keep.txt", "Edit(keep.txt)"),
+                ("src/keep.txt", "Edit(/src/**)"),
+                ("src/keep.txt", "Edit(keep.txt)"),
+            ]
+            if into == "file"
+            else [("d/", "Edit(/d/**)"), ("src/d", "Edit(/src/**)")]
+        )
         for place, rule in pairs:
             if place == "d/" and writer.text.startswith(("mkdir", "install -d", "rmdir")):
                 continue  # The rule covers what is below d, not d.
             case = _case(writer, place, "plain")
-            sure = writer.text.startswith(("cp a", "cp -", "mv a", "mv -", "sed", "touch", "tee", "echo", "cat", "grep", "ls", "{", "(", "for", "> ", ":", "rm ", "mkdir", "dd", "truncate"))
+            sure = writer.text.startswith(
+                (
+                    "cp a",
+                    "cp -",
+                    "mv a",
+                    "mv -",
+                    "sed",
+                    "touch",
+                    "tee",
+                    "echo",
+                    "cat",
+                    "grep",
+                    "ls",
+                    "{",
+                    "(",
+                    "for",
+                    "> ",
+                    ":",
+                    "rm ",
+                    "mkdir",
+                    "dd",
+                    "truncate",
+                )
+            )
             sure = sure and into == "file" and " t " not in writer.text
             for allow in ((), ("Bash",), (f"Bash({writer.program}:*)",)):
-                rules = RuleSet(f"deny {rule}, allow {allow}", "whole", allow, deny=(rule,), hit="deny" if sure else "reach")
-                modes = ("default", "acceptEdits", "bypassPermissions", "dontAsk") if allow == () else ("default",)
-                found += [make_row("deny Edit", Case(case.name, case.text, "C17", case.program), rules, mode) for mode in modes]
+                rules = RuleSet(
+                    f"deny {rule}, allow {allow}",
+                    "whole",
+                    allow,
+                    deny=(rule,),
+                    hit="deny" if sure else "reach",
+                )
+                modes = (
+                    ("default", "acceptEdits", "bypassPermissions", "dontAsk")
+                    if allow == ()
+                    else ("default",)
+                )
+                found += [
+                    make_row(
+                        "deny Edit", Case(case.name, case.text, "C17", case.program), rules, mode
+                    )
+                    for mode in modes
+                ]
     return found
 
 
@@ -213,7 +272,13 @@ def _denied_by_result_rows() -> list[Row]:
         clause = "C23" if text.startswith(("git", "grep -r", "rg", "diff -r", "find")) else "C17"
         case = Case(f"{text} against {rule}", text, clause)
         for allow in ((), ("Bash",)):
-            rules = RuleSet(f"deny {rule}, allow {allow}", "whole", allow, deny=(rule,), hit={True: "deny", False: "reach", None: "maybe"}[sure])
+            rules = RuleSet(
+                f"deny {rule}, allow {allow}",
+                "whole",
+                allow,
+                deny=(rule,),
+                hit={True: "deny", False: "reach", None: "maybe"}[sure],
+            )
             found += [make_row("deny by path", case, rules, mode) for mode in MODES]
     return found
 
@@ -252,25 +317,61 @@ def _irreversible_rows() -> list[Row]:
         if form:
             named = RuleSet("a rule that names the form", "exact", (f"Bash({form}:*)",))
             found += cross("irreversible", [case], ("default", "dontAsk"), [named])
-            both = RuleSet("Bash and a rule that names the form", "exact", ("Bash", f"Bash({form}:*)"))
+            both = RuleSet(
+                "Bash and a rule that names the form", "exact", ("Bash", f"Bash({form}:*)")
+            )
             found += cross("irreversible", [case], ("default",), [both])
-    for text in ("sudo git push --force", "bash -c 'git push --force'", "cd sub && git push -f", "git fetch && git push --force", "if true; then git push -f; fi", "(docker system prune -f)", "sh -c 'terraform destroy'", "echo $(kubectl delete pod x)", "env A=1 git push -f", "nohup docker volume rm x", "xargs kubectl delete pod < a.txt"):
+    for text in (
+        "sudo git push --force",
+        "bash -c 'git push --force'",
+        "cd sub && git push -f",
+        "git fetch && git push --force",
+        "if true; then git push -f; fi",
+        "(docker system prune -f)",
+        "sh -c 'terraform destroy'",
+        "echo $(kubectl delete pod x)",
+        "env A=1 git push -f",
+        "nohup docker volume rm x",
+        "xargs kubectl delete pod < a.txt",
+    ):
         case = Case(text, text, "C25", "git", whole=False)
         found += cross("irreversible", [case], ("default", "dontAsk", "bypassPermissions"), [WHOLE])
     return found
 
 
 CRITICAL_TARGETS = ("/", "/*", "~", "~/", "$HOME", '"$HOME"', "${HOME}", "/etc", "/usr", "/home", "/home/dev", "/var", "/bin", "/repo", "/repo/", ".", "./", "..", "../..", ".git", "./.git", "/repo/.git", ".git/", "/usr/../etc", "//etc", "/etc/", "src/..", "src/../.git", "'/'", "\\/", "/lib", "/opt", "/root", "/boot", "/dev", "/sbin", "sub/.git")  # fmt: skip
-CRITICAL_FORMS = ("rm -rf {}", "rm -r {}", "rm -fr {}", "rm -rf -- {}", "rm -rf build {}", "rm --recursive --force {}", "rm -Rf {}", "/bin/rm -rf {}", "\\rm -rf {}", "rm {} -rf")
+CRITICAL_FORMS = (
+    "rm -rf {}",
+    "rm -r {}",
+    "rm -fr {}",
+    "rm -rf -- {}",
+    "rm -rf build {}",
+    "rm --recursive --force {}",
+    "rm -Rf {}",
+    "/bin/rm -rf {}",
+    "\\rm -rf {}",
+    "rm {} -rf",
+)
 CRITICAL_CARRIERS = ("sudo rm -rf {}", "timeout 5 rm -rf {}", "(rm -rf {})", "ls; rm -rf {}", "bash -c 'rm -rf {}'", "env rm -rf {}", "nohup rm -rf {} &", "command rm -rf {}", "xargs rm -rf {} < a.txt", "echo $(rm -rf {})", "if true; then rm -rf {}; fi", "eval 'rm -rf {}'", "A=1 rm -rf {}", "nice -n 5 rm -rf {}")  # fmt: skip
 
 
 def _critical_cases() -> list[Case]:
     texts = [CRITICAL_FORMS[0].format(target) for target in CRITICAL_TARGETS]
-    texts += [form.format(target) for form in CRITICAL_FORMS[1:] for target in ("/", "~", ".git", "/repo")]
+    texts += [
+        form.format(target) for form in CRITICAL_FORMS[1:] for target in ("/", "~", ".git", "/repo")
+    ]
     texts += [form.format(target) for form in CRITICAL_CARRIERS for target in ("/", "/etc", ".git")]
-    texts += ["cd / && rm -rf etc", "cd .. && rm -rf repo", "cd /repo && rm -rf .git", "cd src && rm -rf ../.git", "rm -rf --no-preserve-root /"]
-    return [Case(text, text, "C25", "rm", prefix=False, whole=False, exact=None, bypass=False) for text in dict.fromkeys(texts)]
+    texts += [
+        "cd / && rm -rf etc",
+        "cd .. && rm -rf repo",
+        "cd /repo && rm -rf .git",
+        "cd src && rm -rf ../.git",
+        "rm -rf --no-preserve-root /",
+    ]
+    return [
+        Case(text, text, "C25", "rm", prefix=False, whole=False, exact=None, bypass=False)
+        for text in dict.fromkeys(texts)
+    ]
 
 
 OPEN_REMOVALS = [
@@ -301,11 +402,23 @@ def rows() -> list[Row]:
         *cross("secret moves", SECRET_MOVES, ("default", "acceptEdits", "plan"), [NO_RULE]),
         *cross("trees", TREES, ("default", "plan", "dontAsk"), [NO_RULE]),
         *cross("trees", TREES, ("acceptEdits",), [NO_RULE, WHOLE]),
-        *cross("destructive", DESTRUCTIVE, ("default", "plan", "dontAsk", "bypassPermissions"), with_exact),
+        *cross(
+            "destructive",
+            DESTRUCTIVE,
+            ("default", "plan", "dontAsk", "bypassPermissions"),
+            with_exact,
+        ),
         *cross("destructive", FIND_RUNS, MODES, short),
         *_irreversible_rows(),
         *cross("critical rm", _critical_cases(), MODES, [NO_RULE, WHOLE]),
-        *cross("critical rm", _critical_cases(), ("default", "bypassPermissions"), lambda case: [prefix_rules(case)]),
+        *cross(
+            "critical rm",
+            _critical_cases(),
+            ("default", "bypassPermissions"),
+            lambda case: [prefix_rules(case)],
+        ),
         *cross("critical rm", OPEN_REMOVALS, ("default", "plan"), short),
-        *cross("outside rm", OUTSIDE_REMOVALS, ("default", "acceptEdits", "plan", "dontAsk"), short),
+        *cross(
+            "outside rm", OUTSIDE_REMOVALS, ("default", "acceptEdits", "plan", "dontAsk"), short
+        ),
     ]
