@@ -2,8 +2,8 @@
 
 Mutants are made from the syntax of the analysis, not from texts written by hand: a condition is
 negated, a check is skipped, an answer is turned, a function returns early, a list is emptied. Each is
-planted in a copy of `src`; it is killed if a row of the table that was right becomes wrong. Functions
-that no row calls, and modules that only word sentences and proposals, get none.
+planted in a copy of `src`; it is killed if a row of the table that was right becomes wrong. Lines that
+no row executes (they are counted) and modules that only word sentences and proposals get none.
 """
 # pyright: basic
 
@@ -70,8 +70,8 @@ class Mutant:
 class Finder(ast.NodeVisitor):
     """Collects the possible mutants of a module."""
 
-    def __init__(self, path: str, source: str, called: set[int]) -> None:
-        self.path, self.source, self.called = path, source, called
+    def __init__(self, path: str, source: str) -> None:
+        self.path, self.source = path, source
         lines = source.splitlines(keepends=True)
         self.starts = [0]
         for line in lines:
@@ -97,9 +97,6 @@ class Finder(ast.NodeVisitor):
         return ast.get_source_segment(self.source, node) or ""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-        if first not in self.called and node.lineno not in self.called:
-            return
         self.scope.append(node.name)
         self._return_early(node)
         for statement in node.body:
@@ -173,21 +170,18 @@ class Finder(ast.NodeVisitor):
             self._add(value, EMPTY[kind], "list emptied")
 
 
-def find_mutants(called: dict[str, set[int]]) -> list[Mutant]:
-    """Every possible mutant in what the table calls."""
+def find_mutants() -> list[Mutant]:
+    """Every possible mutant of the analysis."""
     found: list[Mutant] = []
-    for path in analysis_files():
+    for path in list_analysis_files():
         source = path.read_text("utf-8")
-        name = str(path.relative_to(SOURCE))
-        if name not in called:
-            continue
-        finder = Finder(name, source, called[name])
+        finder = Finder(str(path.relative_to(SOURCE)), source)
         finder.visit(ast.parse(source))
         found += finder.found
-    return [one for one in found if _compiles(one)]
+    return found
 
 
-def analysis_files() -> list[Path]:
+def list_analysis_files() -> list[Path]:
     """The modules of the analysis."""
     return [
         path
@@ -220,32 +214,39 @@ def choose_mutants(found: list[Mutant], count: int, seed: int) -> list[Mutant]:
         options = by_function[place]
         rarest = min(used[option.kind] for option in options)
         mutant = dice.choice([option for option in options if used[option.kind] == rarest])
-        used[mutant.kind] += 1
-        chosen.append(mutant)
+        if _compiles(mutant):
+            used[mutant.kind] += 1
+            chosen.append(mutant)
     return chosen
 
 
-def called_functions() -> dict[str, set[int]]:
-    """For every module of handaxe, the first lines of the functions that rows call."""
-    called: dict[str, set[int]] = {}
-    prefix = str(SOURCE) + os.sep
+def trace_lines(count: int) -> dict[str, set[int]]:
+    """For every module of the analysis, the lines that rows execute."""
+    executed = {str(path): set() for path in list_analysis_files()}
 
-    def note(frame, event, _) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(prefix):
-            name = frame.f_code.co_filename[len(prefix) :]
-            called.setdefault(name, set()).add(frame.f_code.co_firstlineno)
+    def follow(frame, event, _):
+        lines = executed.get(frame.f_code.co_filename)
+        if lines is None:
+            return None
+        lines.add(frame.f_lineno)
+
+        def note(frame, event, _):
+            lines.add(frame.f_lineno)
+            return note
+
+        return note
 
     check_row(make_rows()[0])
-    sys.setprofile(note)
+    sys.settrace(follow)
     try:
-        for row in choose_rows(4000, ORDER_SEED):
+        for row in choose_rows(count, ORDER_SEED):
             check_row(row)
     finally:
-        sys.setprofile(None)
-    return called
+        sys.settrace(None)
+    return {str(Path(path).relative_to(SOURCE)): lines for path, lines in executed.items()}
 
 
-def wrong_rows(count: int) -> list[str]:
+def find_wrong_rows(count: int) -> list[str]:
     """The rows that are wrong without any mutant."""
     return [row.id for row in choose_rows(count, ORDER_SEED) if check_row(row)]
 
@@ -294,9 +295,12 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.worker:
         return run_worker(arguments.worker, arguments.rows)
-    found = find_mutants(called_functions())
-    chosen = choose_mutants(found, arguments.count, arguments.seed)
-    say(f"{len(found)} possible mutants, {len(chosen)} planted")
+    found, executed = find_mutants(), trace_lines(6000)
+    met = [one for one in found if one.line in executed[one.path] or one.function == "module"]
+    chosen = choose_mutants(met, arguments.count, arguments.seed)
+    say(
+        f"{len(found)} possible mutants, {len(met)} on lines that rows execute, {len(chosen)} planted"
+    )
     counts: Counter = Counter()
     with tempfile.TemporaryDirectory() as place:
         copy, known = Path(place) / "src", Path(place) / "known.json"
@@ -304,7 +308,7 @@ def main() -> int:
         compileall.compile_dir(
             copy, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
         )
-        known.write_text(json.dumps(wrong_rows(arguments.rows)))
+        known.write_text(json.dumps(find_wrong_rows(arguments.rows)))
         for mutant in chosen:
             outcome, why = judge(mutant, copy, known, arguments.rows)
             counts[outcome] += 1

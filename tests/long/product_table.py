@@ -10,14 +10,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
 
-from product_proposals import check_offer, offers
+from product_proposals import check_offer, make_offers
 from product_table import (
     ask,
     check_one_more_deny,
     check_row,
     count_rows,
+    find_open_rows,
     make_rows,
-    open_rows,
 )
 
 
@@ -38,7 +38,7 @@ def main() -> int:
         for number, row in enumerate(rows)
         if row.group != "limits" and (found := check_one_more_deny(row, number))
     ]
-    proposed = forbidden_proposals()
+    proposed = find_forbidden_proposals()
     for title, found in (("wrong", wrong), ("weaker with one more deny rule", weaker)):
         say(f"{len(found)} rows are {title}")
         counted = Counter(
@@ -53,10 +53,10 @@ def main() -> int:
     return 1 if wrong or weaker or proposed else 0
 
 
-def forbidden_proposals() -> dict[str, list[str]]:
+def find_forbidden_proposals() -> dict[str, list[str]]:
     """The commands for which a forbidden rule is proposed."""
     found = {}
-    for offer in offers():
+    for offer in make_offers():
         answer = ask({"tool": "Bash", "input": {"command": offer.command}})
         if rules := check_offer(offer, answer.get("proposals", [])):
             found[offer.command] = rules
@@ -66,7 +66,7 @@ def forbidden_proposals() -> dict[str, list[str]]:
 def list_open(rows) -> None:
     """What the clauses leave open, with the verdict of today."""
     seen: dict[tuple, Counter] = {}
-    for row in open_rows(rows):
+    for row in find_open_rows(rows):
         place = (row.group, row.clause, row.command, row.note)
         seen.setdefault(place, Counter())[ask(row.to_request())["verdict"]] += 1
     for (group, clause, command, note), verdicts in seen.items():

@@ -12,9 +12,9 @@ from product_model import (
     Permission,
     Row,
     RuleSet,
+    allow_program,
     cross,
     make_row,
-    prefix_rules,
 )
 
 MATCHES = (
@@ -79,7 +79,7 @@ FREE_TARGETS = (
 )
 
 
-def _match_rows() -> list[Row]:
+def _make_match_rows() -> list[Row]:
     found: list[Row] = []
     for rule, text, covers in MATCHES:
         whole = rule in {"Bash", "Bash(*)", "Bash()"}
@@ -122,7 +122,7 @@ def _match_rows() -> list[Row]:
     return found
 
 
-def _part_rows() -> list[Row]:
+def _make_part_rows() -> list[Row]:
     found: list[Row] = []
     zz, yy = "Bash(zz:*)", "Bash(yy:*)"
     for texts, clause, covered, unknown in (
@@ -167,7 +167,7 @@ def _part_rows() -> list[Row]:
     return found
 
 
-def _wrapper_rows() -> list[Row]:
+def _make_wrapper_rows() -> list[Row]:
     through = [Case(text, text, "C6") for text in LOOKED_THROUGH]
     open_unknown: Permission = None
     closed = [
@@ -184,8 +184,8 @@ def _wrapper_rows() -> list[Row]:
         Case("bin/zz a", "bin/zz a", "C6", "bin/zz"),
     ]
 
-    def own_rule(case: Case) -> list[RuleSet]:
-        return [prefix_rules(case)]
+    def allow_own_program(case: Case) -> list[RuleSet]:
+        return [allow_program(case)]
 
     with_zz = [
         RuleSet(
@@ -194,10 +194,14 @@ def _wrapper_rows() -> list[Row]:
         for name in ("watch", "setsid", "ionice", "flock")
     ]
     return [
-        *cross("wrappers", through, MODES, own_rule),
-        *cross("wrappers", closed, ("default", "acceptEdits", "dontAsk", "plan"), own_rule),
-        *cross("wrappers", spelled, ("default", "dontAsk"), own_rule),
-        *cross("running options", own, ("default", "acceptEdits", "dontAsk", "plan"), own_rule),
+        *cross("wrappers", through, MODES, allow_own_program),
+        *cross(
+            "wrappers", closed, ("default", "acceptEdits", "dontAsk", "plan"), allow_own_program
+        ),
+        *cross("wrappers", spelled, ("default", "dontAsk"), allow_own_program),
+        *cross(
+            "running options", own, ("default", "acceptEdits", "dontAsk", "plan"), allow_own_program
+        ),
         *[
             make_row("wrappers", case, rules, "default")
             for rules in with_zz
@@ -207,7 +211,7 @@ def _wrapper_rows() -> list[Row]:
     ]
 
 
-def _limit_rows() -> list[Row]:
+def _make_limit_rows() -> list[Row]:
     broken = [
         Case(text, text, "C12", prefix=False, whole=None, exact=None, unknown=None)
         for text in UNPARSABLE
@@ -303,7 +307,7 @@ def _limit_rows() -> list[Row]:
     return found
 
 
-def _redirection_rows() -> list[Row]:
+def _make_redirection_rows() -> list[Row]:
     free = [Case(text, text, "C8", "echo", reads=True) for text in FREE_TARGETS]
     network = [
         Case(text, text, "C8", text.split()[0], prefix=False, exact=None, whole=False)
@@ -360,13 +364,19 @@ def _redirection_rows() -> list[Row]:
             "redirections",
             network,
             ("default", "acceptEdits", "plan", "dontAsk"),
-            lambda case: [NO_RULE, prefix_rules(case), WHOLE],
+            lambda case: [NO_RULE, allow_program(case), WHOLE],
         ),
         *cross("redirections", reads, ("default", "plan", "dontAsk"), [NO_RULE]),
         *denied,
     ]
 
 
-def rows() -> list[Row]:
+def make_rows() -> list[Row]:
     """Every clause about what a rule covers."""
-    return [*_match_rows(), *_part_rows(), *_wrapper_rows(), *_limit_rows(), *_redirection_rows()]
+    return [
+        *_make_match_rows(),
+        *_make_part_rows(),
+        *_make_wrapper_rows(),
+        *_make_limit_rows(),
+        *_make_redirection_rows(),
+    ]

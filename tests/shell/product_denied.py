@@ -43,7 +43,9 @@ HARMLESS_WITH_RULE = (
 )  # fmt: skip
 
 
-def _rules(denied: str, hit: str, allow: tuple[str, ...] = (), kind: str = "none") -> RuleSet:
+def _make_deny_rules(
+    denied: str, hit: str, allow: tuple[str, ...] = (), kind: str = "none"
+) -> RuleSet:
     return RuleSet(
         f"deny {denied}, allow {'+'.join(allow) or 'nothing'}",
         kind,
@@ -53,7 +55,7 @@ def _rules(denied: str, hit: str, allow: tuple[str, ...] = (), kind: str = "none
     )
 
 
-def _reached_rows() -> list[Row]:
+def _make_reached_rows() -> list[Row]:
     found: list[Row] = []
     for forms, hit, clause, count in ((SURE, "deny", "C5", 3), (UNSURE, "reach", "C21", 3)):
         for index, form in enumerate(forms):
@@ -78,7 +80,7 @@ def _reached_rows() -> list[Row]:
                         else ("default", "bypassPermissions")
                     )
                     found += [
-                        make_row("deny program", case, _rules(denied, hit, allow), mode)
+                        make_row("deny program", case, _make_deny_rules(denied, hit, allow), mode)
                         for mode in modes
                     ]
                 if step == 0:
@@ -96,7 +98,7 @@ def _reached_rows() -> list[Row]:
     return found
 
 
-def _unknown_rows() -> list[Row]:
+def _make_unknown_rows() -> list[Row]:
     found: list[Row] = []
     for text in UNKNOWN_NAMES:
         case = Case(text, text, "C5", unknown=True, whole=None)
@@ -113,26 +115,26 @@ def _unknown_rows() -> list[Row]:
     return found
 
 
-def _named_rows() -> list[Row]:
+def _make_named_rows() -> list[Row]:
     found: list[Row] = []
     for denied, text in VERSIONED:
         case = Case(f"{denied}: {text}", text, "C21")
         found += [
-            make_row("versions", case, _rules(denied, "deny", allow), mode)
+            make_row("versions", case, _make_deny_rules(denied, "deny", allow), mode)
             for allow in ((), ("Bash",))
             for mode in ("default", "bypassPermissions", "dontAsk")
         ]
     for denied, text in SUBCOMMANDS:
         case = Case(f"{denied}: {text}", text, "C5")
         found += [
-            make_row("sub-commands", case, _rules(denied, "deny", allow), mode)
+            make_row("sub-commands", case, _make_deny_rules(denied, "deny", allow), mode)
             for allow in ((), ("Bash",), (f"Bash({text.split()[0]}:*)",))
             for mode in ("default", "bypassPermissions")
         ]
     return found
 
 
-def _harmless_rows() -> list[Row]:
+def _make_harmless_rows() -> list[Row]:
     found: list[Row] = []
     for index, form in enumerate(HARMLESS):
         for step in range(5):
@@ -144,7 +146,10 @@ def _harmless_rows() -> list[Row]:
                 continue
             case = Case(f"{denied}: {form}", text, "C21", reads=True)
             modes = MODES if step == 0 else ("default",)
-            found += [make_row("harmless word", case, _rules(denied, ""), mode) for mode in modes]
+            found += [
+                make_row("harmless word", case, _make_deny_rules(denied, ""), mode)
+                for mode in modes
+            ]
             if step == 0:
                 asking = RuleSet(f"ask {denied}", ask=(f"Bash({denied}:*)",))
                 found.append(make_row("harmless word", case, asking, "default"))
@@ -157,11 +162,18 @@ def _harmless_rows() -> list[Row]:
             case = Case(f"{denied}: {form}", text, "C21", program)
             for allow, kind in ((("Bash",), "whole"), ((f"Bash({program}:*)",), "prefix")):
                 found.append(
-                    make_row("harmless word", case, _rules(denied, "", allow, kind), "default")
+                    make_row(
+                        "harmless word", case, _make_deny_rules(denied, "", allow, kind), "default"
+                    )
                 )
     return found
 
 
-def rows() -> list[Row]:
+def make_rows() -> list[Row]:
     """Every denied program with its carriers."""
-    return [*_reached_rows(), *_unknown_rows(), *_named_rows(), *_harmless_rows()]
+    return [
+        *_make_reached_rows(),
+        *_make_unknown_rows(),
+        *_make_named_rows(),
+        *_make_harmless_rows(),
+    ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import cycle
 
-from product_model import MODES, NO_RULE, WHOLE, WHOLE_OTHER_DENY, Case, Row, cross, prefix_rules
+from product_model import MODES, NO_RULE, WHOLE, WHOLE_OTHER_DENY, Case, Row, allow_program, cross
 
 CANARY = "CANARY"
 PAYLOADS = {
@@ -31,12 +31,12 @@ class Form:
     """Something beside the evaluation also speaks against it, such as a file that is not known."""
 
 
-def _forms(kind: str, program: str, *texts: str, prefix: bool | None = False) -> list[Form]:
+def _make_forms(kind: str, program: str, *texts: str, prefix: bool | None = False) -> list[Form]:
     return [Form(text, kind, program, prefix) for text in texts]
 
 
 PROMPTS = [
-    *_forms(
+    *_make_forms(
         "prompt", "echo",
         "echo ${x@P}", 'echo "${x@P}"', "echo pre${x@P}post", 'echo "${x[0]@P}"', 'echo "${x[@]@P}"', "echo ${x@P} b c",
         'y=${x@P}; echo ok', 'y="${x@P}"', 'y=("${x@P}"); echo ok', "echo ${y:-${x@P}}", 'echo "${y:-${x@P}}"', "echo ${y:=${x@P}}",
@@ -46,24 +46,24 @@ PROMPTS = [
         'set -- "$x"; echo "${1@P}"', 'set -- "$x"; echo "${@@P}"', 'set -- "$x"; echo "${*@P}"', 'echo a 2>/dev/null "${x@P}"', "echo $((1)) ${x@P}",
         'A=${x@P} echo a', 'export y="${x@P}"; echo a', 'y+="${x@P}"; echo a',
     ),
-    *_forms(
+    *_make_forms(
         "prompt", "cat",
         "cat <<EOF\n${x@P}\nEOF", "cat <<-EOF\n\t${x@P}\n\tEOF", 'cat <<< "${x@P}"', "cat <<< ${x@P}", "cat <<EOF\n${y:-${x@P}}\nEOF",
         'cat <(echo "${x@P}")', "echo ${x@P} | cat",
     ),
-    *_forms("prompt", "printf", "printf '%s\\n' \"${x@P}\""),
-    *_forms("prompt", "ls", 'ls "${x@P}"'),
-    *_forms("prompt", "grep", 'grep "${x@P}" a.txt', 'grep -e "${x@P}" a.txt'),
-    *_forms("prompt", "test", 'test -n "${x@P}"'),
-    *_forms("prompt", "[", '[ "${x@P}" = a ]'),
-    *_forms("prompt", "[[", "[[ ${x@P} == a ]]", "[[ -n ${x@P} ]]"),
+    *_make_forms("prompt", "printf", "printf '%s\\n' \"${x@P}\""),
+    *_make_forms("prompt", "ls", 'ls "${x@P}"'),
+    *_make_forms("prompt", "grep", 'grep "${x@P}" a.txt', 'grep -e "${x@P}" a.txt'),
+    *_make_forms("prompt", "test", 'test -n "${x@P}"'),
+    *_make_forms("prompt", "[", '[ "${x@P}" = a ]'),
+    *_make_forms("prompt", "[[", "[[ ${x@P} == a ]]", "[[ -n ${x@P} ]]"),
     Form('cat < "${x@P}"', "prompt", "cat", open_under_rules=True),
     Form('echo a > "${x@P}"', "prompt", open_under_rules=True),
     Form('echo a >> "out${x@P}"', "prompt", open_under_rules=True),
 ]  # fmt: skip
 
 ARITHMETIC = [
-    *_forms(
+    *_make_forms(
         "subscript", "echo",
         "echo $((x))", 'echo "$((x))"', "echo $((x+1))", "echo $(($x))", "echo $((1 ? x : 2))", "echo $((y=x))", "echo $((b[x]))", "echo ${b[x]}", "echo ${b[$x]}",
         'echo "${b[x]}"', "y=abc; echo ${y:x}", "y=abc; echo ${y:0:x}", 'y=abc; echo "${y:$x}"', "set -- p q; echo ${@:x}", "b=(1 2); echo ${b[@]:x}", "b[x]=1; echo a", "b[$x]=1; echo a",
@@ -71,35 +71,35 @@ ARITHMETIC = [
         "case $((x)) in 1) echo a;; esac", "(( b[x]++ )); echo a", "echo ${!x}", 'echo "${!x}"', "declare -i n; n=$x; echo $n", "declare -i n; n+=$x; echo $n", "y=$((x)); echo $y",
         "echo {1..2} $((x))", "echo ${y:-$((x))}", "while ((x)); do echo a; done", "echo $(echo $((x)))",
     ),
-    *_forms("subscript", "((", "((x))", "((y=x))", "((x++))", "((!x))"),
-    *_forms("subscript", "let", "let x", "let y=x", 'let "y=x+1"', 'let "$x"', "let y+=x"),
-    *_forms("subscript", "[[", "[[ $x -eq 1 ]]", "[[ x -eq 1 ]]", "[[ 1 -lt $x ]]", '[[ "$x" -gt 0 ]]', "[[ $x -ne 1 ]]", "[[ -v $x ]]", "[[ a == b || $x -le 1 ]]"),
-    *_forms("subscript", "test", 'test -v "$x"', "test -v $x"),
-    *_forms("subscript", "[", '[ -v "$x" ]', "[ -v $x ]"),
-    *_forms("subscript", "declare", "declare -i n=$x", 'declare -i "n=$x"', "declare -ri n=$x", "declare -ai n=($x)"),
-    *_forms("assignment", "declare", 'declare "$x"', 'declare -a "$x"'),
-    *_forms("subscript", "typeset", "typeset -i n=$x"),
-    *_forms("subscript", "local", "f() { local -i n=$x; }; f"),
-    *_forms("subscript", "printf", 'printf -v "$x" a', "printf -v $x a", 'printf -v "$x" %s a'),
-    *_forms("subscript", "read", 'read "$x" <<< a', 'read -r "$x" <<< a', "read $x <<< a"),
-    *_forms("subscript", "unset", 'a=(1); unset "$x"', 'a=(1); unset -v "$x"', "a=(1); unset $x"),
-    *_forms("subscript", "wait", 'sleep 0 & wait -n -p "$x"'),
-    *_forms("subscript", "cat", "cat <<EOF\n$((x))\nEOF", "cat <<< $((x))", "cat <<EOF\n${b[x]}\nEOF", "cat <<EOF\n${!x}\nEOF"),
-    *_forms("subscript", "head", "head -n $((x)) a.txt"),
-    *_forms("subscript", "seq", "seq 1 $((x))"),
+    *_make_forms("subscript", "((", "((x))", "((y=x))", "((x++))", "((!x))"),
+    *_make_forms("subscript", "let", "let x", "let y=x", 'let "y=x+1"', 'let "$x"', "let y+=x"),
+    *_make_forms("subscript", "[[", "[[ $x -eq 1 ]]", "[[ x -eq 1 ]]", "[[ 1 -lt $x ]]", '[[ "$x" -gt 0 ]]', "[[ $x -ne 1 ]]", "[[ -v $x ]]", "[[ a == b || $x -le 1 ]]"),
+    *_make_forms("subscript", "test", 'test -v "$x"', "test -v $x"),
+    *_make_forms("subscript", "[", '[ -v "$x" ]', "[ -v $x ]"),
+    *_make_forms("subscript", "declare", "declare -i n=$x", 'declare -i "n=$x"', "declare -ri n=$x", "declare -ai n=($x)"),
+    *_make_forms("assignment", "declare", 'declare "$x"', 'declare -a "$x"'),
+    *_make_forms("subscript", "typeset", "typeset -i n=$x"),
+    *_make_forms("subscript", "local", "f() { local -i n=$x; }; f"),
+    *_make_forms("subscript", "printf", 'printf -v "$x" a', "printf -v $x a", 'printf -v "$x" %s a'),
+    *_make_forms("subscript", "read", 'read "$x" <<< a', 'read -r "$x" <<< a', "read $x <<< a"),
+    *_make_forms("subscript", "unset", 'a=(1); unset "$x"', 'a=(1); unset -v "$x"', "a=(1); unset $x"),
+    *_make_forms("subscript", "wait", 'sleep 0 & wait -n -p "$x"'),
+    *_make_forms("subscript", "cat", "cat <<EOF\n$((x))\nEOF", "cat <<< $((x))", "cat <<EOF\n${b[x]}\nEOF", "cat <<EOF\n${!x}\nEOF"),
+    *_make_forms("subscript", "head", "head -n $((x)) a.txt"),
+    *_make_forms("subscript", "seq", "seq 1 $((x))"),
     Form("echo $[x]", "subscript", open_under_rules=True),
     Form("echo a > out$((x))", "subscript", open_under_rules=True),
 ]  # fmt: skip
 
 COMMANDS = [
-    *_forms("command", "eval", 'eval "$x"', "eval $x", 'eval "true; $x"', "eval -- $x"),
-    *_forms("command", "trap", 'trap "$x" EXIT', 'trap "$x" DEBUG; true', "trap -- \"$x\" 0"),
-    *_forms("command", ".", '. <(echo "$x")', '. /dev/stdin <<< "$x"'),
-    *_forms("command", "source", 'source <(echo "$x")'),
-    *_forms("command", "echo", "$x", "echo a; $x", "echo $($x)", "PS4='$('\"$x\"')'; set -x; echo a", "PS4='$(touch CANARY)'; set -x; echo a", "true | $x", "{ $x; }", "command $x", "exec $x", "! $x"),
+    *_make_forms("command", "eval", 'eval "$x"', "eval $x", 'eval "true; $x"', "eval -- $x"),
+    *_make_forms("command", "trap", 'trap "$x" EXIT', 'trap "$x" DEBUG; true', "trap -- \"$x\" 0"),
+    *_make_forms("command", ".", '. <(echo "$x")', '. /dev/stdin <<< "$x"'),
+    *_make_forms("command", "source", 'source <(echo "$x")'),
+    *_make_forms("command", "echo", "$x", "echo a; $x", "echo $($x)", "PS4='$('\"$x\"')'; set -x; echo a", "PS4='$(touch CANARY)'; set -x; echo a", "true | $x", "{ $x; }", "command $x", "exec $x", "! $x"),
     Form('mapfile -C "$x" -c 1 lines < a.txt', "callback", "mapfile", open_under_rules=True),
     Form('readarray -c 1 -C "$x" lines < a.txt', "callback", "readarray", open_under_rules=True),
-    *_forms("callback", "compgen", 'compgen -C "$x" a'),
+    *_make_forms("callback", "compgen", 'compgen -C "$x" a'),
 ]  # fmt: skip
 
 FORMS = [*PROMPTS, *ARITHMETIC, *COMMANDS]
@@ -121,7 +121,7 @@ SOURCES = {
 SOURCES_OF_A_FILE = {"file", "file read", "read"}
 
 
-def evaluating_case(form: Form, source: str) -> Case:
+def make_evaluating_case(form: Form, source: str) -> Case:
     """The form with its value from one source."""
     start = SOURCES[source].format(payload=PAYLOADS[form.kind])
     return Case(
@@ -136,34 +136,34 @@ def evaluating_case(form: Form, source: str) -> Case:
     )
 
 
-def _other_rules(case: Case):
-    return [NO_RULE, prefix_rules(case), WHOLE, WHOLE_OTHER_DENY]
+def _choose_few_rules(case: Case):
+    return [NO_RULE, allow_program(case), WHOLE, WHOLE_OTHER_DENY]
 
 
-def rows() -> list[Row]:
+def make_rows() -> list[Row]:
     """Every form with a literal value in the whole product, and with other sources in a part of it."""
     others = [name for name in SOURCES if name != "literal"]
-    literal = [evaluating_case(form, "literal") for form in FORMS]
+    literal = [make_evaluating_case(form, "literal") for form in FORMS]
     found = cross("evaluated", literal)
     turn = cycle(others)
     for form in FORMS:
-        cases = [evaluating_case(form, next(turn)) for _ in range(3)]
-        found += cross("evaluated", cases, ("default",), _other_rules)
+        cases = [make_evaluating_case(form, next(turn)) for _ in range(3)]
+        found += cross("evaluated", cases, ("default",), _choose_few_rules)
     found += cross(
         "evaluated",
-        [_in_loop(form) for form in FORMS if "\n" not in form.text],
+        [_make_loop_case(form) for form in FORMS if "\n" not in form.text],
         ("default",),
-        _other_rules,
+        _choose_few_rules,
     )
     return [
         *found,
         *cross("numbers", NUMBERS, MODES, [NO_RULE, WHOLE_OTHER_DENY]),
-        *cross("numbers", NOT_NUMBERS, ("default", "acceptEdits", "plan"), _other_rules),
+        *cross("numbers", NOT_NUMBERS, ("default", "acceptEdits", "plan"), _choose_few_rules),
     ]
 
 
-def _in_loop(form: Form) -> Case:
-    case = evaluating_case(form, "environment")
+def _make_loop_case(form: Form) -> Case:
+    case = make_evaluating_case(form, "environment")
     payload = PAYLOADS[form.kind]
     text = f"for x in '{payload}'; do {form.text}; done"
     return Case(
@@ -178,12 +178,12 @@ def _in_loop(form: Form) -> Case:
     )
 
 
-def _number(text: str, reads: bool | None = True) -> Case:
+def _make_number_case(text: str, reads: bool | None = True) -> Case:
     return Case(text, text, "C19", "echo", reads=reads, unknown=None if reads is None else False)
 
 
 NUMBERS = [
-    _number(text)
+    _make_number_case(text)
     for text in (
         "echo $((1+2))", "n=5; echo $((n+1))", "n=5; echo $(($n+1))", "n=5; m=7; echo $((n*m))", "echo $#", "echo $(($#+1))", "echo $?", "echo $(($?+1))", "x=abc; echo ${#x}", "x=abc; echo $((${#x}+1))",
         "for i in 1 2 3; do echo $((i*2)); done", "for i in 1 2 3; do echo $(($i*2)); done", "for i in $(seq 1 5); do echo $((i+1)); done", "for i in $(seq 3); do echo $i; done", "[[ 3 -eq 3 ]]", "[[ $# -gt 1 ]]", "[[ $? -eq 0 ]]",
@@ -193,7 +193,7 @@ NUMBERS = [
     )
 ]  # fmt: skip
 NUMBERS += [
-    _number(text, None)
+    _make_number_case(text, None)
     for text in (
         "for ((i=0;i<3;i++)); do echo $i; done", "for i in {1..3}; do echo $((i)); done", "n=5; ((n>3)) && echo a", "let 1+1", "n=5; echo $((n++))", "n=5; n=$((n+1)); echo $((n*2))", "declare -i n=5; echo $n", "i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done",
         "echo $((RANDOM))", "echo $((SECONDS))", "x=5; echo ${x@P}", "x=abc; echo \"${x@Q}\"", "n=$((1+2)); echo $((n))", "echo $(($(wc -l < a.txt)))", "n=$#; echo $((n-1))", "n=${#s}; echo $((n-1))", "printf -v n %d 5; echo $((n))", "cat <<EOF\n$((1+2))\nEOF", "n=0x10; echo $((n))", "n=5; cat <<EOF\n$((n))\nEOF",

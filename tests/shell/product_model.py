@@ -100,13 +100,13 @@ class Row:
 
 def expect(case: Case, rules: RuleSet, mode: str) -> frozenset[str]:
     """The verdicts that the clauses accept, in the order deny, ask, mode, allow, built-in (C1)."""
-    wanted = _before_nobody_is_asked(case, rules, mode)
+    wanted = _expect_where_people_answer(case, rules, mode)
     if mode == "dontAsk":
         return frozenset("deny" if verdict == "ask" else verdict for verdict in wanted)
     return wanted
 
 
-def _before_nobody_is_asked(case: Case, rules: RuleSet, mode: str) -> frozenset[str]:
+def _expect_where_people_answer(case: Case, rules: RuleSet, mode: str) -> frozenset[str]:
     if rules.hit:
         return HITS[rules.hit]
     if rules.strangers and case.unknown is not False:
@@ -119,10 +119,10 @@ def _before_nobody_is_asked(case: Case, rules: RuleSet, mode: str) -> frozenset[
         return AT_LEAST_ASK if case.reads is False else OPEN | DENY
     granted = {"none": False, "prefix": case.prefix, "exact": case.exact, "whole": case.whole}
     as_edit = mode == "acceptEdits" and case.edits
-    return _to_verdicts(_any_of(case.reads, as_edit, granted[rules.kind]))
+    return _to_verdicts(_combine(case.reads, as_edit, granted[rules.kind]))
 
 
-def _any_of(*permissions: Permission) -> Permission:
+def _combine(*permissions: Permission) -> Permission:
     if True in permissions:
         return True
     return None if None in permissions else False
@@ -136,12 +136,12 @@ NO_RULE = RuleSet("no rule")
 OTHER_DENY, OTHER_ASK = "Bash(shutdown:*)", "Bash(reboot:*)"
 
 
-def prefix_rules(case: Case) -> RuleSet:
+def allow_program(case: Case) -> RuleSet:
     """A content rule for the program of the case."""
     return RuleSet("content rule", "prefix", (f"Bash({case.program}:*)", *case.also))
 
 
-def exact_rules(case: Case) -> RuleSet:
+def allow_text(case: Case) -> RuleSet:
     """A rule with the exact text of the whole command."""
     return RuleSet("exact rule", "exact", (f"Bash({case.text})",))
 
@@ -156,13 +156,13 @@ def can_be_exact(case: Case) -> bool:
     return "*" not in case.text and "\\" not in case.text
 
 
-def usual_rules(case: Case) -> list[RuleSet]:
+def choose_rules(case: Case) -> list[RuleSet]:
     """The six sets of rules of the product."""
-    exact = [exact_rules(case)] if can_be_exact(case) else []
-    return [NO_RULE, prefix_rules(case), *exact, WHOLE, WHOLE_OTHER_DENY, WHOLE_OTHER_ASK]
+    exact = [allow_text(case)] if can_be_exact(case) else []
+    return [NO_RULE, allow_program(case), *exact, WHOLE, WHOLE_OTHER_DENY, WHOLE_OTHER_ASK]
 
 
-def cross(group: str, cases, modes=MODES, rules=usual_rules) -> list[Row]:
+def cross(group: str, cases, modes=MODES, rules=choose_rules) -> list[Row]:
     """Every case with every set of rules in every mode."""
     return [
         make_row(group, case, chosen, mode)

@@ -32,7 +32,7 @@ class Offer:
     takes_input: bool
 
 
-def offers(feeds: int = len(FEEDS)) -> list[Offer]:
+def make_offers(feeds: int = len(FEEDS)) -> list[Offer]:
     """Every command with some ways to feed it."""
     found = [
         Offer(FEEDS[(number + step) % len(FEEDS)].format(text), text, takes_input=True)

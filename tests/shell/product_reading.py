@@ -102,7 +102,7 @@ NETWORK = ("curl https://h", "wget h", "ping -c 1 h", "nslookup h", "dig h", "ho
 CD_ASKS = ("cd .. && ls", "cd /tmp", "cd /tmp && ls", "cd src && cat ../../x", "cd $x && ls", 'cd "$x" && ls', "cd - && ls", "cd && ls", "cd ~ && ls", "cd src && git status", "cd src; git log", "(cd src && git diff)", "cd sub && ls && git show", "cd src || cat ../a.txt", "cd src & cat ../a.txt", "(cd src; ls); cat ../x", "CDPATH=/etc cd ssh && ls", "cd src/../.. && ls", "cd /repo/../etc && cat passwd", "cd / && cat etc/passwd", "cd src && cd ../.. && ls", "pushd /tmp && ls", "cd `cat a.txt` && ls", "cd src && ls ../../", "cd /repo-evil && ls", "cd src | cat ../../x", "cd 'src' && cat '../../x'", "if cd src; then cat ../../x; fi", "cd -P .. && ls", "cd src && git -C .. status")  # fmt: skip
 
 
-def _reading(text: str, clause: str = "C7", reads: bool | None = True) -> Case:
+def _make_reading_case(text: str, clause: str = "C7", reads: bool | None = True) -> Case:
     program = text.split(maxsplit=1)[0]
     return Case(
         text,
@@ -115,7 +115,7 @@ def _reading(text: str, clause: str = "C7", reads: bool | None = True) -> Case:
     )
 
 
-def _asking(texts, clause: str, whole: bool | None = None) -> list[Case]:
+def _make_asking_cases(texts, clause: str, whole: bool | None = None) -> list[Case]:
     """Commands outside the proof; what rules for their programs cover is another group's matter."""
     return [
         Case(
@@ -133,7 +133,7 @@ def _asking(texts, clause: str, whole: bool | None = None) -> list[Case]:
     ]
 
 
-def _substituted() -> list[str]:
+def _insert_substitutions() -> list[str]:
     """An unknown program in a substitution, at and inside every word."""
     found: list[str] = []
     for number, words in enumerate(PLAIN):
@@ -147,10 +147,10 @@ def _substituted() -> list[str]:
     return found
 
 
-def rows() -> list[Row]:
+def make_rows() -> list[Row]:
     """Every proof and every way out of it."""
     careful = ("default", "plan", "dontAsk")
-    plain = [_reading(" ".join(words)) for words in PLAIN]
+    plain = [_make_reading_case(" ".join(words)) for words in PLAIN]
     outside = [
         form.format(path)
         for number, form in enumerate(READERS_OF_PATHS)
@@ -183,45 +183,57 @@ def rows() -> list[Row]:
         *cross("read-only", plain, MODES, [NO_RULE, WHOLE_OTHER_DENY]),
         *cross(
             "read-only",
-            [_reading(text, "C26" if "xargs" in text else "C7") for text in COMPOUND],
+            [_make_reading_case(text, "C26" if "xargs" in text else "C7") for text in COMPOUND],
             MODES,
             [NO_RULE],
         ),
         *cross(
             "read-only",
-            [_reading(text) for text in LANGUAGES],
+            [_make_reading_case(text) for text in LANGUAGES],
             ("default", "plan", "dontAsk"),
             [NO_RULE],
         ),
         *cross(
             "read-only",
-            [_reading(text, reads=None) for text in OPEN_READS],
+            [_make_reading_case(text, reads=None) for text in OPEN_READS],
             ("default",),
             [NO_RULE],
         ),
         *cross(
             "read-only",
-            [_reading(f"echo ${name}", "C16") for name in PUBLIC_NAMES],
+            [_make_reading_case(f"echo ${name}", "C16") for name in PUBLIC_NAMES],
             ("default", "plan"),
             [NO_RULE],
         ),
         *cross(
             "read-only",
-            [_reading(text) for text in QUOTED_GLOBS],
+            [_make_reading_case(text) for text in QUOTED_GLOBS],
             ("default", "dontAsk"),
             [NO_RULE],
         ),
-        *cross("outside paths", _asking(outside, "C10"), careful, [NO_RULE]),
-        *cross("unknown paths", _asking(unknown, "C10"), careful, [NO_RULE]),
-        *cross("unsafe options", _asking(OPTIONS, "C7"), careful, [NO_RULE]),
-        *cross("globs", _asking(GLOBS, "C7"), careful, [NO_RULE]),
-        *cross("substitutions", _asking(_substituted(), "C22"), ("default", "plan"), [NO_RULE]),
-        *cross("secret variables", _asking(secrets, "C24"), careful, [NO_RULE]),
-        *cross("secret variables", _asking(PRINTS_ENVIRONMENT, "C16"), careful, [NO_RULE]),
-        *cross("secret files", _asking(files, "C23"), careful, [NO_RULE]),
-        *cross("secret files", _asking([*SECRET_GIT, *SECRET_SWEEPS], "C23"), careful, [NO_RULE]),
-        *cross("network", _asking(NETWORK, "C15"), careful, [NO_RULE]),
-        *cross("cd", _asking(CD_ASKS, "C11"), careful, [NO_RULE]),
+        *cross("outside paths", _make_asking_cases(outside, "C10"), careful, [NO_RULE]),
+        *cross("unknown paths", _make_asking_cases(unknown, "C10"), careful, [NO_RULE]),
+        *cross("unsafe options", _make_asking_cases(OPTIONS, "C7"), careful, [NO_RULE]),
+        *cross("globs", _make_asking_cases(GLOBS, "C7"), careful, [NO_RULE]),
+        *cross(
+            "substitutions",
+            _make_asking_cases(_insert_substitutions(), "C22"),
+            ("default", "plan"),
+            [NO_RULE],
+        ),
+        *cross("secret variables", _make_asking_cases(secrets, "C24"), careful, [NO_RULE]),
+        *cross(
+            "secret variables", _make_asking_cases(PRINTS_ENVIRONMENT, "C16"), careful, [NO_RULE]
+        ),
+        *cross("secret files", _make_asking_cases(files, "C23"), careful, [NO_RULE]),
+        *cross(
+            "secret files",
+            _make_asking_cases([*SECRET_GIT, *SECRET_SWEEPS], "C23"),
+            careful,
+            [NO_RULE],
+        ),
+        *cross("network", _make_asking_cases(NETWORK, "C15"), careful, [NO_RULE]),
+        *cross("cd", _make_asking_cases(CD_ASKS, "C11"), careful, [NO_RULE]),
         *cross(
             "cd",
             [
@@ -236,6 +248,9 @@ def rows() -> list[Row]:
             [NO_RULE],
         ),
         *cross(
-            "network", _asking(NETWORK, "C15", whole=None), ("bypassPermissions",), [NO_RULE, WHOLE]
+            "network",
+            _make_asking_cases(NETWORK, "C15", whole=None),
+            ("bypassPermissions",),
+            [NO_RULE, WHOLE],
         ),
     ]

@@ -60,7 +60,7 @@ def make_rows() -> tuple[Row, ...]:
     )
     rows = {}
     for group in groups:
-        for row in group.rows():
+        for row in group.make_rows():
             asked = (row.command, row.mode, row.rules.allow, row.rules.ask, row.rules.deny)
             before = rows.setdefault(asked, row)
             if not before.expected & row.expected:
@@ -80,7 +80,7 @@ def choose_rows(count: int, seed: int) -> list[Row]:
     return (first + rest)[:count]
 
 
-def open_rows(rows) -> list[Row]:
+def find_open_rows(rows) -> list[Row]:
     """The rows that no clause decides."""
     return [row for row in rows if row.is_open]
 

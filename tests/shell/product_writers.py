@@ -14,10 +14,10 @@ from product_model import (
     Permission,
     Row,
     RuleSet,
+    allow_program,
+    allow_text,
     cross,
-    exact_rules,
     make_row,
-    prefix_rules,
 )
 
 
@@ -78,7 +78,7 @@ KINDS_OF_PLACES = {"plain": PLAIN, "protected": PROTECTED, "outside": OUTSIDE, "
 _OTHER_MODES = ("plan", "dontAsk", "bypassPermissions", "auto")
 
 
-def _places(writer: Writer, table: dict[str, tuple[str, ...]], turn: int) -> list[str]:
+def _choose_places(writer: Writer, table: dict[str, tuple[str, ...]], turn: int) -> list[str]:
     """Some places for a writer; of long lists another part for each, so that together they see all."""
     kinds = [writer.into] if writer.into else ["file", "directory"]
     places = [place for kind in kinds for place in table[kind]]
@@ -90,9 +90,9 @@ def _places(writer: Writer, table: dict[str, tuple[str, ...]], turn: int) -> lis
     return places[: 3 if table is PLAIN else 9]
 
 
-def _case(writer: Writer, place: str, where: str) -> Case:
+def _make_writer_case(writer: Writer, place: str, where: str) -> Case:
     text = writer.text.format(place)
-    prefix, whole, note = _covered(writer, place, where)
+    prefix, whole, note = _read_coverage(writer, place, where)
     edits: Permission = False
     if where == "plain":
         edits = None if "<>" in text else writer.edits
@@ -112,7 +112,7 @@ def _case(writer: Writer, place: str, where: str) -> Case:
     )
 
 
-def _covered(writer: Writer, place: str, where: str) -> tuple[Permission, Permission, str]:
+def _read_coverage(writer: Writer, place: str, where: str) -> tuple[Permission, Permission, str]:
     """Whether a content rule for the program and the rule `Bash` cover it, and how that was read."""
     if writer.redirects and where == "plain":
         # Settled point: judged like a Write in the current mode, also if the program has a rule.
@@ -129,17 +129,17 @@ def _covered(writer: Writer, place: str, where: str) -> tuple[Permission, Permis
     return False, False, ""
 
 
-def _writer_rules(case: Case) -> list[RuleSet]:
-    return [NO_RULE, prefix_rules(case), WHOLE]
+def _choose_writer_rules(case: Case) -> list[RuleSet]:
+    return [NO_RULE, allow_program(case), WHOLE]
 
 
-def _writer_rows() -> list[Row]:
+def _make_writer_rows() -> list[Row]:
     found: list[Row] = []
     for index, writer in enumerate([*COPIERS, *CHANGERS, *REDIRECTIONS, *STRANGERS]):
         for where, table in KINDS_OF_PLACES.items():
-            for number, place in enumerate(_places(writer, table, index)):
-                case = _case(writer, place, where)
-                found += cross("writers", [case], ("default",), _writer_rules)
+            for number, place in enumerate(_choose_places(writer, table, index)):
+                case = _make_writer_case(writer, place, where)
+                found += cross("writers", [case], ("default",), _choose_writer_rules)
                 found += cross("writers", [case], ("acceptEdits",), [NO_RULE])
                 if number == 0:
                     found += cross("writers", [case], _OTHER_MODES, [NO_RULE, WHOLE])
@@ -154,7 +154,7 @@ def _deny_itself(writer: Writer) -> list[RuleSet]:
     return [RuleSet("deny its program", "whole", ("Bash",), deny=(rule,), hit="deny")]
 
 
-def _deny_edit_rows() -> list[Row]:
+def _make_deny_edit_rows() -> list[Row]:
     """Edit deny rules bind the resulting path, whatever rules and modes say (C17)."""
     found: list[Row] = []
     for writer in [*COPIERS, *CHANGERS, *REDIRECTIONS]:
@@ -173,7 +173,7 @@ def _deny_edit_rows() -> list[Row]:
         for place, rule in pairs:
             if place == "d/" and writer.text.startswith(("mkdir", "install -d", "rmdir")):
                 continue  # The rule covers what is below d, not d.
-            case = _case(writer, place, "plain")
+            case = _make_writer_case(writer, place, "plain")
             sure = writer.text.startswith(
                 (
                     "cp a",
@@ -266,7 +266,7 @@ DENIED_BY_RESULT = (
 look at run time can know (None)."""
 
 
-def _denied_by_result_rows() -> list[Row]:
+def _make_denied_path_rows() -> list[Row]:
     found: list[Row] = []
     for text, rule, sure in DENIED_BY_RESULT:
         clause = "C23" if text.startswith(("git", "grep -r", "rg", "diff -r", "find")) else "C17"
@@ -303,7 +303,7 @@ IRREVERSIBLE = (
 )  # fmt: skip
 
 
-def _irreversible_rows() -> list[Row]:
+def _make_irreversible_rows() -> list[Row]:
     found: list[Row] = []
     for program, text, form in IRREVERSIBLE:
         case = Case(text, text, "C25", program, prefix=False, exact=True, whole=False)
@@ -355,7 +355,7 @@ CRITICAL_FORMS = (
 CRITICAL_CARRIERS = ("sudo rm -rf {}", "timeout 5 rm -rf {}", "(rm -rf {})", "ls; rm -rf {}", "bash -c 'rm -rf {}'", "env rm -rf {}", "nohup rm -rf {} &", "command rm -rf {}", "xargs rm -rf {} < a.txt", "echo $(rm -rf {})", "if true; then rm -rf {}; fi", "eval 'rm -rf {}'", "A=1 rm -rf {}", "nice -n 5 rm -rf {}")  # fmt: skip
 
 
-def _critical_cases() -> list[Case]:
+def _make_critical_cases() -> list[Case]:
     texts = [CRITICAL_FORMS[0].format(target) for target in CRITICAL_TARGETS]
     texts += [
         form.format(target) for form in CRITICAL_FORMS[1:] for target in ("/", "~", ".git", "/repo")
@@ -384,20 +384,20 @@ OUTSIDE_REMOVALS = [
 ]  # fmt: skip
 
 
-def rows() -> list[Row]:
+def make_rows() -> list[Row]:
     """Every writer and every destructive form."""
 
-    def short(case: Case) -> list[RuleSet]:
-        return [NO_RULE, prefix_rules(case), WHOLE]
+    def choose_short(case: Case) -> list[RuleSet]:
+        return [NO_RULE, allow_program(case), WHOLE]
 
-    def with_exact(case: Case) -> list[RuleSet]:
-        return [*short(case), exact_rules(case)]
+    def choose_with_exact(case: Case) -> list[RuleSet]:
+        return [*choose_short(case), allow_text(case)]
 
     return [
-        *_writer_rows(),
-        *_deny_edit_rows(),
-        *_denied_by_result_rows(),
-        *cross("resulting path", RESULTING, ("default", "acceptEdits"), short),
+        *_make_writer_rows(),
+        *_make_deny_edit_rows(),
+        *_make_denied_path_rows(),
+        *cross("resulting path", RESULTING, ("default", "acceptEdits"), choose_short),
         *cross("resulting path", RESULTING, ("plan", "dontAsk", "bypassPermissions"), [WHOLE]),
         *cross("secret moves", SECRET_MOVES, ("default", "acceptEdits", "plan"), [NO_RULE]),
         *cross("trees", TREES, ("default", "plan", "dontAsk"), [NO_RULE]),
@@ -406,19 +406,22 @@ def rows() -> list[Row]:
             "destructive",
             DESTRUCTIVE,
             ("default", "plan", "dontAsk", "bypassPermissions"),
-            with_exact,
+            choose_with_exact,
         ),
-        *cross("destructive", FIND_RUNS, MODES, short),
-        *_irreversible_rows(),
-        *cross("critical rm", _critical_cases(), MODES, [NO_RULE, WHOLE]),
+        *cross("destructive", FIND_RUNS, MODES, choose_short),
+        *_make_irreversible_rows(),
+        *cross("critical rm", _make_critical_cases(), MODES, [NO_RULE, WHOLE]),
         *cross(
             "critical rm",
-            _critical_cases(),
+            _make_critical_cases(),
             ("default", "bypassPermissions"),
-            lambda case: [prefix_rules(case)],
+            lambda case: [allow_program(case)],
         ),
-        *cross("critical rm", OPEN_REMOVALS, ("default", "plan"), short),
+        *cross("critical rm", OPEN_REMOVALS, ("default", "plan"), choose_short),
         *cross(
-            "outside rm", OUTSIDE_REMOVALS, ("default", "acceptEdits", "plan", "dontAsk"), short
+            "outside rm",
+            OUTSIDE_REMOVALS,
+            ("default", "acceptEdits", "plan", "dontAsk"),
+            choose_short,
         ),
     ]

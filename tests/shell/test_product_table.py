@@ -8,42 +8,49 @@ import shutil
 import subprocess
 
 import pytest
-from product_evaluating import CANARY, FORMS, PAYLOADS, SOURCES, evaluating_case
+from product_evaluating import CANARY, FORMS, PAYLOADS, SOURCES, make_evaluating_case
 from product_model import Row
-from product_proposals import check_offer, offers
-from product_table import ask, check_one_more_deny, check_row, choose_rows, make_rows, open_rows
+from product_proposals import check_offer, make_offers
+from product_table import (
+    ask,
+    check_one_more_deny,
+    check_row,
+    choose_rows,
+    find_open_rows,
+    make_rows,
+)
 
 SEED = 16
 BASH = shutil.which("bash")
 
 
-def _by_group() -> dict[str, list[Row]]:
+def _group_rows() -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
-    for row in choose_rows(4000, SEED):
+    for row in choose_rows(3500, SEED):
         groups.setdefault(row.group, []).append(row)
     return groups
 
 
-GROUPS = _by_group()
+GROUPS = _group_rows()
 
 
-def _shown(wrong) -> list[str]:
+def _format_wrong(wrong) -> list[str]:
     return [str(one) for one in wrong if one is not None]
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_row_of_the_product_table_gets_a_verdict_of_its_clause(group):
-    assert _shown(check_row(row) for row in GROUPS[group]) == []
+    assert _format_wrong(check_row(row) for row in GROUPS[group]) == []
 
 
 def test_another_deny_rule_never_weakens_a_verdict():
-    rows = choose_rows(500, SEED + 1)
-    assert _shown(check_one_more_deny(row, number) for number, row in enumerate(rows)) == []
+    rows = choose_rows(400, SEED + 1)
+    assert _format_wrong(check_one_more_deny(row, number) for number, row in enumerate(rows)) == []
 
 
 def test_no_rule_is_proposed_for_a_program_that_acts_on_its_input():
     forbidden = {}
-    for offer in offers(feeds=2):
+    for offer in make_offers(feeds=2):
         answer = ask({"tool": "Bash", "input": {"command": offer.command}})
         if rules := check_offer(offer, answer.get("proposals", [])):
             forbidden[offer.command] = rules
@@ -57,12 +64,14 @@ def test_bash_itself_runs_what_the_evaluating_forms_hold(tmp_path):
     idle = []
     for number, form in enumerate(FORMS):
         source = sources[number % len(sources)]
-        if not _leaves_canary(evaluating_case(form, source).text, PAYLOADS[form.kind], tmp_path):
+        if not _runs_payload(
+            make_evaluating_case(form, source).text, PAYLOADS[form.kind], tmp_path
+        ):
             idle.append((source, form.text))
     assert idle == []
 
 
-def _leaves_canary(command: str, payload: str, place) -> bool:
+def _runs_payload(command: str, payload: str, place) -> bool:
     (place / "a.txt").write_text(payload + "\n")
     subprocess.run(
         [str(BASH), "-c", command],
@@ -82,7 +91,7 @@ def _leaves_canary(command: str, payload: str, place) -> bool:
 def test_the_table_has_thousands_of_rows_and_most_are_decided_by_a_clause():
     rows = make_rows()
     assert len(rows) >= 6000
-    assert len(open_rows(rows)) * 10 < len(rows)
+    assert len(find_open_rows(rows)) * 10 < len(rows)
     assert {f"C{number}" for number in range(2, 27)} - {"C18"} <= {row.clause for row in rows}
 
 
