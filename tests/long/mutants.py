@@ -1,0 +1,328 @@
+"""Mutants of the command analysis against the product table: `scripts/check --long mutants`.
+
+Mutants are made from the syntax of the analysis, not from texts written by hand: a condition is
+negated, a check is skipped, an answer is turned, a function returns early, a list is emptied. Each is
+planted in a copy of `src`; it is killed if a row of the table that was right becomes wrong. Lines that
+no row executes (they are counted) and modules that only word sentences and proposals get none.
+"""
+# pyright: basic
+
+from __future__ import annotations
+
+import argparse
+import ast
+import compileall
+import json
+import os
+import py_compile
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
+
+from product_table import check_row, choose_rows, make_rows
+
+SOURCE = Path(__file__).parents[2] / "src" / "handaxe"
+PACKAGES = ("shell", "runtime/permission", "permission")
+NOT_ANALYSIS = {"exec", "sandbox"}
+"""Folders of these packages that run commands instead of judging them."""
+WORDING = re.compile(r"propos|reason|text|suggest|display|explain|saved|book|closed|prompt")
+"""Modules that word sentences and proposals: no verdict depends on them."""
+ORDER_SEED = 7
+TURNED = {
+    ast.In: "not in", ast.NotIn: "in", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
+    ast.IsNot: "is", ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">",
+}  # fmt: skip
+EMPTY = {"tuple": "()", "list": "[]", "dict": "{}", "set": "set()", "frozenset": "frozenset()"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One edit of one file."""
+
+    path: str
+    start: int
+    end: int
+    old: str
+    new: str
+    kind: str
+    function: str
+    line: int
+
+    def apply(self, source: str) -> str:
+        """The source with the edit; the old text must stand where it was found."""
+        if source[self.start : self.end] != self.old:
+            raise AssertionError(f"{self.path}:{self.line} does not hold {self.old!r}")
+        return source[: self.start] + self.new + source[self.end :]
+
+    def __str__(self) -> str:
+        old, new = " ".join(self.old.split())[:60], " ".join(self.new.split())[:60]
+        return f"{self.path}:{self.line} {self.function}: {self.kind}: `{old}` -> `{new}`"
+
+
+class Finder(ast.NodeVisitor):
+    """Collects the possible mutants of a module."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self.path, self.source = path, source
+        lines = source.splitlines(keepends=True)
+        self.starts = [0]
+        for line in lines:
+            self.starts.append(self.starts[-1] + len(line))
+        self.lines = lines
+        self.scope: list[str] = []
+        self.found: list[Mutant] = []
+
+    def _offset(self, line: int, column: int) -> int:
+        # Columns of the syntax tree count bytes.
+        text = self.lines[line - 1].encode()[:column].decode()
+        return self.starts[line - 1] + len(text)
+
+    def _add(self, node, new: str, kind: str) -> None:
+        start = self._offset(node.lineno, node.col_offset)
+        end = self._offset(node.end_lineno, node.end_col_offset)
+        name = ".".join(self.scope) or "module"
+        old = self.source[start:end]
+        if old != new:
+            self.found.append(Mutant(self.path, start, end, old, new, kind, name, node.lineno))
+
+    def _text(self, node) -> str:
+        return ast.get_source_segment(self.source, node) or ""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.scope.append(node.name)
+        self._return_early(node)
+        for statement in node.body:
+            self.visit(statement)
+        self.scope.pop()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.scope.append(node.name)
+        for statement in node.body:
+            if isinstance(statement, ast.FunctionDef):
+                self.visit(statement)
+        self.scope.pop()
+
+    def _return_early(self, node: ast.FunctionDef) -> None:
+        says = self._text(node.returns) if node.returns else ""
+        value = {"bool": "True", "None": ""}.get(says)
+        if "| None" in says:
+            value = "None"
+        for name, empty in EMPTY.items():
+            if says.startswith(name + "["):
+                value = empty
+        body = [
+            one
+            for one in node.body
+            if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        ]
+        if value is None or not body:
+            return
+        first = body[0]
+        indent = " " * first.col_offset
+        self._add(first, f"return {value}\n{indent}{self._text(first)}", "returns early")
+
+    def visit_If(self, node: ast.If) -> None:
+        if self.scope:
+            self._add(node.test, f"not ({self._text(node.test)})", "condition negated")
+            if not node.orelse and isinstance(node.body[-1], ast.Return | ast.Raise | ast.Continue):
+                self._add(node.test, "False", "check skipped")
+        self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        if self.scope:
+            self._add(node, "pass", "check skipped")
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
+            self._add(node.value, str(not node.value.value), "answer turned")
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        if self.scope and len(node.ops) == 1 and type(node.ops[0]) in TURNED:
+            left, right = self._text(node.left), self._text(node.comparators[0])
+            self._add(node, f"{left} {TURNED[type(node.ops[0])]} {right}", "comparison turned")
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        if not self.scope:
+            self._empty(node.value)
+        self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if not self.scope and node.value is not None:
+            self._empty(node.value)
+        self.generic_visit(node)
+
+    def _empty(self, value: ast.expr) -> None:
+        inner, kind = value, type(value).__name__.lower()
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.args:
+            inner, kind = value.args[0], value.func.id
+        entries = inner.keys if isinstance(inner, ast.Dict) else getattr(inner, "elts", [])
+        if kind in EMPTY and len(entries) >= 3:
+            self._add(value, EMPTY[kind], "list emptied")
+
+
+def find_mutants() -> list[Mutant]:
+    """Every possible mutant of the analysis."""
+    found: list[Mutant] = []
+    for path in list_analysis_files():
+        source = path.read_text("utf-8")
+        finder = Finder(str(path.relative_to(SOURCE)), source)
+        finder.visit(ast.parse(source))
+        found += finder.found
+    return found
+
+
+def list_analysis_files() -> list[Path]:
+    """The modules of the analysis."""
+    return [
+        path
+        for package in PACKAGES
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        if not NOT_ANALYSIS & set(path.parts) and not WORDING.search(path.stem)
+    ]
+
+
+def _compiles(mutant: Mutant) -> bool:
+    try:
+        compile(mutant.apply((SOURCE / mutant.path).read_text("utf-8")), mutant.path, "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def choose_mutants(found: list[Mutant], count: int, seed: int) -> list[Mutant]:
+    """At most one per function, spread over the kinds."""
+    dice = random.Random(seed)
+    by_function: dict[tuple[str, str], list[Mutant]] = {}
+    for mutant in found:
+        place = (mutant.path, mutant.function if mutant.function != "module" else str(mutant.line))
+        by_function.setdefault(place, []).append(mutant)
+    used: Counter = Counter()
+    chosen: list[Mutant] = []
+    for place in dice.sample(sorted(by_function), len(by_function)):
+        if len(chosen) == count:
+            break
+        options = by_function[place]
+        rarest = min(used[option.kind] for option in options)
+        mutant = dice.choice([option for option in options if used[option.kind] == rarest])
+        if _compiles(mutant):
+            used[mutant.kind] += 1
+            chosen.append(mutant)
+    return chosen
+
+
+def trace_lines(count: int) -> dict[str, set[int]]:
+    """For every module of the analysis, the lines that rows execute."""
+    executed = {str(path): set() for path in list_analysis_files()}
+
+    def follow(frame, event, _):
+        lines = executed.get(frame.f_code.co_filename)
+        if lines is None:
+            return None
+        lines.add(frame.f_lineno)
+
+        def note(frame, event, _):
+            lines.add(frame.f_lineno)
+            return note
+
+        return note
+
+    check_row(make_rows()[0])
+    sys.settrace(follow)
+    try:
+        for row in choose_rows(count, ORDER_SEED):
+            check_row(row)
+    finally:
+        sys.settrace(None)
+    return {str(Path(path).relative_to(SOURCE)): lines for path, lines in executed.items()}
+
+
+def find_wrong_rows(count: int) -> list[str]:
+    """The rows that are wrong without any mutant."""
+    return [row.id for row in choose_rows(count, ORDER_SEED) if check_row(row)]
+
+
+def run_worker(known: Path, count: int) -> int:
+    """Print the first row that a mutant makes wrong."""
+    skip = set(json.loads(known.read_text()))
+    for row in choose_rows(count, ORDER_SEED):
+        if row.id in skip:
+            continue
+        if wrong := check_row(row):
+            sys.stdout.write(str(wrong).partition("\n")[0] + f" got {wrong.verdict}\n")
+            return 1
+    return 0
+
+
+def judge(mutant: Mutant, copy: Path, known: Path, rows: int) -> tuple[str, str]:
+    """Plant a mutant in the copy, and say `killed`, `crashed` or `survived` and by what."""
+    target = copy / "handaxe" / mutant.path
+    before = target.read_bytes()
+    target.write_text(mutant.apply(before.decode()), "utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, "--worker", str(known), "--rows", str(rows)],
+            env=environment, capture_output=True, text=True, timeout=900, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "crashed", "it does not come to an end"
+    finally:
+        target.write_bytes(before)
+    if done.returncode == 0:
+        return "survived", ""
+    if done.stdout:
+        return "killed", done.stdout.strip()
+    return "crashed", (done.stderr.strip().splitlines() or ["no output"])[-1]
+
+
+def main() -> int:
+    """Plant mutants and count those that the table kills."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=25000, help="rows that each mutant meets")
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        return run_worker(arguments.worker, arguments.rows)
+    found, executed = find_mutants(), trace_lines(6000)
+    met = [one for one in found if one.line in executed[one.path] or one.function == "module"]
+    chosen = choose_mutants(met, arguments.count, arguments.seed)
+    say(
+        f"{len(found)} possible mutants, {len(met)} on lines that rows execute, {len(chosen)} planted"
+    )
+    counts: Counter = Counter()
+    with tempfile.TemporaryDirectory() as place:
+        copy, known = Path(place) / "src", Path(place) / "known.json"
+        shutil.copytree(SOURCE, copy / "handaxe", ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(
+            copy, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
+        )
+        known.write_text(json.dumps(find_wrong_rows(arguments.rows)))
+        for mutant in chosen:
+            outcome, why = judge(mutant, copy, known, arguments.rows)
+            counts[outcome] += 1
+            say(f"{outcome:8} {mutant}\n         {why}")
+    killed = counts["killed"] + counts["crashed"]
+    say(f"{killed} of {len(chosen)} killed, {counts['crashed']} of them by a crash")
+    return 0 if killed * 30 >= len(chosen) * 28 else 1
+
+
+def say(text: str) -> None:
+    """Print at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
