@@ -14,6 +14,7 @@ from handaxe.storage.undo.records import State
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 << 20
+_SHOWN_LEFT_OUT = 5
 
 
 class TooBig(Exception):
@@ -81,3 +82,18 @@ def _counted_below(directory: str, before: State) -> list[str]:
         return below(directory, max_files=20 * MAX_FILES, max_bytes=1 << 62)
     except (OSError, TooBig):
         return []
+
+
+def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """A note on places that are not kept, with the reasons; nothing if there are none."""
+    if not reasons:
+        return ()
+    listed = [f"{show_path(path)} ({reasons[path]})" for path in sorted(reasons)]
+    more = len(listed) - _SHOWN_LEFT_OUT
+    rest = f" and {more} more" if more > 0 else ""
+    return (f"Changes there cannot be undone: {', '.join(listed[:_SHOWN_LEFT_OUT])}{rest}.",)
+
+
+def show_path(path: str) -> str:
+    """A path as text, also where its bytes are not."""
+    return os.fsencode(path).decode(errors="replace")
