@@ -41,6 +41,7 @@ _ROOM = Room(files=1_000, size_bytes=8 << 20)
 """So much is copied for a command that was proved to write no more ..."""
 _ROOM_BESIDE_TREE = Room(_MANY, _LARGE_BYTES)
 """... where the whole tree is compared for others, which then is cheaper."""
+_OFF = "Undo of commands is switched off (undo.shell_max_files: 0)."
 
 _log = logging.getLogger("handaxe.storage")
 
@@ -80,11 +81,12 @@ class DiskCheckpoints(Checkpoints):
         self._bounded: set[str] = set()
         self._lost: dict[str, dict[str, str]] = {}
         self._idle: asyncio.TimerHandle | None = None
-        self._used = False
+        self._used = self._is_prepared = False
 
     async def prepare(self) -> None:
         """Have the roots kept in the background; if it cannot be, the first command says why."""
         if self._tree is not None:
+            self._is_prepared = True
             with contextlib.suppress(OSError, DiskFault):
                 await in_thread(lambda: self._whole_tree().prepare())
 
@@ -109,6 +111,26 @@ class DiskCheckpoints(Checkpoints):
                 await in_thread(record)
             else:
                 record()
+
+    async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        """Why what lies at and below these paths could not be put back; empty if it could."""
+        return await in_thread(lambda: self._find_loss(effects, paths))
+
+    def _find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        from handaxe.storage.undo.loss import LossFinder, find_existing
+
+        there = find_existing(paths)
+        if effects.is_read_only or not there:
+            return ""
+        tree = self._whole_tree if self._tree is not None else None
+        finder = LossFinder(
+            self._roots(), str(self._store.home), tree, is_prepared=self._is_prepared
+        )
+        if not effects.writes_everything:
+            return finder.find_in_places(there)
+        if self._tree is None:
+            return _OFF
+        return finder.find_in_command(there, self._resolve(effects.extent))
 
     def keep_promises(self) -> None:
         """Return when what running calls may change is durable; raising stops the change."""

@@ -55,6 +55,7 @@ class TreeRecord:
         self._journal = journal
         self._store = store
         self._keeper = Keeper(store)
+        self.limits = limits
         self._snapshot = TreeSnapshot(home, session_id, roots()[0], limits)
         self._calls: dict[str, _Call] = {}
         self._claimed: set[str] = set()
