@@ -286,17 +286,19 @@ class Bench:
         await self._checkpoints.before(call_id, "Bash", effects)
         _run(command, self.cwd)
         await self._checkpoints.after(call_id)
-        after = self.state()
         self.found["doubtful" if places.doubt else "bounded"] += 1
+        try:
+            after = self.state()
+        except PermissionError:
+            # It closed a directory to its owner; then nobody sees what is in it.
+            after = {}
         beyond = [path for path in _changed(before, after) if not self._holds(places, path)]
         if beyond and places.doubt:
-            self.found["doubtful and more than known"] += 1
+            self.found["doubtful and more than known"] += bool(after)
             self.renew()
             return ""
-        if beyond:
-            return f"it changed {beyond}, the bound is {places}"
-        if before == after:
-            return ""
+        if beyond or before == after:
+            return f"it changed {beyond}, the bound is {places}" if beyond else ""
         self.found["changed something"] += 1
         outside = [path for path in _changed(before, after) if path.startswith(b"elsewhere")]
         self.found["changed something outside"] += bool(outside)

@@ -15,10 +15,11 @@ from tests.waiting import HANG_S, until
 
 from handaxe import Session
 from handaxe.app.undoing import past_sessions
-from handaxe.contract.effects import Effects
+from handaxe.contract.effects import Act, Effects, Extent
 from handaxe.contract.ports.undo import Wanted
+from handaxe.shell.bounded import extent_of
 from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.extents import Room
+from handaxe.storage.undo.extents import Room, resolve_extent
 from handaxe.storage.undo.journal import UndoJournal
 
 ON_A_FILE = {
@@ -163,6 +164,15 @@ async def test_what_a_killed_handaxe_had_written_outside_is_undone(
     assert both(project) == before
 
 
+async def test_a_directory_that_was_closed_outside_is_opened_again(project, outside, tmp_path):
+    before = both(project)
+    async with open_session(project, tmp_path / "home", shell=bounded_sh) as session:
+        await run(session, project, "echo x > tree/f; chmod 644 way/deep; mv src moved")
+        undone = await session.undo()
+        assert undone.ok, undone.text
+        assert both(project) == before
+
+
 @pytest.mark.parametrize("command", ["echo x > tree/f", "mv src s; touch s/n; echo x > tree/f"])
 async def test_undo_refuses_what_somebody_else_changed_outside(project, outside, tmp_path, command):
     async with open_session(project, tmp_path / "home", shell=bounded_sh) as session:
@@ -238,6 +248,16 @@ def test_who_takes_a_link_away_leaves_alone_what_it_leads_to(project, outside, c
     assert str(outside) in written(project, "rm -rf way/").outside
 
 
+def test_who_copies_into_a_tree_may_write_through_every_link_in_it(project, outside):
+    (project / "tree/in").mkdir()
+    (project / "tree/in/g").symlink_to(outside / "new")
+    act = Act("moves", into=((str(project / "tree"), ""),))
+    extent = Extent(str(project), (act,), frozenset({"cp"}))
+    found = resolve_extent(extent, [str(project)], "/own", Room(1_000, 1 << 20))
+    assert found.doubt
+    assert set(found.outside) == {str(outside / "f"), str(outside / "new")}
+
+
 def test_the_room_outside_is_shared_by_its_places(project, outside):
     found = written(project, f"rm -r {outside}/deep {outside}/f", Room(1_000, 1 << 20))
     assert set(found.outside) == {str(outside / "deep"), str(outside / "f")}
@@ -246,9 +266,6 @@ def test_the_room_outside_is_shared_by_its_places(project, outside):
 
 
 def test_what_a_confined_command_is_known_to_write_outside_is_kept_all_the_same(project, outside):
-    from handaxe.shell.bounded import extent_of
-    from handaxe.storage.undo.extents import resolve_extent
-
     extent = extent_of("echo x > tree/f", str(project), "/nowhere", confined=True)
     assert extent is not None
     found = resolve_extent(extent, [str(project)], "/own", Room(10, 100))

@@ -31,6 +31,8 @@ _STREAMS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/fd", "/dev/
 """Nothing is lost by writing there."""
 _SHARED_MEMORY = ("/dev/shm",)  # noqa: S108 - a file system like any other below /dev
 _MAX_LINKS = 40
+_MAX_NAMES = 20_000
+"""So many names are looked at for links among them."""
 
 Places = dict[str, tuple[str, ...] | None]
 """Real paths. Of a directory only new names in it that fit these patterns count, None: all."""
@@ -240,10 +242,20 @@ def _add_target(step: _Step, target: str, name: str) -> None:
 
 def _add_linked(step: _Step, directory: str) -> None:
     """Take in what links in a directory lead to, through which what is copied may be written."""
-    for link in filter(os.path.islink, below(directory)):
-        step.doubts.append(f"what is copied may be written through a link in {directory}")
-        for way in _follow_for(step, link):
-            _add(step.places, (), *way.ends)
+    waiting, names = [directory], 0
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                names += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_symlink():
+                    step.doubts.append(f"{entry.path} may be written through")
+                    for way in _follow_for(step, entry.path):
+                        _add(step.places, (), *way.ends)
+        if names > _MAX_NAMES:
+            step.doubts.append(f"there may be more links in {directory}")
+            return
 
 
 def _follow(path: str) -> _Way:

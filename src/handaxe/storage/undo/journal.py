@@ -38,7 +38,7 @@ from handaxe.storage.undo.records import (
     spelled,
 )
 from handaxe.storage.undo.states import look
-from handaxe.storage.undo.trees import changes
+from handaxe.storage.undo.trees import changes, take_as_found
 
 PART_BYTES = 16 << 20
 """A part of this size is closed, so that pruning can take the old ones away."""
@@ -340,10 +340,14 @@ def _states_in(record: Record) -> tuple[State, ...]:
 
 def _left_by(entry: Entry) -> After:
     """What a call left that broke off, as far as looking there now tells."""
+
+    def look_at(place: str, _: State | None) -> State:
+        return look(place)[0]
+
     changed = changes(
         entry.before,
         entry.left_out,
-        lambda place, _: look(place)[0],
+        look_at if entry.tracked is None else take_as_found(look_at),
         paths_only=entry.paths_only,
     )
     latest_ns = (entry.at + entry.late_s) * 1e9

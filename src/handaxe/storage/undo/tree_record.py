@@ -16,7 +16,7 @@ from handaxe.storage.undo.place_keeper import Outside
 from handaxe.storage.undo.records import Moved, State, Tracked
 from handaxe.storage.undo.states import Keeper
 from handaxe.storage.undo.tree_states import TreeStates
-from handaxe.storage.undo.trees import changes, describe_left_out, show_path
+from handaxe.storage.undo.trees import changes, describe_left_out, show_path, take_as_found
 
 _NOTHING = Outside()
 
@@ -232,11 +232,11 @@ class TreeRecord:
         found = {state.place: state for state in call.outside.states}
         if not found:
             return []
-        changed = changes(
-            found,
-            call.outside.lost,
-            lambda place, state: self._keeper.looked_at(place, state, trusting=False),
-        )
+
+        def look_at(place: str, state: State | None) -> State:
+            return self._keeper.looked_at(place, state, trusting=False)
+
+        changed = changes(found, call.outside.lost, take_as_found(look_at))
         others = set[str]()
         if not call.is_running:
             others = self._journal.changed_after(call_id)
