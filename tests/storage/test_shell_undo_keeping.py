@@ -14,6 +14,7 @@ from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.history import JournalHistory
 from handaxe.storage.undo.in_place import SharedContentGuard
 from handaxe.storage.undo.journal import UndoJournal
+from handaxe.storage.undo.place_keeper import PlaceKeeper
 from handaxe.storage.undo.pruning import prune, usage
 from handaxe.storage.undo.tree_record import TreeRecord
 
@@ -105,7 +106,7 @@ async def test_a_call_that_named_its_paths_keeps_nothing_else(desk, tree, tmp_pa
 
 
 async def test_a_named_directory_is_covered_however_many_files_it_has(desk, tree, monkeypatch):
-    monkeypatch.setitem(DiskCheckpoints._remember.__globals__, "below", _too_big)
+    monkeypatch.setitem(PlaceKeeper.keep.__globals__, "below", _too_big)
     before = whole_tree(tree)
     await desk.begin("rm", Effects.on(str(tree / "deep")))
     (tree / "deep/x.txt").unlink()

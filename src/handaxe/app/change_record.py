@@ -3,6 +3,7 @@
 A session that changes nothing never loads it: everything here waits for the first use.
 """
 
+import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -66,6 +67,13 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         """Calls that could change anything may come: keep the roots in the background."""
         if self._is_on and self._options.shell_ahead:
             await self._checkpoints.prepare()
+
+    async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        """Why what lies at and below these paths could not be put back; empty if it could."""
+        if self._is_on:
+            return await self._checkpoints.find_loss(effects, paths)
+        is_there = any(map(os.path.lexists, paths)) and not effects.is_read_only
+        return "Undo is switched off (fileCheckpointingEnabled: false)." if is_there else ""
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""

@@ -16,22 +16,20 @@ from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.undo_faults import NotRecorded
 from handaxe.disk.faults import DiskFault, in_plain_words
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.undo.bundles import Bundle
 from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.extents import Places, Room, Unbounded, places_of
+from handaxe.storage.undo.extents import Places, Room, WrittenPlaces, resolve_extent
 from handaxe.storage.undo.journal import UndoJournal
+from handaxe.storage.undo.place_keeper import PlaceKeeper
 from handaxe.storage.undo.records import COMMAND_S, LATE_S, After, Before, State
-from handaxe.storage.undo.shared_names import with_shared_names, without_listed_parents
+from handaxe.storage.undo.shared_names import with_shared_names
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
 from handaxe.storage.undo.threads import in_thread
-from handaxe.storage.undo.trees import TooBig, below, changes
+from handaxe.storage.undo.trees import TooBig, changes, describe_left_out, show_path
 
 if TYPE_CHECKING:
     from handaxe.storage.undo.tree_record import TreeRecord
@@ -43,6 +41,7 @@ _ROOM = Room(files=1_000, size_bytes=8 << 20)
 """So much is copied for a command that was proved to write no more ..."""
 _ROOM_BESIDE_TREE = Room(_MANY, _LARGE_BYTES)
 """... where the whole tree is compared for others, which then is cheaper."""
+_OFF = "Undo of commands is switched off (undo.shell_max_files: 0)."
 
 _log = logging.getLogger("handaxe.storage")
 
@@ -69,6 +68,7 @@ class DiskCheckpoints(Checkpoints):
         self._journal = journal
         self._store = store
         self._keeper = Keeper(store, known)
+        self._places = PlaceKeeper(self._keeper)
         self._replacing = frozenset(replacing)
         # Undo puts back attributes as well, which only a look at the file itself tells.
         self._comparing = self._replacing - {"Undo"}
@@ -79,12 +79,14 @@ class DiskCheckpoints(Checkpoints):
         self._making = threading.Lock()
         self._open: dict[str, Before] = {}
         self._bounded: set[str] = set()
+        self._lost: dict[str, dict[str, str]] = {}
         self._idle: asyncio.TimerHandle | None = None
-        self._used = False
+        self._used = self._is_prepared = False
 
     async def prepare(self) -> None:
         """Have the roots kept in the background; if it cannot be, the first command says why."""
         if self._tree is not None:
+            self._is_prepared = True
             with contextlib.suppress(OSError, DiskFault):
                 await in_thread(lambda: self._whole_tree().prepare())
 
@@ -96,8 +98,7 @@ class DiskCheckpoints(Checkpoints):
 
         def record() -> None:
             if effects.writes_everything:
-                if not self._keeps_extent(call_id, tool, effects.extent):
-                    self._track(call_id, tool, ())
+                self._begin_command(call_id, tool, effects.extent)
                 return
             try:
                 self._open[call_id] = self._record(call_id, tool, dict.fromkeys(paths))
@@ -111,6 +112,26 @@ class DiskCheckpoints(Checkpoints):
             else:
                 record()
 
+    async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        """Why what lies at and below these paths could not be put back; empty if it could."""
+        return await in_thread(lambda: self._find_loss(effects, paths))
+
+    def _find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        from handaxe.storage.undo.loss import LossFinder, find_existing
+
+        there = find_existing(paths)
+        if effects.is_read_only or not there:
+            return ""
+        tree = self._whole_tree if self._tree is not None else None
+        finder = LossFinder(
+            self._roots(), str(self._store.home), tree, is_prepared=self._is_prepared
+        )
+        if not effects.writes_everything:
+            return finder.find_in_places(there)
+        if self._tree is None:
+            return _OFF
+        return finder.find_in_command(there, self._resolve(effects.extent))
+
     def keep_promises(self) -> None:
         """Return when what running calls may change is durable; raising stops the change."""
         with _told:
@@ -122,9 +143,10 @@ class DiskCheckpoints(Checkpoints):
         if self._tracked is not None and call_id in self._tracked:
             return await self._finish_tracked(call_id, self._tracked)
         before = self._open.pop(call_id, None)
+        notes = describe_left_out(self._lost.pop(call_id, {}))
         if before is None:
             await self._finish_again(call_id)
-            return ()
+            return notes
         is_known = before.tool in self._comparing
         try:
             many = len(before.states) > _MANY
@@ -138,7 +160,7 @@ class DiskCheckpoints(Checkpoints):
         finally:
             self._journal.leave()
             self._rest_later()
-        return ()
+        return notes
 
     async def _finish_tracked(self, call_id: str, tracked: "TreeRecord") -> tuple[str, ...]:
         try:
@@ -159,26 +181,49 @@ class DiskCheckpoints(Checkpoints):
             finally:
                 self._rest_later()
 
-    def _keeps_extent(self, call_id: str, tool: str, extent: Extent | None) -> bool:
-        """Keep what a call was proved to write at most; False if that has to be everything."""
+    def _begin_command(self, call_id: str, tool: str, extent: Extent | None) -> None:
+        """Keep what a call was proved to write at most, or else everything in the roots."""
+        written = self._resolve(extent)
+        if not self._keep_written(call_id, tool, written):
+            self._track(call_id, tool, (), written)
+
+    def _resolve(self, extent: Extent | None) -> WrittenPlaces:
         # What is known of programs and their options is known of those of this system.
         if extent is None or sys.platform != "linux":
-            return False
+            return WrittenPlaces(doubt="what it writes is not known")
         is_tracked = self._tracked is not None and self._tracked.has_begun
         room = _ROOM_BESIDE_TREE if is_tracked else _ROOM
+        return resolve_extent(extent, self._roots(), str(self._store.home), room)
+
+    def _keep_written(self, call_id: str, tool: str, written: WrittenPlaces) -> bool:
+        """Keep what a call can write; False if that may be more than these places."""
+        if written.doubt:
+            return False
+        places = {**written.inside, **written.outside}
         try:
-            places = places_of(extent, self._roots(), str(self._store.home), room)
             if places:
-                self._open[call_id] = self._record(call_id, tool, places, COMMAND_S)
-        except (Unbounded, TooBig, OSError, DiskFault):
+                self._open[call_id] = self._record(
+                    call_id, tool, places, late_s=COMMAND_S, lost=written.lost
+                )
+        except (TooBig, OSError, DiskFault):
             return False
         self._bounded.add(call_id)
+        self._lost[call_id] = written.lost
         return True
 
-    def _track(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
+    def _track(
+        self, call_id: str, tool: str, scopes: Sequence[str], written: WrittenPlaces | None = None
+    ) -> None:
         """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
         tracked = self._whole_tree()
-        tracked.before(call_id, tool, scopes or tracked.roots)
+        bundle = self._store.new_bundle()
+        try:
+            outside = self._places.keep_outside(written or WrittenPlaces(), bundle)
+            bundle.seal()
+            tracked.before(call_id, tool, scopes or tracked.roots, outside)
+        except BaseException:
+            bundle.discard()
+            raise
 
     def _whole_tree(self) -> "TreeRecord":
         with self._making:
@@ -197,15 +242,37 @@ class DiskCheckpoints(Checkpoints):
             self._tracked = None
         self._journal.close()
 
-    def _record(self, call_id: str, tool: str, places: Places, late_s: float = LATE_S) -> Before:
+    def _record(
+        self,
+        call_id: str,
+        tool: str,
+        places: Places,
+        *,
+        late_s: float = LATE_S,
+        lost: Collection[str] = (),
+    ) -> Before:
         self._journal.enter()
         states: list[State] = []
         bundle = self._store.new_bundle()
         try:
-            left_out = self._remember(places, states, bundle, tool)
-            with_names = tuple(with_shared_names(states, self._journal, tool))
-            paths_only = tool in self._replacing
-            record = Before(call_id, tool, time.time(), with_names, left_out, paths_only, late_s)
+            left_out = self._places.keep(
+                places,
+                states,
+                bundle,
+                may_pin=tool in self._replacing,
+                trusting=tool in self._comparing,
+                leaves_out=not self._tracks(places),
+            )
+            record = Before(
+                call_id,
+                tool,
+                time.time(),
+                tuple(with_shared_names(states, self._journal, tool)),
+                (*left_out, *map(show_path, lost)),
+                tool in self._replacing,
+                late_s,
+                tuple(os.fsencode(path) for path in places if not self._is_inside(path)),
+            )
             bundle.seal()
             if tool in self._waiting:
                 self._journal.promise(record)
@@ -220,33 +287,9 @@ class DiskCheckpoints(Checkpoints):
             raise
         return record
 
-    def _remember(
-        self, places: Places, states: list[State], bundle: Bundle, tool: str
-    ) -> tuple[str, ...]:
-        """Collect the states of paths and of the trees below them; which trees were too big."""
-        may_pin, trusting = tool in self._replacing, tool in self._comparing
-        left_out: list[str] = []
-        for path, names in places.items():
-            state = self._keeper.remember(path, bundle, may_pin=may_pin, trusting=trusting)
-            state = without_listed_parents(state, places)
-            is_directory = state.kind == "directory"
-            if is_directory and names is not None:
-                state = msgspec.structs.replace(state, names=names)
-            states.append(state)
-            if not is_directory or may_pin or names is not None:
-                continue
-            try:
-                inside = below(path)
-            except TooBig:
-                if self._tracks(places):
-                    raise
-                left_out.append(state.path)
-                continue
-            states += [
-                self._keeper.remember(place, bundle, may_pin=False, trusting=False)
-                for place in inside
-            ]
-        return tuple(left_out)
+    def _is_inside(self, path: str) -> bool:
+        roots = self._roots()
+        return is_within(path, roots) or is_within(path, map(os.path.realpath, roots))
 
     def _tracks(self, paths: Collection[str]) -> bool:
         """Whether all of these are in the roots, where trees of any size are compared."""
@@ -271,12 +314,10 @@ class DiskCheckpoints(Checkpoints):
         """Look again at what an ended call could change; what others did since stays theirs."""
         self._journal.enter()
         try:
-            entries = self._journal.entries()
-            at = max((n for n, entry in enumerate(entries) if entry.call_id == call_id), default=-1)
-            if at < 0:
+            entries = [e for e in self._journal.entries() if e.call_id == call_id]
+            if not entries:
                 return
-            mine, later = entries[at], entries[at + 1 :]
-            others = {place for entry in later for place in entry.after or ()}
+            mine, others = entries[-1], self._journal.changed_after(call_id)
             changed = changes(
                 self._journal.contents_of(mine),
                 mine.left_out,

@@ -1,6 +1,7 @@
 """Remember files before they change, so that the change can be undone."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from handaxe.contract.effects import Effects
 
@@ -10,6 +11,17 @@ class Checkpoints(ABC):
 
     async def prepare(self) -> None:  # noqa: B027 - not everybody has something to prepare
         """Calls that could change anything may come: what makes them wait may begin now."""
+
+    async def find_loss(
+        self,
+        effects: Effects,  # noqa: ARG002 - of those who know nothing
+        paths: Sequence[str],  # noqa: ARG002
+    ) -> str:
+        """Why what lies at and below these absolute paths could not be put back after the call.
+
+        A sentence for the question whether to go on; empty if all of it could be put back.
+        """
+        return "Undo cannot tell whether this could be put back."
 
     @abstractmethod
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:

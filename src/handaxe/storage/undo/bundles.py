@@ -53,13 +53,19 @@ class Bundle:
                 sync_file(self._fd)
                 sync_names(self._path.parent)
             finally:
-                close(self._fd)
+                self._close()
 
     def discard(self) -> None:
         """Take it back, as no record will refer to it."""
         if self._path is not None:
-            close(self._fd)
+            self._close()
             self._path.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        """Close the file once: by then its number may be that of another one."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            close(fd)
 
     def _append(self, content: bytes | memoryview) -> str:
         if self._path is None:

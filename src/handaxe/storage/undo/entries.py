@@ -1,5 +1,6 @@
 """The calls of a journal, put together from its records, and which of them still stand."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import msgspec
 
 from handaxe.contract.ports.undo import Wanted
 from handaxe.contract.undo_faults import NothingToUndo, UnknownCall
+from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.records import (
     COMMAND_S,
     LATE_S,
@@ -45,11 +47,17 @@ class Entry(msgspec.Struct):
     """How to find out what it changed, if it could have been anything."""
     more: list[tuple[Path, int]] = []
     """Where further records with contents are."""
+    outside: tuple[str, ...] = ()
+    """Paths outside the working directories that it may have changed, with what is below them."""
 
     @property
     def has_changes(self) -> bool:
         """Whether the call left anything changed."""
         return bool(self.after)
+
+    def is_outside(self, place: str) -> bool:
+        """Whether a path of the call lies outside the working directories."""
+        return is_within(place, self.outside)
 
     def found(self, place: str) -> State:
         """What the call found at a path it changed; below a tree that is nothing, if not listed."""
@@ -66,6 +74,12 @@ class Entry(msgspec.Struct):
         for state in record.found:
             self.before.setdefault(state.place, msgspec.structs.replace(state, content=None))
         self.after = (self.after or {}) | {state.place: state for state in record.left}
+        for state in record.left:
+            # What is again as it was found is no change any more.
+            if self.is_outside(state.place):
+                found = self.before.get(state.place)
+                if msgspec.structs.replace(state, content=None) == found:
+                    del self.after[state.place]
         self.found_late, self.doubtful = record.found_late, record.doubtful
 
     def note_undo(self, record: Undid) -> None:
@@ -75,7 +89,7 @@ class Entry(msgspec.Struct):
 
 def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
     """The entry that a record opens; contents stay in the file."""
-    found = record.states if isinstance(record, Before) else ()
+    found = record.states if isinstance(record, Before) else record.outside
     states = (msgspec.structs.replace(state, content=None) for state in found)
     return Entry(
         call_id=record.call_id,
@@ -88,7 +102,14 @@ def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
         paths_only=isinstance(record, Before) and record.paths_only,
         late_s=record.late_s if isinstance(record, Before) else COMMAND_S,
         tracked=record if isinstance(record, Tracked) else None,
+        outside=_outside(record),
     )
+
+
+def _outside(record: Before | Tracked) -> tuple[str, ...]:
+    if isinstance(record, Before):
+        return tuple(os.fsdecode(path) for path in record.outside)
+    return tuple(state.place for state in record.outside)
 
 
 def undone(entries: Sequence[Entry]) -> set[str]:

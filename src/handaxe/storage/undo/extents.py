@@ -2,7 +2,8 @@
 
 An upper bound stays one only if every path means what it seems to: a link leads where it leads now,
 and no earlier step of the command makes a later path mean something else. Where that is not sure
-the answer is `Unbounded`, and the whole tree is looked at instead.
+there is a doubt, and the whole tree of the working directories is looked at instead. Outside of
+them nothing is ever looked at as a whole, so what is known to be written there is kept either way.
 """
 
 import os
@@ -15,9 +16,23 @@ import msgspec
 
 from handaxe.contract.effects import Act, Extent
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.undo.trees import TooBig, below
+from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, below
 
+TOO_LARGE = "too large"
+CANNOT_READ = "it cannot be read"
+OWN_DATA = "the data directory of handaxe"
+SYSTEM = "a directory of the system"
+HOLDS_MORE = "it holds a working directory or the data directory of handaxe"
+OTHER_NAMES = "a file with several names"
+SPECIAL = "a special file"
+_SYSTEM_DIRECTORIES = ("/proc", "/sys", "/dev")
+_STREAMS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/fd", "/dev/pts",
+            "/dev/stdin", "/dev/stdout", "/dev/stderr")  # fmt: skip
+"""Nothing is lost by writing there."""
+_SHARED_MEMORY = ("/dev/shm",)  # noqa: S108 - a file system like any other below /dev
 _MAX_LINKS = 40
+_MAX_NAMES = 20_000
+"""So many names are looked at for links among them."""
 
 Places = dict[str, tuple[str, ...] | None]
 """Real paths. Of a directory only new names in it that fit these patterns count, None: all."""
@@ -26,12 +41,33 @@ Places = dict[str, tuple[str, ...] | None]
 class Unbounded(Exception):
     """What is on the disk leaves open what the command would write."""
 
+    def __init__(self, doubt: str, reason: str = "") -> None:
+        super().__init__(doubt)
+        self.reason = reason
+        """Why it cannot be kept either, in a few words."""
+
 
 class Room(msgspec.Struct, frozen=True):
     """How much may be kept for a command whose extent is known."""
 
     files: int
     size_bytes: int
+
+
+ROOM_OUTSIDE = Room(MAX_FILES, MAX_BYTES)
+"""So much is kept outside the working directories, as for tools that name a directory there."""
+
+
+class WrittenPlaces(msgspec.Struct):
+    """What a command can change."""
+
+    inside: Places = {}
+    outside: Places = {}
+    """Outside the working directories, as far as it can be kept."""
+    lost: dict[str, str] = {}
+    """What else it can change there, with the reason why that is not kept."""
+    doubt: str = ""
+    """Why it could change more than this in the working directories; empty if it cannot."""
 
 
 class _Way(msgspec.Struct):
@@ -51,6 +87,7 @@ class _Step(msgspec.Struct):
     act: Act
     ways: list[_Way] = []
     places: Places = {}
+    doubts: list[str] = []
 
     def holds(self, path: str) -> bool:
         """Whether the act may change what stands at a path; some disks read letters alike."""
@@ -59,32 +96,92 @@ class _Step(msgspec.Struct):
         return path.casefold() in exact or is_within(path.casefold(), deep)
 
 
-def places_of(extent: Extent, roots: Sequence[str], own: str, room: Room) -> Places:
-    """What in the roots the command can change; `own` are files of ours.
-
-    Raises:
-        Unbounded: that is not certain.
-        TooBig: there is more than the room is for.
-        OSError: something could not be looked at.
-    """
-    if os.path.realpath(extent.cwd) != extent.cwd:
-        raise Unbounded(f"{extent.cwd} is behind a link")
-    roots = [os.path.realpath(root) for root in roots]
-    steps = [_step(act) for act in extent.acts]
-    for step in steps if extent.is_confined else ():
-        _check_inside(step, roots)
-    for at, step in enumerate(steps):
-        for later in steps[at + 1 :]:
-            _check_meaning(step, later)
+def resolve_extent(
+    extent: Extent, roots: Sequence[str], own: str, room: Room, outside: Room = ROOM_OUTSIDE
+) -> WrittenPlaces:
+    """What the command can change in the roots and elsewhere; `own` are files of ours."""
+    roots, own = [os.path.realpath(root) for root in roots], os.path.realpath(own)
+    steps = [_resolve_act(act) for act in extent.acts]
+    doubts = list(_find_doubts(extent, steps, roots))
     places: Places = {}
     for step in steps:
         for path, names in (*step.places.items(), *_scratch(step)):
             _add(places, names, path)
-    ours = [path for path, names in places.items() if _is_ours(path, names, roots, own)]
-    # A file elsewhere may have another name here.
-    _check_files(places, room)
-    deep = [path for path in ours if places[path] is None]
-    return {path: places[path] for path in sorted(ours) if not is_within(_parent(path), deep)}
+    found = WrittenPlaces()
+    inside = {path: names for path, names in places.items() if is_within(path, roots)}
+    elsewhere = {path: names for path, names in places.items() if path not in inside}
+    try:
+        for path, names in inside.items():
+            _check_own(path, names, own)
+        _check_files(inside, room)
+    except (Unbounded, TooBig, OSError) as error:
+        doubts.append(str(error) or "there is too much")
+    found.inside = _without_inner(inside)
+    _split_outside(_without_inner(elsewhere), found, (*roots, own), outside, doubts)
+    found.doubt = next(iter(doubts), "")
+    return found
+
+
+def _find_doubts(extent: Extent, steps: Sequence[_Step], roots: Sequence[str]) -> Iterator[str]:
+    """Why the steps could write elsewhere than their words say."""
+    if os.path.realpath(extent.cwd) != extent.cwd:
+        yield f"{extent.cwd} is behind a link"
+    for at, step in enumerate(steps):
+        yield from step.doubts
+        if extent.is_confined:
+            yield from _find_leaving(step, roots)
+        for later in steps[at + 1 :]:
+            yield from _find_changed_meaning(step, later)
+
+
+def _without_inner(places: Places) -> Places:
+    """The places in order, without those below others that count whole."""
+    deep = [path for path, names in places.items() if names is None]
+    return {
+        path: places[path]
+        for path in sorted(places)
+        if path == "/" or not is_within(_parent(path), deep)
+    }
+
+
+def _split_outside(
+    places: Places, found: WrittenPlaces, ours: Sequence[str], room: Room, doubts: list[str]
+) -> None:
+    """Tell what outside the roots can be kept from what cannot."""
+    for path, names in places.items():
+        if is_within(path, _STREAMS):
+            doubts.append(f"{path} is no file")
+            continue
+        reason = _find_obstacle(path, names, ours)
+        if not reason:
+            try:
+                room = _check_files({path: names}, room)
+                found.outside[path] = names
+                continue
+            except TooBig:
+                reason = TOO_LARGE
+            except Unbounded as unbounded:
+                reason = unbounded.reason
+                # A file elsewhere may have another name here.
+                doubts.append(str(unbounded))
+            except OSError:
+                reason = CANNOT_READ
+        elif reason != SYSTEM:
+            doubts.append(f"{path}: {reason}")
+        # A directory of which only new names count is lost with the files in it.
+        if not names:
+            found.lost[path] = reason
+
+
+def _find_obstacle(path: str, names: tuple[str, ...] | None, ours: Sequence[str]) -> str:
+    """Why a place outside the roots is never kept, whatever it holds; empty if it may be."""
+    if is_within(path, ours):
+        return OWN_DATA
+    if names is None and any(is_within(place, (path,)) for place in ours):
+        return HOLDS_MORE
+    is_system = is_within(path, _SYSTEM_DIRECTORIES) and not is_within(path, _SHARED_MEMORY)
+    holds_system = names is None and any(is_within(s, (path,)) for s in _SYSTEM_DIRECTORIES)
+    return SYSTEM if is_system or holds_system else ""
 
 
 def _add(places: Places, names: tuple[str, ...] | None, *paths: str) -> None:
@@ -97,35 +194,68 @@ def _add(places: Places, names: tuple[str, ...] | None, *paths: str) -> None:
             places[path] = tuple(dict.fromkeys((*known, *names)))
 
 
-def _step(act: Act) -> _Step:
+def _resolve_act(act: Act) -> _Step:
     step = _Step(act)
     for path in act.places:
-        way = _follow(path)
-        step.ways.append(way)
-        _add(step.places, (), *way.ends, *(way.missing if act.makes_parents else ()))
-        if act.files_only and os.path.isdir(way.ends[-1]):
-            raise Unbounded(f"{path} is a directory")
+        for way in _follow_for(step, path):
+            _add(step.places, (), *way.ends, *(way.missing if act.makes_parents else ()))
+            if act.files_only and os.path.isdir(way.ends[-1]):
+                step.doubts.append(f"{path} is a directory")
     for path in act.trees:
-        way = _follow(path)
-        step.ways.append(way)
-        _add(step.places, None, *way.ends)
+        for way in _follow_for(step, path):
+            # Who removes or moves a link leaves alone what it leads to.
+            is_taken = act.kind != "fills" and not path.endswith(("/", "/.", "/.."))
+            _add(step.places, None, *(way.ends[:1] if is_taken else way.ends))
     for target, name in act.into:
-        _add_target(step, target, name)
+        try:
+            _add_target(step, target, name)
+        except (Unbounded, TooBig, OSError) as error:
+            step.doubts.append(str(error) or f"there is too much in {target}")
     return step
 
 
-def _add_target(step: _Step, target: str, name: str) -> None:
-    way = _follow(target)
+def _follow_for(step: _Step, path: str) -> Iterator[_Way]:
+    """The way of a path, if it can be followed; if not, that is a doubt."""
+    try:
+        way = _follow(path)
+    except (Unbounded, OSError) as error:
+        step.doubts.append(str(error))
+        return
+    if any(is_within(passed, ("/proc",)) for passed in way.passed):
+        step.doubts.append(f"{path} may mean something else to another process")
     step.ways.append(way)
-    if name and os.path.isdir(way.ends[-1]):
-        # A link to a directory may be replaced itself, too.
-        _add(step.places, (), *way.ends[:-1])
-        way = _follow(f"{way.ends[-1]}/{name}")
-        step.ways.append(way)
-    for end in way.ends:
-        if os.path.isdir(end) and any(map(os.path.islink, below(end))):
-            raise Unbounded(f"what is copied may be written through a link in {end}")
-    _add(step.places, None, *way.ends)
+    yield way
+
+
+def _add_target(step: _Step, target: str, name: str) -> None:
+    for way in _follow_for(step, target):
+        ways = [way]
+        if name and os.path.isdir(way.ends[-1]):
+            # A link to a directory may be replaced itself, too.
+            _add(step.places, (), *way.ends[:-1])
+            ways = list(_follow_for(step, f"{way.ends[-1]}/{name}"))
+        for end in (end for way in ways for end in way.ends):
+            _add(step.places, None, end)
+            if os.path.isdir(end):
+                _add_linked(step, end)
+
+
+def _add_linked(step: _Step, directory: str) -> None:
+    """Take in what links in a directory lead to, through which what is copied may be written."""
+    waiting, names = [directory], 0
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                names += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_symlink():
+                    step.doubts.append(f"{entry.path} may be written through")
+                    for way in _follow_for(step, entry.path):
+                        _add(step.places, (), *way.ends)
+        if names > _MAX_NAMES:
+            step.doubts.append(f"there may be more links in {directory}")
+            return
 
 
 def _follow(path: str) -> _Way:
@@ -136,8 +266,6 @@ def _follow(path: str) -> _Way:
     named = f"{here}/{last}"
     end = _walk(here, [last], way) or "/"
     way.ends = [end] if last in ("", "..") else list(dict.fromkeys((named, end)))
-    if any(is_within(passed, ("/proc",)) for passed in way.passed):
-        raise Unbounded(f"{path} may mean something else to another process")
     return way
 
 
@@ -181,48 +309,56 @@ def _mode_at(path: str) -> int | None:
         return None
 
 
-def _check_meaning(step: _Step, later: _Step) -> None:
-    """Whether a later act still finds its paths as they are now."""
+def _find_changed_meaning(step: _Step, later: _Step) -> Iterator[str]:
+    """Why a later act may not find its paths as they are now."""
     if step.act.kind == "fills":
         return
     for way in later.ways:
         # Something that is gone is nothing new, unless it was a link to somewhere else.
         for path in way.passed if step.act.kind == "moves" else way.links:
             if step.holds(path):
-                raise Unbounded(f"{path} may lead elsewhere by then")
+                yield f"{path} may lead elsewhere by then"
 
 
-def _check_inside(step: _Step, roots: Sequence[str]) -> None:
+def _find_leaving(step: _Step, roots: Sequence[str]) -> Iterator[str]:
     for path in (path for way in step.ways for path in way.passed):
         if not is_within(path, roots) and not any(is_within(root, (path,)) for root in roots):
-            raise Unbounded(f"{path} may be something else for the command")
+            yield f"{path} may be something else for the command"
 
 
 def _scratch(step: _Step) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Directories in which a killed program leaves something, and what is there by that name."""
     for directory in sorted(set(map(_parent, step.places))) if step.act.scratch else ():
         yield directory, step.act.scratch
-        for name in os.listdir(directory) if os.path.isdir(directory) else ():
+        for name in _names_in(directory):
             if any(fnmatchcase(name, pattern) for pattern in step.act.scratch):
                 yield f"{directory}/{name}", ()
 
 
-def _is_ours(path: str, names: tuple[str, ...] | None, roots: Sequence[str], own: str) -> bool:
-    """Whether a place belongs to the roots, outside of which nothing is kept."""
-    inner = (*roots, own) if names is None else ()
-    if is_within(path, (own,)) or any(
-        place != path and is_within(place, (path,)) for place in inner
-    ):
+def _names_in(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _check_own(path: str, names: tuple[str, ...] | None, own: str) -> None:
+    if is_within(path, (own,)) or (names is None and is_within(own, (path,))):
         raise Unbounded(f"{path} holds more than files of the project")
-    return is_within(path, roots)
 
 
-def _check_files(places: Places, room: Room) -> None:
-    """Refuse what a change of one name does not tell of, and more than there is room for."""
-    count = size_bytes = 0
+def _check_files(places: Places, room: Room) -> Room:
+    """Refuse what a change of one name does not tell of, and what there is no room for.
+
+    Raises:
+        Unbounded: a file has other names, or is none.
+        TooBig: there is more than the room is for.
+        OSError: it cannot be read.
+    """
+    files, size_bytes = room.files, room.size_bytes
     for place, names in places.items():
         is_tree = names is None and stat.S_ISDIR(_mode_at(place) or 0)
-        inner = below(place, max_files=room.files, max_bytes=room.size_bytes) if is_tree else ()
+        inner = below(place, max_files=files, max_bytes=size_bytes) if is_tree else ()
         for path in (place, *inner):
             try:
                 info = os.lstat(path)
@@ -230,10 +366,13 @@ def _check_files(places: Places, room: Room) -> None:
                 continue
             kind = stat.S_IFMT(info.st_mode)
             if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
-                raise Unbounded(f"{path} is a special file")
+                raise Unbounded(f"{path} is a special file", SPECIAL)
             if kind == stat.S_IFREG and info.st_nlink > 1:
-                raise Unbounded(f"{path} has other names")
-            count += 1
-            size_bytes += info.st_size if kind == stat.S_IFREG else 0
-    if count > room.files or size_bytes > room.size_bytes:
+                raise Unbounded(f"{path} has other names", OTHER_NAMES)
+            if kind == stat.S_IFREG and not os.access(path, os.R_OK):
+                raise PermissionError(f"{path} cannot be read")
+            files -= 1
+            size_bytes -= info.st_size if kind == stat.S_IFREG else 0
+    if files < 0 or size_bytes < 0:
         raise TooBig
+    return Room(files, size_bytes)

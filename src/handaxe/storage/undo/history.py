@@ -259,8 +259,10 @@ class JournalHistory(ChangeHistory):
         return shown_difference(old, new, left.path)
 
     def _notes(self, targets: Sequence[Entry]) -> tuple[str, ...]:
-        too_big = [place for entry in targets for place in entry.left_out]
-        notes = [f"{place} was too big to be remembered whole." for place in too_big]
+        left_out = [place for entry in targets for place in entry.left_out]
+        notes = [
+            f"{place} was not kept whole; changes there were not undone." for place in left_out
+        ]
         return (
             *notes,
             *(f"The undo journal is damaged: {found}" for found in self._journal.damage),

@@ -38,7 +38,7 @@ from handaxe.storage.undo.records import (
     spelled,
 )
 from handaxe.storage.undo.states import look
-from handaxe.storage.undo.trees import changes
+from handaxe.storage.undo.trees import changes, take_as_found
 
 PART_BYTES = 16 << 20
 """A part of this size is closed, so that pruning can take the old ones away."""
@@ -184,10 +184,15 @@ class UndoJournal(Resting):
         found: dict[str, State] = {}
         for part, offset in ((entry.part, entry.offset), *entry.more):
             record = decode(self._payload_at(part, offset))
-            states = record.found if isinstance(record, Moved) else ()
-            for state in record.states if isinstance(record, Before) else states:
+            for state in _states_in(record):
                 found.setdefault(state.place, state)
         return found
+
+    def changed_after(self, call_id: str) -> set[str]:
+        """The paths that calls changed which began after the call of this id."""
+        entries = self.entries()
+        at = max((n for n, entry in enumerate(entries) if entry.call_id == call_id), default=-1)
+        return {place for entry in entries[at + 1 :] for place in entry.after or ()}
 
     @contextlib.contextmanager
     def alone(self) -> Generator[bool]:
@@ -278,7 +283,16 @@ class UndoJournal(Resting):
         if entry.tracked is not None:
             from handaxe.storage.undo.tree_late import found_late
 
-            self.append(found_late(entry.tracked, self._store.home, self._store), durable=True)
+            record = found_late(entry.tracked, self._store.home, self._store)
+            outside = _left_by(entry)
+            self.append(
+                msgspec.structs.replace(
+                    record,
+                    left=(*record.left, *outside.states),
+                    doubtful=(*record.doubtful, *outside.doubtful),
+                ),
+                durable=True,
+            )
             return
         for parent in {os.path.split(place)[0] for place in entry.before}:
             with contextlib.suppress(OSError, DiskFault):
@@ -311,12 +325,29 @@ def root_of(journal: Path) -> str | None:
     return None
 
 
+def _states_in(record: Record) -> tuple[State, ...]:
+    """The states of a record that may have contents."""
+    match record:
+        case Before():
+            return record.states
+        case Tracked():
+            return record.outside
+        case Moved():
+            return record.found
+        case _:
+            return ()
+
+
 def _left_by(entry: Entry) -> After:
     """What a call left that broke off, as far as looking there now tells."""
+
+    def look_at(place: str, _: State | None) -> State:
+        return look(place)[0]
+
     changed = changes(
         entry.before,
         entry.left_out,
-        lambda place, _: look(place)[0],
+        look_at if entry.tracked is None else take_as_found(look_at),
         paths_only=entry.paths_only,
     )
     latest_ns = (entry.at + entry.late_s) * 1e9

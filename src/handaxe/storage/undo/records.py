@@ -117,6 +117,8 @@ class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
     paths_only: bool = False
     """Whether only these very paths change, and nothing else below a directory among them."""
     late_s: float = LATE_S
+    outside: tuple[bytes, ...] = ()
+    """Which of the paths lie outside the working directories."""
 
 
 class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
@@ -130,6 +132,8 @@ class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
     length: int
     """How much of the manifest was written when the call began."""
     left_out: tuple[str, ...] = ()
+    outside: tuple[State, ...] = ()
+    """What stood at paths outside the working directories that it may change as well."""
 
 
 class Moved(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_defaults=True):

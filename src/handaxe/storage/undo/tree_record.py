@@ -9,13 +9,16 @@ from pathlib import Path
 import msgspec
 
 from handaxe.storage.tree_snapshots.nodes import Change, Node, is_within
-from handaxe.storage.tree_snapshots.snapshot import Limits, TreeSnapshot
+from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.records import Moved, Tracked
+from handaxe.storage.undo.place_keeper import Outside
+from handaxe.storage.undo.records import Moved, State, Tracked
+from handaxe.storage.undo.states import Keeper
 from handaxe.storage.undo.tree_states import TreeStates
+from handaxe.storage.undo.trees import changes, describe_left_out, show_path, take_as_found
 
-SHOWN_LEFT_OUT = 5
+_NOTHING = Outside()
 
 
 class _Call(msgspec.Struct):
@@ -26,6 +29,9 @@ class _Call(msgspec.Struct):
     changes: dict[str, tuple[Node | None, Node | None]] = {}
     foreign_at_end: int = 0
     told: bool = False
+    outside: Outside = _NOTHING
+    left_outside: set[str] = set()
+    """Paths outside the roots that it was found to have changed."""
 
 
 class TreeRecord:
@@ -48,6 +54,8 @@ class TreeRecord:
         self._passing: dict[str, Node] = {}
         self._journal = journal
         self._store = store
+        self._keeper = Keeper(store)
+        self.limits = limits
         self._snapshot = TreeSnapshot(home, session_id, roots()[0], limits)
         self._calls: dict[str, _Call] = {}
         self._claimed: set[str] = set()
@@ -75,27 +83,50 @@ class TreeRecord:
         with self._mutex:
             self._snapshot.prepare(self._roots())
 
-    def before(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
+    def before(
+        self, call_id: str, tool: str, scopes: Sequence[str], outside: Outside = _NOTHING
+    ) -> None:
         """Keep what is below the scopes, durably, and that the call is about to begin.
 
         Raises:
             OSError, DiskFault: that is not possible.
         """
         with self._mutex:
-            self._begin(call_id, tool, scopes)
+            self._begin(call_id, tool, scopes, outside)
+
+    def find_left_out(self, paths: Sequence[str]) -> dict[str, str]:
+        """What at, below or above these paths is not kept for a call, with the reasons.
+
+        The roots are looked at and kept, as for a call, which then has less to wait for.
+
+        Raises:
+            OSError, DiskFault: that is not possible.
+        """
+        with self._mutex:
+            self._keep_roots()
+            return {
+                path: reason
+                for path, reason in self._snapshot.left_out.items()
+                if is_within(path, paths) or any(is_within(wanted, (path,)) for wanted in paths)
+            }
 
     def after(self, call_id: str) -> tuple[str, ...]:
         """Record what the call changed, or has changed since it was last asked; what to tell."""
         with self._mutex:
             return self._end(call_id, self._calls[call_id])
 
-    def _begin(self, call_id: str, tool: str, scopes: Sequence[str]) -> None:
+    def _keep_roots(self) -> Baseline:
+        self._look()
+        seen = len(self._snapshot.foreign)
+        baseline = self._snapshot.begin(self._roots())
+        self._forget_claimed(seen)
+        return baseline
+
+    def _begin(self, call_id: str, tool: str, scopes: Sequence[str], outside: Outside) -> None:
         self._journal.enter()
         try:
-            self._look()
-            seen = len(self._snapshot.foreign)
-            baseline = self._snapshot.begin(self._roots())
-            self._forget_claimed(seen)
+            baseline = self._keep_roots()
+            left_out = [*self._left_out(scopes), *outside.lost]
             self._journal.append(
                 Tracked(
                     call_id,
@@ -104,14 +135,15 @@ class TreeRecord:
                     tuple(os.fsencode(scope) for scope in scopes),
                     os.fsencode(baseline.manifest),
                     baseline.length,
-                    tuple(sorted(_shown(path) for path in self._left_out(scopes))),
+                    tuple(sorted(map(show_path, left_out))),
+                    outside.states,
                 ),
                 durable=True,
             )
         except BaseException:
             self._journal.leave()
             raise
-        self._calls[call_id] = _Call(tuple(scopes))
+        self._calls[call_id] = _Call(tuple(scopes), outside=outside)
 
     def _end(self, call_id: str, call: _Call) -> tuple[str, ...]:
         was_running = call.is_running
@@ -126,7 +158,7 @@ class TreeRecord:
             call.is_running = False
             call.foreign_at_end = len(self._snapshot.foreign)
             self._journal.leave()
-        notes = () if call.told else self._notes(call.scopes)
+        notes = () if call.told else self._notes(call)
         call.told = True
         return notes
 
@@ -191,8 +223,28 @@ class TreeRecord:
             raise
         finally:
             self._snapshot.rest()
+        left += self._find_left_outside(call_id, call)
         self._journal.append(Moved(call_id, time.time(), tuple(found), tuple(left)), durable=False)
         call.changes.clear()
+
+    def _find_left_outside(self, call_id: str, call: _Call) -> list[State]:
+        """What the call left outside the roots, except where a later call changed it again."""
+        found = {state.place: state for state in call.outside.states}
+        if not found:
+            return []
+
+        def look_at(place: str, state: State | None) -> State:
+            return self._keeper.looked_at(place, state, trusting=False)
+
+        changed = changes(found, call.outside.lost, take_as_found(look_at))
+        others = set[str]()
+        if not call.is_running:
+            others = self._journal.changed_after(call_id)
+        listed = {state.place for state in changed}
+        # What it had changed and is as before again has to be on record as that.
+        again = [found[place] for place in call.left_outside - listed if place in found]
+        call.left_outside |= listed
+        return [state for state in (*changed, *again) if state.place not in others]
 
     def _change(self, path: str, old: Node | None, new: Node | None) -> Change | None:
         """A change to be recorded; None for the coming and going of what nobody made."""
@@ -208,15 +260,7 @@ class TreeRecord:
     def _left_out(self, scopes: Sequence[str]) -> list[str]:
         return [path for path in self._snapshot.left_out if is_within(path, scopes)]
 
-    def _notes(self, scopes: Sequence[str]) -> tuple[str, ...]:
+    def _notes(self, call: _Call) -> tuple[str, ...]:
         left_out = self._snapshot.left_out
-        listed = sorted(self._left_out(scopes))
-        if not listed:
-            return ()
-        shown = ", ".join(f"{_shown(path)} ({left_out[path]})" for path in listed[:SHOWN_LEFT_OUT])
-        more = f" and {len(listed) - SHOWN_LEFT_OUT} more" if len(listed) > SHOWN_LEFT_OUT else ""
-        return (f"Changes there cannot be undone: {shown}{more}.",)
-
-
-def _shown(path: str) -> str:
-    return os.fsencode(path).decode(errors="replace")
+        inside = {path: left_out[path] for path in self._left_out(call.scopes)}
+        return describe_left_out(inside | call.outside.lost)

@@ -14,6 +14,11 @@ from handaxe.storage.undo.records import State
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 << 20
+_SHOWN_LEFT_OUT = 5
+
+
+LookAt = Callable[[str, State | None], State]
+"""What is at a path now, which was found in a state, or None."""
 
 
 class TooBig(Exception):
@@ -41,7 +46,7 @@ def below(directory: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BY
 def changes(
     found: Mapping[str, State],
     left_out: Iterable[str],
-    look_at: Callable[[str, State | None], State],
+    look_at: LookAt,
     *,
     paths_only: bool = False,
 ) -> list[State]:
@@ -59,6 +64,18 @@ def changes(
     new = (look_at(place, None) for place in places if place not in found)
     # Children of a new directory must not count it as missing: it is listed itself.
     return changed + [msgspec.structs.replace(state, missing_parents=0) for state in new]
+
+
+def take_as_found(look_at: LookAt) -> LookAt:
+    """A look that takes what is behind a closed directory to be as it was found."""
+
+    def look(place: str, before: State | None) -> State:
+        try:
+            return look_at(place, before)
+        except PermissionError:
+            return before or State(show_path(place), "absent")
+
+    return look
 
 
 def is_shared_otherwise(one: State, now: State) -> bool:
@@ -81,3 +98,18 @@ def _counted_below(directory: str, before: State) -> list[str]:
         return below(directory, max_files=20 * MAX_FILES, max_bytes=1 << 62)
     except (OSError, TooBig):
         return []
+
+
+def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """A note on places that are not kept, with the reasons; nothing if there are none."""
+    if not reasons:
+        return ()
+    listed = [f"{show_path(path)} ({reasons[path]})" for path in sorted(reasons)]
+    more = len(listed) - _SHOWN_LEFT_OUT
+    rest = f" and {more} more" if more > 0 else ""
+    return (f"Changes there cannot be undone: {', '.join(listed[:_SHOWN_LEFT_OUT])}{rest}.",)
+
+
+def show_path(path: str) -> str:
+    """A path as text, also where its bytes are not."""
+    return os.fsencode(path).decode(errors="replace")

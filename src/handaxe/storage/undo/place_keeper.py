@@ -1,0 +1,83 @@
+"""Keeping what stands at places that a call may change, and in the trees below them."""
+
+import msgspec
+
+from handaxe.disk.faults import DiskFault
+from handaxe.storage.undo.bundles import Bundle
+from handaxe.storage.undo.extents import CANNOT_READ, TOO_LARGE, Places, WrittenPlaces
+from handaxe.storage.undo.records import State
+from handaxe.storage.undo.shared_names import without_listed_parents
+from handaxe.storage.undo.states import Keeper
+from handaxe.storage.undo.trees import TooBig, below
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """What was kept for a call outside the roots."""
+
+    states: tuple[State, ...] = ()
+    lost: dict[str, str] = {}
+    """Paths that it may change and that are not kept, with the reasons."""
+
+
+class PlaceKeeper:
+    """Remembers the states of places, with their contents."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    def keep(
+        self,
+        places: Places,
+        states: list[State],
+        bundle: Bundle,
+        *,
+        may_pin: bool,
+        trusting: bool,
+        leaves_out: bool,
+    ) -> tuple[str, ...]:
+        """Collect the states of paths and of the trees below them; which trees were left out.
+
+        Raises:
+            TooBig: a tree has too much below it, unless such a one is to be left out.
+            OSError, DiskFault: something cannot be kept.
+        """
+        left_out: list[str] = []
+        for path, names in places.items():
+            state = self._keeper.remember(path, bundle, may_pin=may_pin, trusting=trusting)
+            state = without_listed_parents(state, places)
+            is_directory = state.kind == "directory"
+            if is_directory and names is not None:
+                state = msgspec.structs.replace(state, names=names)
+            states.append(state)
+            if not is_directory or may_pin or names is not None:
+                continue
+            try:
+                inside = below(path)
+            except TooBig:
+                if not leaves_out:
+                    raise
+                left_out.append(state.path)
+                continue
+            states += [
+                self._keeper.remember(place, bundle, may_pin=False, trusting=False)
+                for place in inside
+            ]
+        return tuple(left_out)
+
+    def keep_outside(self, written: WrittenPlaces, bundle: Bundle) -> Outside:
+        """Keep what a call is known to write outside the roots, as far as that can be kept."""
+        states: list[State] = []
+        lost = dict(written.lost)
+        for path, names in written.outside.items():
+            found: list[State] = []
+            try:
+                self.keep(
+                    {path: names}, found, bundle, may_pin=False, trusting=False, leaves_out=False
+                )
+            except TooBig:
+                lost[path] = TOO_LARGE
+            except (OSError, DiskFault):
+                lost[path] = CANNOT_READ
+            else:
+                states += [without_listed_parents(state, written.outside) for state in found]
+        return Outside(tuple(states), lost)
