@@ -11,6 +11,7 @@ from handaxe.app.offers import Offered
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
 from handaxe.contract.faults import Cancelled, SetupError, ToolFault, UnknownTool
 from handaxe.contract.ports.jobs import Job, JobState
+from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandFacts
@@ -139,19 +140,21 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
             return frozenset()
         return programs_inside(path, directory, offers[Workdir].roots)
 
-    def is_confined(subject: CommandSubject) -> bool:
+    def sandbox(subject: CommandSubject) -> ReadableFiles | None:
         settings: Settings = offers[Settings]
-        sandbox = settings.sandbox
-        if not sandbox.enabled or not sandbox.auto_allow_bash_if_sandboxed:
-            return False
+        options = settings.sandbox
+        if not options.enabled or not options.auto_allow_bash_if_sandboxed:
+            return None
         from handaxe.contract.ports.shell import Confiner
 
         confiner: Confiner | None = offers.get(Confiner)
         if confiner is None:
-            return False
-        return confiner.will_confine(subject.command, unconfined=subject.unconfined)
+            return None
+        # One that leaves files out answers for none of them.
+        is_confined = confiner.will_confine(subject.command, unconfined=subject.unconfined)
+        return confiner.readable_files() if is_confined else None
 
-    return CommandFacts(count_commands, git_doubt, project_programs, is_confined)
+    return CommandFacts(count_commands, git_doubt, project_programs, sandbox)
 
 
 def with_news(result: ToolResult, jobs: Jobs) -> ToolResult:

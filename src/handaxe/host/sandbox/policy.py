@@ -1,8 +1,12 @@
-"""What a confined command may reach, as one value; nothing here looks at the machine."""
+"""What a confined command may reach, as one value."""
 
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
+
+from handaxe.contract.readable_files import ReadableFiles
+from handaxe.disk.places import end_of_links
 
 NetworkState = Literal["off", "listed", "open"]
 
@@ -23,8 +27,11 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Where files go that a command should not have made; out of its reach."""
     deny_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()
+    """Places it may not read; `/`: everything that no other list names."""
     allow_read: tuple[str, ...] = ()
     """Inside what is denied: the more specific of two paths wins."""
+    home_directory: str | None = None
+    """Exists inside, if only as an empty directory."""
     protected_names: frozenset[str] = frozenset()
     """Names that are read-only wherever they stand in a root; in small letters."""
     masked_names: tuple[str, ...] = ()
@@ -44,21 +51,26 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return self.all_unix_sockets or bool(self.unix_sockets)
 
 
-def depth(path: str) -> int:
-    """How many components a normalized absolute path has."""
-    return 0 if path == "/" else path.count("/")
-
-
-def is_below(path: str, place: str) -> bool:
-    """Whether a path is `place` or lies in it, by whole components."""
-    return path == place or path.startswith(place.rstrip("/") + "/")
-
-
 def is_readable(policy: SandboxPolicy, path: str) -> bool:
     """Whether the policy lets a path be read; the most specific word wins, a deny in a draw."""
-    denied = [depth(place) for place in policy.deny_read if is_below(path, place)]
-    if not denied or not policy.confines_files:
-        return True
-    given = (*policy.allow_read, *policy.roots, policy.temp_directory)
-    allowed = [depth(place) for place in given if is_below(path, place)]
-    return max(allowed, default=-1) > max(denied)
+    files = readable_files(policy)
+    return files is None or files.can_read(path)
+
+
+def is_closed(policy: SandboxPolicy) -> bool:
+    """Whether only listed places can be read, and everything else is hidden."""
+    return policy.confines_files and "/" in policy.deny_read
+
+
+@lru_cache(maxsize=16)
+def readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
+    """What commands can read, by every name it has; None where reading is not limited."""
+    if not policy.confines_files:
+        return None
+    shown = (*policy.allow_read, *policy.roots, policy.temp_directory)
+    return ReadableFiles(shown=_with_ends(shown), hidden=_with_ends(policy.deny_read))
+
+
+def _with_ends(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths, and where their links lead."""
+    return tuple(dict.fromkeys((*paths, *map(end_of_links, paths))))

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from handaxe.contract.decision import Allow, Ask, DecidedPart, Decision, Deny, Loss, RuleProposal
+from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import Access
 from handaxe.runtime.permission.closed import fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
@@ -40,8 +41,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     project_programs: frozenset[str] = frozenset()
     """Names under which PATH finds a program of the project."""
     second_opinion: SecondOpinion | None = None
-    is_confined: bool = False
-    """Whether the command will run inside a sandbox that may answer for it."""
+    sandbox: ReadableFiles | None = None
+    """What the command can read inside the sandbox that answers for it; None where none does."""
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether the command will run inside a sandbox that may answer for it."""
+        return self.sandbox is not None
 
 
 _NO_FACTS = Facts()
@@ -114,6 +120,19 @@ def decide_command(
     command: str, policy: Policy, facts: Facts = _NO_FACTS, *, tool: str = "Bash"
 ) -> ShellDecision:
     """What the rules say of a bash command, part by part; pure, and never raises."""
+    if facts.sandbox is not None:
+        # What may run anyway needs no answer of the sandbox.
+        free = _decide_command(command, policy, _without_sandbox(facts), tool)
+        if free.verdict == "allow":
+            return free
+    return _decide_command(command, policy, facts, tool)
+
+
+def _without_sandbox(facts: Facts) -> Facts:
+    return msgspec.structs.replace(facts, sandbox=None)
+
+
+def _decide_command(command: str, policy: Policy, facts: Facts, tool: str) -> ShellDecision:
     rules = policy.book.command_rules(tool)
     paths_policy = _for_paths(policy, is_confined=facts.is_confined)
     allowing, asking = _for_shell(rules["allow"]), rules["ask"]
@@ -124,7 +143,8 @@ def decide_command(
     said = _unasked_verdict if policy.mode == "dontAsk" else verdict_on
 
     def path_verdict(path: str, access: Access) -> PathVerdict:
-        return said(JudgedPath(path=path, real=path, access=access), paths_policy)
+        word = said(JudgedPath(path=path, real=path, access=access), paths_policy)
+        return inside_sandbox(word, path, access, facts.sandbox)
 
     # What a sandbox keeps inside needs no second word on its operands.
     ruled_policy = for_ruled(policy)
@@ -165,6 +185,21 @@ def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
     return PathVerdict(
         word.verdict, word.reason, word.rule, word.source, is_binding=word.source == PROTECTED
     )
+
+
+def inside_sandbox(
+    word: PathVerdict, path: str, access: Access, sandbox: ReadableFiles | None
+) -> PathVerdict:
+    """The word on a file of a confined command.
+
+    A question about reading is free where the sandbox hides the file, and else needs its answer:
+    the sandbox answers for what it keeps a command from, and for nothing it lets it do.
+    """
+    if sandbox is None or access == "write" or word.verdict != "ask":
+        return word
+    if sandbox.can_read(path):
+        return msgspec.structs.replace(word, is_binding=True)
+    return word if word.rule is not None else PathVerdict("allow")
 
 
 def _unasked_verdict(judged: JudgedPath, policy: Policy) -> PathVerdict:

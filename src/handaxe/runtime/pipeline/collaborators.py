@@ -11,6 +11,7 @@ from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.deferral import Deferral
@@ -32,8 +33,8 @@ class CommandFacts(msgspec.Struct, frozen=True):
     """Which program the repository around a directory would make git run; empty for none."""
     project_programs: Callable[[str], Awaitable[frozenset[str]]] = _no_programs
     """Names under which commands in a directory find a program of the project."""
-    is_confined: Callable[[CommandSubject], bool] = lambda _: False
-    """Whether a command will run inside a sandbox that may answer for it."""
+    sandbox: Callable[[CommandSubject], ReadableFiles | None] = lambda _: None
+    """What a command can read inside the sandbox that answers for it; None where none does."""
 
 
 class Collaborators(msgspec.Struct):

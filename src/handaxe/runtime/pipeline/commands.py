@@ -16,6 +16,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision
 from handaxe.contract.faults import BadPath
 from handaxe.contract.ports.files import Located
+from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request
 from handaxe.runtime.pipeline.collaborators import Collaborators, CommandFacts
@@ -51,10 +52,12 @@ async def command_word(
         git_clean=not doubt,
         git_doubt=doubt,
         project_programs=await known.project_programs(ctx.cwd),
-        is_confined=not subject.unconfined and known.is_confined(subject),
+        sandbox=None if subject.unconfined else known.sandbox(subject),
     )
     shell = await _with_opinion(lambda facts: analysis_of(request, policy, facts), facts, known)
-    decision = await _after_links(decision_on(shell, request, policy, ctx.cwd), shell, among)
+    decision = decision_on(shell, request, policy, ctx.cwd)
+    decision = await _after_links(decision, shell, among, facts.sandbox)
+    decision = await _after_links_read(decision, shell, among, facts.sandbox)
     if policy.mode == "plan" and isinstance(decision, Ask):
         shell = await _with_opinion(lambda facts: reading_of(request, policy, facts), facts, known)
         decision = while_planning(decision, request, shell)
@@ -85,7 +88,7 @@ async def _with_opinion(
 
 
 async def _after_links(
-    decision: Decision, shell: "ShellDecision", among: Collaborators
+    decision: Decision, shell: "ShellDecision", among: Collaborators, sandbox: ReadableFiles | None
 ) -> Decision:
     """The decision after every file operand was judged where its links lead, too."""
     from handaxe.runtime.permission.commands import for_ruled, with_word
@@ -98,13 +101,43 @@ async def _after_links(
     if isinstance(decision, Allow):
         for use in shell.uses:
             word = await _word_on(use, among)
-            if word is not None:
+            if word is not None and not _is_hidden(use, word, among, sandbox):
                 decision = with_word(decision, use.text, word)
         for use in shell.written:
             word = await _word_on(use, among, policy=for_ruled(among.policy()))
             if word is not None:
                 decision = with_word(decision, use.text, word)
     return decision
+
+
+async def _after_links_read(
+    decision: Decision, shell: "ShellDecision", among: Collaborators, sandbox: ReadableFiles | None
+) -> Decision:
+    """The decision on a confined command after the files it reads were followed, too."""
+    if sandbox is None or not isinstance(decision, Allow):
+        return decision
+    from handaxe.runtime.permission.commands import CONFINED, with_word
+
+    if all(part.reason != CONFINED for part in decision.parts):
+        # A rule or a proof lets it run, and has had its own look.
+        return decision
+    for use in shell.operands:
+        word = await _word_on(use, among, beyond=True) if use.access == "read" else None
+        if word is not None and not _is_hidden(use, word, among, sandbox):
+            decision = with_word(decision, use.text, word)
+    return decision
+
+
+def _is_hidden(
+    use: "PathUse", word: "PathVerdict", among: Collaborators, sandbox: ReadableFiles | None
+) -> bool:
+    """Whether the sandbox hides what a question about reading is about; not known of a glob."""
+    if sandbox is None or word.rule is not None or use.access != "read":
+        return False
+    if use.glob or use.path is None:
+        return False
+    place = among.files.locate(normalize(use.path), among.workdir.roots, beyond=True)
+    return not sandbox.can_read(place.real)
 
 
 async def _word_on(

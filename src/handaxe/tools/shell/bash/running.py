@@ -131,7 +131,9 @@ class Foreground:
         ):
             return end
         said = self._running.tail(FAILURE_CHARS)
-        hint = sandbox_hint(self._command, said, confiner.level, options)
+        hint = sandbox_hint(
+            self._command, said, confiner.level, options, confiner.readable_files(), self._ctx.cwd
+        )
         return msgspec.structs.replace(end, notes=(hint,)) if hint else end
 
     async def _time_is_up(self) -> ToolResult:
