@@ -309,23 +309,24 @@ def _is_shown_already(policy: SandboxPolicy, here: _Here, path: str) -> bool:
 
 
 def _hidden(policy: SandboxPolicy, here: _Here, shown: Sequence[_Step]) -> Iterator[_Step]:
-    is_everything = not is_closed(policy)
-    for path in here.denied_files:
-        if (is_everything or _is_seen(path, shown)) and not _is_gone_anyway(policy, path):
-            yield _Step(4, path, ("--ro-bind", "/dev/null", path))
     inner = (*policy.allow_read, *policy.roots, policy.temp_directory)
+    for path in here.denied_files:
+        if _can_be_seen(policy, path, shown):
+            yield _Step(4, path, ("--ro-bind", "/dev/null", path))
     for path in here.denied_directories:
-        if (is_everything or _is_seen(path, shown)) and not _is_gone_anyway(policy, path):
+        if _can_be_seen(policy, path, shown):
             # Somewhere to go through where something inside may be read, but nothing to list.
             is_open = any(is_below(place, path) and is_readable(policy, place) for place in inner)
             yield _Step(4, path, _empty(path, "0111" if is_open else "0000"))
+
+
+def _can_be_seen(policy: SandboxPolicy, path: str, shown: Sequence[_Step]) -> bool:
+    """Whether a path would be there if nothing hid it."""
+    is_in_view = not is_closed(policy) and not _is_replaced(path)
+    return is_in_view or _is_seen(path, shown)
 
 
 def _empty(path: str, mode: str) -> tuple[str, ...]:
     """A directory of the command's own; what is put there after all goes away with it."""
     # Rather than a bind: for each of those bubblewrap reads the list of all mounts.
     return ("--perms", mode, "--tmpfs", path)
-
-
-def _is_gone_anyway(policy: SandboxPolicy, path: str) -> bool:
-    return _is_replaced(path) and not any(is_below(path, root) for root in policy.roots)
