@@ -11,7 +11,6 @@ from handaxe.app.offers import Offered
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
 from handaxe.contract.faults import Cancelled, SetupError, ToolFault, UnknownTool
 from handaxe.contract.ports.jobs import Job, JobState
-from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandFacts
@@ -23,6 +22,7 @@ from handaxe.settings.model import Settings
 if TYPE_CHECKING:
     from handaxe.app.session_shell import SessionConfiner, SessionShell
     from handaxe.contract.ports.agents import AgentState
+    from handaxe.contract.readable_files import ReadableFiles
     from handaxe.storage.running_tasks import RunningTasks
 
 TASKS = "tasks"
@@ -140,7 +140,7 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandFacts:
             return frozenset()
         return programs_inside(path, directory, offers[Workdir].roots)
 
-    def sandbox(subject: CommandSubject) -> ReadableFiles | None:
+    def sandbox(subject: CommandSubject) -> "ReadableFiles | None":
         settings: Settings = offers[Settings]
         options = settings.sandbox
         if not options.enabled or not options.auto_allow_bash_if_sandboxed:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,13 +11,15 @@ from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
-from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.catalog.deferral import Deferral
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.decide import Policy
 from handaxe.session.workdir import Workdir
+
+if TYPE_CHECKING:
+    from handaxe.contract.readable_files import ReadableFiles
 
 
 async def _no_programs(_cwd: str) -> frozenset[str]:
@@ -33,7 +35,7 @@ class CommandFacts(msgspec.Struct, frozen=True):
     """Which program the repository around a directory would make git run; empty for none."""
     project_programs: Callable[[str], Awaitable[frozenset[str]]] = _no_programs
     """Names under which commands in a directory find a program of the project."""
-    sandbox: Callable[[CommandSubject], ReadableFiles | None] = lambda _: None
+    sandbox: "Callable[[CommandSubject], ReadableFiles | None]" = lambda _: None
     """What a command can read inside the sandbox that answers for it; None where none does."""
 
 
