@@ -210,6 +210,23 @@ def test_what_is_shown_is_found_by_its_links_too(closed):
     assert (code, output) == (0, "SHOWN\nSHOWN\n")
 
 
+@pytest.mark.proves("SH-7")
+@pytest.mark.parametrize("is_known", [True, False], ids=["before", "since"])
+def test_a_command_cannot_exchange_a_shown_place_for_another(closed, is_known):
+    """An environment in the project is shown by its name; what it is then, a command decides."""
+    (closed.root / "venv").mkdir()
+    closed.own()
+    shown = (*closed.policy.allow_read, f"{closed.root}/venv", f"{closed.root}/venv/bin")
+    closed.policy = msgspec.structs.replace(closed.policy, allow_read=shown)
+    if is_known:
+        closed.run("true")
+    code, output = closed.run("rmdir venv && ln -s $OUTSIDE/beside venv")
+    assert code == 0, output
+    code, output = closed.run("cat venv/canary; cat venv/bin; cat $OUTSIDE/beside/canary")
+    assert code != 0
+    assert CANARY not in output
+
+
 def test_a_listed_host_is_reached_where_little_can_be_read(closed, means, uid):
     if (means, uid) != ("bubblewrap", 0):
         pytest.skip("one means is enough, and only its own user sees the Python of the tests")

@@ -12,7 +12,14 @@ from typing import NamedTuple
 from handaxe.contract.readable_files import depth, is_below
 from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.placeholders import is_for_directory
-from handaxe.host.sandbox.policy import SandboxPolicy, is_closed, is_readable, readable_files
+from handaxe.host.sandbox.policy import (
+    SandboxPolicy,
+    find_links,
+    is_closed,
+    is_readable,
+    readable_files,
+    shown_places,
+)
 from handaxe.host.sandbox.protection import Protection
 
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
@@ -22,7 +29,6 @@ KERNEL_FILES = ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
 would run outside: so its files are read-only."""
 _OWN_VIEWS = ("/proc", "/dev")
 """Where a command has its own files, and never those of the machine."""
-_MOST_LINKS = 40
 OWN_NETWORK = "--unshare-net"
 ISOLATION = (
     "--cap-drop", "ALL",
@@ -171,37 +177,14 @@ def _deniable(policy: SandboxPolicy) -> tuple[str, ...]:
 @lru_cache(maxsize=16)
 def _ways(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Where what may be read really is, and the links on the way there."""
-    links: list[tuple[str, str]] = []
-    for path in policy.allow_read if is_closed(policy) else ():
-        links += _links_on(path)
-    allowed = [end_of_links(path) for path in policy.allow_read]
-    return tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(links))
+    named = shown_places(policy)
+    links = [link for path in named for link in find_links(path)] if is_closed(policy) else []
+    return tuple(dict.fromkeys(map(end_of_links, named))), tuple(dict.fromkeys(links))
 
 
 def _may_read(path: str, found: os.stat_result) -> bool:
     """Whether a command could read a file at all, if need be after changing its mode."""
     return found.st_uid == os.geteuid() or os.access(path, os.R_OK)
-
-
-def _links_on(path: str) -> Iterator[tuple[str, str]]:
-    """Every link on the way along a path: its own place and its target."""
-    done, left, most = "", path.split("/"), _MOST_LINKS
-    while left and most:
-        part = left.pop(0)
-        if part in {"", "."}:
-            continue
-        if part == "..":
-            done = done.rpartition("/")[0]
-            continue
-        place = f"{done}/{part}"
-        try:
-            target = os.readlink(place)
-        except OSError:
-            done = place
-            continue
-        yield place, target
-        most -= 1
-        done, left = "" if target.startswith("/") else done, [*target.split("/"), *left]
 
 
 def _is_replaced(path: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from handaxe.contract.readable_files import is_below
 from handaxe.disk.places import end_of_links
-from handaxe.host.sandbox.policy import SandboxPolicy, is_closed, is_readable
+from handaxe.host.sandbox.policy import SandboxPolicy, is_closed, is_readable, shown_places
 
 LAUNCHER = str(Path(__file__).with_name("landlock_launcher.py"))
 _DEVICES = (
@@ -52,7 +52,7 @@ def _readable(policy: SandboxPolicy) -> list[str]:
         return ["/"]
     above = {parent for path in denied for parent in _parents(path)}
     granted: list[str] = []
-    pending = [end_of_links(path) for path in policy.allow_read if path != "/dev"]
+    pending = [end_of_links(path) for path in shown_places(policy) if path != "/dev"]
     pending.append("/")
     while pending and len(granted) < MOST_NEIGHBOURS:
         place = pending.pop()

@@ -1,13 +1,15 @@
 """What a confined command may reach, as one value."""
 
+import os
 from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
-from handaxe.contract.readable_files import ReadableFiles
+from handaxe.contract.readable_files import ReadableFiles, is_below
 from handaxe.disk.places import end_of_links
 
+_MOST_LINKS = 40
 NetworkState = Literal["off", "listed", "open"]
 
 GIT_DIRECTORY_INSIDE = ("config", "hooks")
@@ -67,8 +69,50 @@ def readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
     """What commands can read, by every name it has; None where reading is not limited."""
     if not policy.confines_files:
         return None
-    shown = (*policy.allow_read, *policy.roots, policy.temp_directory)
+    shown = (*shown_places(policy), *policy.roots, policy.temp_directory)
     return ReadableFiles(shown=_with_ends(shown), hidden=_with_ends(policy.deny_read))
+
+
+@lru_cache(maxsize=16)
+def shown_places(policy: SandboxPolicy) -> tuple[str, ...]:
+    """The places of `allow_read` that commands cannot exchange for others.
+
+    What a command can write, it can replace by a link to anywhere, which the next one would be
+    shown. A place in a root is read as a part of it anyway.
+    """
+    return tuple(path for path in policy.allow_read if not _is_in_reach(path, policy))
+
+
+def _is_in_reach(path: str, policy: SandboxPolicy) -> bool:
+    writable = (*policy.roots, policy.temp_directory)
+    if any(is_below(place, root) for place, _ in find_links(path) for root in writable):
+        return True
+    inside = [root for root in writable if is_below(path, root)]
+    # What is hidden in a root cannot be written there either.
+    hidden = [place for place in policy.deny_read if is_below(path, place)]
+    return any(not any(is_below(place, root) for place in hidden) for root in inside)
+
+
+def find_links(path: str) -> tuple[tuple[str, str], ...]:
+    """Every link on the way along a path: its own place and its target."""
+    found: list[tuple[str, str]] = []
+    done, left = "", path.split("/")
+    while left and len(found) < _MOST_LINKS:
+        part = left.pop(0)
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            done = done.rpartition("/")[0]
+            continue
+        place = f"{done}/{part}"
+        try:
+            target = os.readlink(place)
+        except OSError:
+            done = place
+            continue
+        found.append((place, target))
+        done, left = "" if target.startswith("/") else done, [*target.split("/"), *left]
+    return tuple(found)
 
 
 def _with_ends(paths: tuple[str, ...]) -> tuple[str, ...]:
