@@ -24,7 +24,7 @@ def opened(tmp_path, name, **network):
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
     settings = {"sandbox": {"enabled": True, "network": network}}
-    return Session(project, home=tmp_path / name, settings=settings)
+    return Session(project, home=tmp_path / name, settings=settings, allow=["Read(//proc/**)"])
 
 
 async def said(session, command):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.storage import commanding
 from tests.storage.commanding import BOUNDED, bounded, bounded_sh, open_session, run, sh, whole_tree
@@ -17,7 +18,7 @@ from handaxe import Session
 from handaxe.app.undoing import past_sessions
 from handaxe.contract.effects import Act, Effects, Extent
 from handaxe.contract.ports.undo import Wanted
-from handaxe.shell.bounded import extent_of
+from handaxe.shell import analyze
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.extents import Room, resolve_extent
 from handaxe.storage.undo.journal import UndoJournal
@@ -266,8 +267,9 @@ def test_the_room_outside_is_shared_by_its_places(project, outside):
 
 
 def test_what_a_confined_command_is_known_to_write_outside_is_kept_all_the_same(project, outside):
-    extent = extent_of("echo x > tree/f", str(project), "/nowhere", confined=True)
+    extent = analyze("echo x > tree/f", str(project), "/nowhere").extent
     assert extent is not None
+    extent = msgspec.structs.replace(extent, is_confined=True)
     found = resolve_extent(extent, [str(project)], "/own", Room(10, 100))
     assert found.doubt
     assert str(outside / "f") in found.outside

@@ -308,6 +308,10 @@ class _Named(Checkpoints):
         """The call is over; what there is to say about it."""
         return await self._record.after(f"{self._agent_id}.{call_id}")
 
+    async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        """Why what lies at these paths could not be put back after a call."""
+        return await self._record.find_loss(effects, paths)
+
 
 def _start(state: AgentState, above: Workdir) -> str:
     """Where an agent begins: where its parent stands, or the same place of its own checkout."""

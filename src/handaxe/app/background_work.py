@@ -22,6 +22,7 @@ from handaxe.settings.model import Settings
 if TYPE_CHECKING:
     from handaxe.app.session_shell import SessionConfiner, SessionShell
     from handaxe.contract.ports.agents import AgentState
+    from handaxe.contract.readable_files import ReadableFiles
     from handaxe.storage.running_tasks import RunningTasks
 
 TASKS = "tasks"
@@ -139,22 +140,24 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandProbes:
             return frozenset()
         return programs_inside(path, directory, offers[Workdir].roots)
 
-    def is_confined(subject: CommandSubject) -> bool:
+    def sandbox(subject: CommandSubject) -> "ReadableFiles | None":
         settings: Settings = offers[Settings]
-        sandbox = settings.sandbox
-        if not sandbox.enabled or not sandbox.auto_allow_bash_if_sandboxed:
-            return False
+        options = settings.sandbox
+        if not options.enabled or not options.auto_allow_bash_if_sandboxed:
+            return None
         from handaxe.contract.ports.shell import Confiner
 
         confiner: Confiner | None = offers.get(Confiner)
         if confiner is None:
-            return False
-        return confiner.will_confine(subject.command, unconfined=subject.unconfined)
+            return None
+        # One that leaves files out answers for none of them.
+        is_confined = confiner.will_confine(subject.command, unconfined=subject.unconfined)
+        return confiner.readable_files() if is_confined else None
 
     from handaxe.host import command_look
 
     return CommandProbes(
-        count_commands, git_doubt, project_programs, is_confined, cast("DiskLook", command_look)
+        count_commands, git_doubt, project_programs, sandbox, cast("DiskLook", command_look)
     )
 
 

@@ -89,11 +89,9 @@ class Configuration:
         return redactor
 
     @property
-    def logins_directory(self) -> str:
-        """Where the user's logins at MCP servers lie."""
-        from handaxe.storage.mcp_logins import DIRECTORY
-
-        return os.path.realpath(self._home / DIRECTORY)
+    def data_directory(self) -> str:
+        """Where handaxe keeps its own files."""
+        return os.path.realpath(self._home)
 
     @property
     def settings(self) -> Settings:

@@ -1,6 +1,8 @@
 """Why a call would be allowed, asked about or denied, before anybody makes it.
 
-Nothing is run and no file is read: the paths need not exist.
+A question that brings its own places is answered from its text alone: nothing is run and no file
+is read. In the directory of a session a command is judged as its call would be: by the same facts
+about links, git, programs and the sandbox.
 """
 
 from collections.abc import Iterable
@@ -8,16 +10,24 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.call import ToolCall
+from handaxe.contract.context import ToolContext
+from handaxe.contract.faults import ToolFault, UnknownTool
+from handaxe.contract.ports.shell import Confiner
 from handaxe.contract.shell_faults import OutsideRoots
-from handaxe.contract.subjects import HostSubject, PathSubject, TextSubject
+from handaxe.contract.subjects import CommandSubject, HostSubject, PathSubject, TextSubject
 from handaxe.runtime.permission.commands import Machine, judge_command
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
 from handaxe.runtime.permission.families import COMMAND_TOOLS, Behaviour, canonical_name
 from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
+from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.commands import command_word
+from handaxe.runtime.pipeline.parse import Parsed, parse
+from handaxe.runtime.pipeline.requests import judged_paths, request_of
 from handaxe.session.workdir import Workdir, is_inside
+from handaxe.settings.model import Settings
 from handaxe.shell import Repository, SecondOpinion
 from handaxe.text.coercion import InputProblems, read_input
 from handaxe.tools import loaders
@@ -74,6 +84,40 @@ def explain_question(question: Question, second_opinion: SecondOpinion | None) -
     )
 
 
+async def explain_here(
+    tool: str, call_input: dict[str, Any], among: Collaborators, second_opinion: SecondOpinion
+) -> dict[str, Any]:
+    """The verdict that a call would get in a session, and whether a sandbox would confine it.
+
+    Hooks are not asked.
+    """
+    place, policy = among.workdir, among.policy()
+    if not _is_command(tool, call_input):
+        return explain(tool, call_input, policy, place, second_opinion=second_opinion)
+    try:
+        parsed = parse(ToolCall("explain", tool, call_input), among)
+        cwd = _directory(parsed.tool.starts_in(parsed.args), place)
+    except UnknownTool:
+        return explain(tool, call_input, policy, place, second_opinion=second_opinion)
+    except ToolFault as fault:
+        return _unreadable(str(fault).rstrip("."))
+    ctx = ToolContext("explain", among.offers, parsed.tool.reach, lambda _: None, cwd)
+    request = request_of(parsed, judged_paths(parsed, among))
+    decision = await command_word(request, parsed, ctx, among)
+    return {**decision.to_json(), **_confinement(parsed, among)}
+
+
+def _confinement(parsed: Parsed, among: Collaborators) -> dict[str, Any]:
+    """Whether the command would run inside the sandbox, where one is asked for."""
+    settings: Settings = among.offers[Settings]
+    if not settings.sandbox.enabled:
+        return {}
+    confiner: Confiner = among.offers[Confiner]
+    subject = next(one for one in parsed.subjects if isinstance(one, CommandSubject))
+    is_confined = confiner.will_confine(subject.command, unconfined=subject.unconfined)
+    return {"sandbox": {"confined": is_confined, **msgspec.to_builtins(confiner.level)}}
+
+
 def explain(
     tool: str,
     call_input: dict[str, Any],
@@ -81,14 +125,10 @@ def explain(
     workdir: Workdir,
     *,
     git_clean: bool = True,
-    project_programs: frozenset[str] = frozenset(),
     second_opinion: SecondOpinion | None = None,
 ) -> dict[str, Any]:
     """The verdict on a call with its parts and reasons."""
-    command = call_input.get("command")
-    # An empty command beside a web socket is none.
-    is_command = isinstance(command, str) and (command.strip() or not call_input.get("ws"))
-    if canonical_name(tool) in COMMAND_TOOLS and is_command:
+    if _is_command(tool, call_input):
         try:
             cwd = _directory(call_input.get("cwd"), workdir)
         except ToolFault as fault:
@@ -96,12 +136,18 @@ def explain(
         machine = Machine(
             cwd=cwd,
             repository=Repository(is_clean=git_clean),
-            project_programs=project_programs,
             second_opinion=second_opinion,
         )
-        request = Request(tool=tool, input=call_input, command=command)
+        request = Request(tool=tool, input=call_input, command=call_input["command"])
         return judge_command(request, policy, machine).to_json()
     return _of_call(tool, call_input, policy, workdir)
+
+
+def _is_command(tool: str, call_input: dict[str, Any]) -> bool:
+    command = call_input.get("command")
+    # An empty command beside a web socket is none.
+    is_text = isinstance(command, str) and bool(command.strip() or not call_input.get("ws"))
+    return is_text and canonical_name(tool) in COMMAND_TOOLS
 
 
 def _directory(named: object, workdir: Workdir) -> str:

@@ -1,10 +1,14 @@
 """Trying commands where nothing lasts, joined to one session."""
 
 import os
+from typing import TYPE_CHECKING
 
 from handaxe.app.companions import Surroundings
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import ShellCommand
+
+if TYPE_CHECKING:
+    from handaxe.host.sandbox.confiner import LocalConfiner
 
 
 class Previewing(CommandPreviews):
@@ -19,7 +23,7 @@ class Previewing(CommandPreviews):
 
         roots = self._around.workdir.roots
         previews = OverlayPreviews(
-            lambda: roots, hidden=self._hidden, environment=self._environment
+            lambda: roots, hidden=self._hidden, view=self._view, environment=self._environment
         )
         return await previews.preview(command, timeout_s)
 
@@ -35,8 +39,17 @@ class Previewing(CommandPreviews):
 
     def _hidden(self) -> tuple[str, ...]:
         """What the sandbox hides is hidden from a trial too."""
+        confiner = self._confiner()
+        return () if confiner is None else confiner.hidden()
+
+    def _view(self) -> list[str] | None:
+        """What the sandbox does not show a trial does not see either."""
+        confiner = self._confiner()
+        return None if confiner is None else confiner.closed_view()
+
+    def _confiner(self) -> "LocalConfiner | None":
         if not self._around.configuration.settings.sandbox.enabled:
-            return ()
+            return None
         from handaxe.app.sandboxing import confiner_for
 
-        return confiner_for(self._around).hidden()
+        return confiner_for(self._around)

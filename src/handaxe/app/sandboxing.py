@@ -11,6 +11,7 @@ from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
 from handaxe.host.sandbox.domains import pattern_problem
 from handaxe.host.sandbox.policy import SandboxPolicy
 from handaxe.host.sandbox.protection import Ruled
+from handaxe.host.sandbox.readable_places import find_readable_places, find_system_secrets
 from handaxe.host.sandbox.worktrees import repository_of
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.policy import Policy
@@ -18,6 +19,7 @@ from handaxe.runtime.permission.protected import PROTECTED_NAMES, PROTECTED_PAIR
 from handaxe.runtime.permission.scopes import scopes_of
 from handaxe.session.workdir import Workdir
 from handaxe.settings.fragment import Entry
+from handaxe.settings.places import user_directories
 from handaxe.shell import PathVerdict, Rule, ShellRules, analyze, decide
 
 SECRETS = (
@@ -57,7 +59,13 @@ def confiner_for(around: Surroundings) -> LocalConfiner:
     def policy() -> SandboxPolicy:
         nonlocal last
         rules = around.policy()
-        rests_on = (id(around.configuration.merged), id(rules.book), around.workdir.roots)
+        place = around.workdir
+        rests_on = (
+            id(around.configuration.merged),
+            id(rules.book),
+            place.roots,
+            place.free_to_read,
+        )
         if last is None or last[0] != rests_on or _has_patterns(around.configuration):
             made = sandbox_policy(
                 around.configuration,
@@ -112,10 +120,7 @@ def sandbox_policy(
     home = workdir.home.rstrip("/")
     repositories = [found for root in workdir.roots if (found := repository_of(root)) is not None]
     roots = (*workdir.roots, *_places(configuration, "allowWrite", home), *repositories)
-    deny_read = [*_places(configuration, "denyRead", home), *_ruled(policy, "Read")]
-    if options.filesystem.hide_secrets:
-        deny_read += [f"{home}/{name}" for name in SECRETS]
-        deny_read.append(configuration.logins_directory)
+    allow_read, deny_read = _reading(configuration, workdir, policy, home)
     deny_write = [*_places(configuration, "denyWrite", home), *_ruled(policy, "Edit")]
     deny_write += [f"{root}/{name}" for root in roots for name in _INSIDE_OTHERS]
     deny_write += [f"{home}/{first}/{name}" for first, name in sorted(PROTECTED_PAIRS)]
@@ -127,7 +132,8 @@ def sandbox_policy(
         aside_directory=aside_directory,
         deny_write=tuple(dict.fromkeys(deny_write)),
         deny_read=tuple(dict.fromkeys(deny_read)),
-        allow_read=tuple(_places(configuration, "allowRead", home)),
+        allow_read=tuple(dict.fromkeys(allow_read)),
+        home_directory=home,
         protected_names=PROTECTED_NAMES - _WRITTEN_BY_TOOLS,
         masked_names=_MASKED + (_MASKED_AT_HOME if home in roots else ()),
         confines_files=not options.filesystem.disabled,
@@ -141,6 +147,26 @@ def sandbox_policy(
         all_unix_sockets=options.network.allow_all_unix_sockets,
         local_binding=options.network.allow_local_binding,
     )
+
+
+def _reading(
+    configuration: Configuration, workdir: Workdir, policy: Policy, home: str
+) -> tuple[list[str], list[str]]:
+    """What may be read, and what may not; the more specific place wins."""
+    options = configuration.settings.sandbox
+    allowed = _places(configuration, "allowRead", home)
+    denied = [*_places(configuration, "denyRead", home), *_ruled(policy, "Read")]
+    # It holds what files were before they were changed, of every project and session.
+    denied.append(configuration.data_directory)
+    if options.filesystem.hide_secrets:
+        denied += [*(f"{home}/{name}" for name in SECRETS), *find_system_secrets()]
+    if options.auto_allow_bash_if_sandboxed and "/" not in allowed:
+        # Nobody is asked about what a confined command reads, so it reads no more than it needs.
+        denied.append("/")
+        allowed += find_readable_places(home, os.environ)
+        allowed += workdir.spellings
+        allowed += [f"{place}/skills" for place in user_directories()]
+    return [*allowed, *workdir.free_to_read], denied
 
 
 def sandbox_problems(configuration: Configuration) -> list[str]:

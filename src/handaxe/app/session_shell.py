@@ -17,6 +17,7 @@ from handaxe.contract.ports.shell import (
     Shell,
     ShellCommand,
 )
+from handaxe.contract.readable_files import ReadableFiles
 
 if TYPE_CHECKING:
     from handaxe.host.sandbox.confiner import LocalConfiner
@@ -42,6 +43,12 @@ class SessionConfiner(Confiner):
         if not self._around.configuration.settings.sandbox.enabled:
             return False
         return self._confiner().will_confine(command, unconfined=unconfined)
+
+    def readable_files(self) -> ReadableFiles | None:
+        """What confined programs can read."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return None
+        return self._confiner().readable_files()
 
     def why_closed(self, host: str) -> str | None:
         """Why nothing that is started here may connect to a host."""

@@ -16,15 +16,17 @@ class SandboxFileOptions(_Options, frozen=True, kw_only=True, rename="camel"):
 
     allow_write: Annotated[tuple[str, ...], "More places a command may write to."] = ()
     deny_write: Annotated[tuple[str, ...], "Places a command may not write to."] = ()
-    allow_read: Annotated[tuple[str, ...], "Places that may be read inside denied ones."] = ()
+    allow_read: Annotated[tuple[str, ...], "More places a command may read."] = ()
     deny_read: Annotated[tuple[str, ...], "Places a command may not read."] = ()
     allow_managed_read_paths_only: Annotated[
         bool, "Only `allowRead` of managed settings counts; counts in managed settings only."
     ] = False
     hide_secrets: Annotated[
-        bool, "Hide keys and tokens in the home directory, such as `~/.ssh` and `~/.aws`."
+        bool, "Hide passwords, keys and tokens, such as `~/.ssh`, `~/.aws` and `/etc/shadow`."
     ] = True
-    disabled: Annotated[bool, "Leave files out of the sandbox."] = False
+    disabled: Annotated[
+        bool, "Leave files out of the sandbox; commands then ask as without a sandbox."
+    ] = False
 
 
 class SandboxNetworkOptions(_Options, frozen=True, kw_only=True, rename="camel"):
@@ -54,7 +56,11 @@ class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
 
     enabled: Annotated[bool, "Run commands inside the operating system's sandbox."] = False
     fail_if_unavailable: Annotated[bool, "Run no command where there is no sandbox."] = True
-    auto_allow_bash_if_sandboxed: Annotated[bool, "Sandboxed commands need no question."] = True
+    auto_allow_bash_if_sandboxed: Annotated[
+        bool,
+        "Sandboxed commands need no question; they can read only the working directories, the "
+        "system, toolchains and what `filesystem.allowRead` names.",
+    ] = True
     fail_if_weak: Annotated[bool, "Run no command where the sandbox is only a weak one."] = False
     allow_unsandboxed_commands: Annotated[bool, "A command may ask to run outside of it."] = True
     excluded_commands: Annotated[

@@ -132,7 +132,9 @@ class Bounds(Struct):
         reason = f"{use.access} of {use.path}: {answer.reason}"
         if answer.verdict == "deny":
             return Bound("deny" if use.is_sure else "ask", reason, answer.rule, answer.source)
-        if answer.verdict == "ask" and (answer.rule is not None or answer.is_binding):
+        # A protected path counts among the words of any program, a read where one is certain.
+        is_bound = answer.is_binding and (use.access == "write" or use.is_sure)
+        if answer.verdict == "ask" and (answer.rule is not None or is_bound):
             guess = not use.is_sure
             return Bound("ask", reason, answer.rule, answer.source, is_guess=guess)
         if may_write and use.access == "read":

@@ -57,6 +57,8 @@ class ShellDecision(Struct, frozen=True):
     """Every file operand; a rule that forbids one holds for where its links lead, too."""
     written: list[PathUse] = []
     """File operands that an allowed command writes; where their links lead counts as well."""
+    ruled: list[CommandPart] = []
+    """Parts that a rule allows; what they would destroy has to be kept for undo."""
     proved: list[CommandPart] = []
     """Parts that are allowed because they only read; what they sweep over is for a look."""
     trees: list[TreeCopy] = []
@@ -195,12 +197,14 @@ def _join(decisions: list[PartDecision], facts: CommandFacts, judge: Judge) -> S
         operands=list(dict.fromkeys(judge.bounds.operands)),
         written=list(dict.fromkeys(judge.written)),
         trees=list(dict.fromkeys(judge.trees)),
-        proved=[
-            part
-            for part, item in zip(facts.parts, decisions, strict=False)
-            if item.verdict == "allow" and item.by == "builtin"
-        ],
+        ruled=_allowed_by("rule", facts, decisions),
+        proved=_allowed_by("builtin", facts, decisions),
     )
+
+
+def _allowed_by(who: str, facts: CommandFacts, decisions: list[PartDecision]) -> list[CommandPart]:
+    pairs = zip(facts.parts, decisions, strict=False)
+    return [part for part, item in pairs if item.verdict == "allow" and item.by == who]
 
 
 def _refuse(decision: PartDecision) -> PartDecision:

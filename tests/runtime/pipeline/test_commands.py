@@ -9,6 +9,7 @@ from handaxe import Allow, Session
 from handaxe.app import session_shell
 from handaxe.app.explaining import explain
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
+from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.shell_faults import CannotStart
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.policy import make_policy
@@ -240,6 +241,9 @@ class Sandbox(Confiner):
 
     def will_confine(self, command, *, unconfined=False):
         return not unconfined
+
+    def readable_files(self):
+        return ReadableFiles()
 
     def confine(self, argv, **_):
         raise NotImplementedError

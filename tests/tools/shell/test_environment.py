@@ -398,7 +398,8 @@ async def test_what_a_directory_runs_is_confined_as_its_commands_are(roomy_user)
     direnv.allow("one")
     (user.home / ".bashrc").write_text('PATH="$PATH:$HOME/more"; touch "$HOME/outside"\n')
     user.installs("extra", "echo extra", user.home / "more")
-    async with user.session(sandbox={"enabled": True}) as session:
+    shown = {"allowRead": ["~", sys.base_prefix]}
+    async with user.session(sandbox={"enabled": True, "filesystem": shown}) as session:
         await said(session, "cd one")
         assert await said(session, "echo $WORD; ls") == "first\ninside"
         assert "commands find it there from now on" in await told(session, "extra")

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from handaxe.contract.ports.jobs import Job
+from handaxe.contract.readable_files import ReadableFiles
 
 Ended = Literal["exit", "signal", "stopped", "time_up", "output_cap", "own_output"]
 
@@ -147,6 +148,10 @@ class Confiner(ABC):
     @abstractmethod
     def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
         """Whether this command would run inside; what auto-allowing rests on."""
+
+    def readable_files(self) -> ReadableFiles | None:
+        """What confined programs can read; None where reading is not limited."""
+        return None
 
     def why_closed(self, host: str) -> str | None:  # noqa: ARG002 - nothing is closed by default
         """Why nothing that is started here may connect to a host; None if it may."""

@@ -13,21 +13,21 @@ from pathlib import Path
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 from handaxe.contract.preview_faults import CannotPreview
+from handaxe.contract.readable_files import depth, is_below
 from handaxe.disk.places import end_of_links
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.overlay.program import find_overlay_program
 from handaxe.host.sandbox import seccomp
 from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES, OWN_NETWORK
 from handaxe.host.sandbox.descriptors import carrying
-from handaxe.host.sandbox.policy import depth, is_below
 from handaxe.host.scratch import Scratch
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.program import bash_program
 from handaxe.session.workdir import is_inside
 
 MAX_OUTPUT_CHARS = 30_000
-_APART = (*ISOLATION, OWN_NETWORK, "--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run")
-"""Nothing outside the roots can be written, and nobody outside can be talked to."""
+_APART = (*ISOLATION, OWN_NETWORK)
+"""Nobody outside can be talked to."""
 _PROBE_S = 10.0
 
 
@@ -39,13 +39,18 @@ class OverlayPreviews(CommandPreviews):
         roots: Callable[[], Sequence[str]],
         *,
         hidden: Callable[[], Sequence[str]] = tuple,
+        view: Callable[[], Sequence[str] | None] = lambda: None,
         environment: Callable[[], Mapping[str, str]] = lambda: clean_environment(os.environ, {}),
         program: str | None = None,
     ) -> None:
-        """`hidden` are places that commands may not read."""
+        """`hidden` are places that commands may not read.
+
+        `view` are options of bubblewrap that show a part of the machine; None: all of it is shown.
+        """
         self._roots = roots
         self._environment = environment
         self._hidden = hidden
+        self._view = view
         self._program = program
         self._is_possible = False
 
@@ -58,7 +63,7 @@ class OverlayPreviews(CommandPreviews):
         place = await asyncio.to_thread(Scratch, "preview", _room_outside(roots))
         try:
             mounts = [_Layer.made(place.path, number, root) for number, root in enumerate(roots)]
-            options = [*_APART, *_shared_temp(roots), *_views(mounts, self._hidden())]
+            options = self._options(roots, mounts)
             if not self._is_possible:
                 await _probe(program, options)
                 self._is_possible = True
@@ -71,6 +76,15 @@ class OverlayPreviews(CommandPreviews):
             return await asyncio.to_thread(_read, mounts, output, end)
         finally:
             await asyncio.to_thread(place.remove)
+
+    def _options(self, roots: Sequence[str], layers: "Sequence[_Layer]") -> list[str]:
+        view, hidden = self._view(), self._hidden()
+        if view is None:
+            seen = ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run", *_shared_temp(roots)]
+            return [*_APART, *seen, *_views(layers, hidden)]
+        # What lies elsewhere is hidden by the view itself.
+        inside = [path for path in hidden if any(is_below(path, root) for root in roots)]
+        return [*_APART, *view, *_views(layers, inside), "--remount-ro", "/"]
 
 
 class _Layer:

@@ -9,9 +9,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from handaxe.contract.readable_files import depth, is_below
 from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.placeholders import is_for_directory
-from handaxe.host.sandbox.policy import SandboxPolicy, depth, is_below, is_readable
+from handaxe.host.sandbox.policy import (
+    SandboxPolicy,
+    find_links,
+    is_closed,
+    is_readable,
+    readable_files,
+    shown_places,
+)
 from handaxe.host.sandbox.protection import Protection
 
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
@@ -19,6 +27,8 @@ SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 KERNEL_FILES = ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
 """The kernel lets root write its settings without any capability, and by `core_pattern` a program
 would run outside: so its files are read-only."""
+_OWN_VIEWS = ("/proc", "/dev")
+"""Where a command has its own files, and never those of the machine."""
 OWN_NETWORK = "--unshare-net"
 ISOLATION = (
     "--cap-drop", "ALL",
@@ -58,6 +68,8 @@ class _Here(NamedTuple):
     allowed: tuple[str, ...]
     denied_files: tuple[str, ...]
     denied_directories: tuple[str, ...]
+    links: tuple[tuple[str, str], ...] = ()
+    """Links on the way to what may be read, each with its target."""
 
 
 def arguments(
@@ -92,17 +104,33 @@ def _options(
     if policy.network != "open":
         given.append(OWN_NETWORK)
     if policy.confines_files:
-        given += ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run"]
-        given += ["--bind", policy.temp_directory, "/tmp"]  # noqa: S108 - the sandbox's own
+        given += _machine(policy)
+        given += _temporary(policy, here)
         for place in visible:
-            if _is_replaced(place):
+            if _is_replaced(place) or not is_readable(policy, place):
                 given += ["--ro-bind-try", place, place]
         given += _views(policy, protection, masks, here)
     else:
         given += ["--bind", "/", "/", *KERNEL_FILES]
     for socket in policy.unix_sockets:
         given += ["--bind-try", socket, socket]
+    if is_closed(policy):
+        given += ["--remount-ro", "/"]
     return tuple(given)
+
+
+def read_only_view(policy: SandboxPolicy) -> list[str]:
+    """The options for the same view of the machine, in which nothing can be written."""
+    here = _look(policy, is_reading=True)._replace(writable=())
+    own = ("--tmpfs", "/tmp")  # noqa: S108 - an empty one
+    return [*_machine(policy), *own, *_views(policy, Protection(), (), here)]
+
+
+def _machine(policy: SandboxPolicy) -> list[str]:
+    if is_closed(policy):
+        # Nothing is there but what is shown piece by piece.
+        return [*KERNEL_FILES, "--dir", "/run", "--dir", "/var/tmp"]  # noqa: S108 - empty ones
+    return ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run"]
 
 
 def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
@@ -110,21 +138,53 @@ def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
         return _Here((), (), (), (), ())
     files: list[str] = []
     directories: list[str] = []
-    for path in policy.deny_read:
+    for path in _deniable(policy):
         if os.path.lexists(path):
             real = end_of_links(path)
             with suppress(OSError):
-                is_directory = stat.S_ISDIR(os.stat(real).st_mode)
-                (directories if is_directory else files).append(real)
-    allowed = [end_of_links(path) for path in policy.allow_read]
+                found = os.stat(real)
+                if stat.S_ISDIR(found.st_mode):
+                    directories.append(real)
+                elif found.st_size and _may_read(real, found):
+                    files.append(real)
+    allowed, links = _ways(policy)
     roots = tuple(path for path in policy.roots if os.path.lexists(path))
     return _Here(
         (policy.temp_directory,) if is_reading else (*roots, policy.temp_directory),
         roots if is_reading else (),
-        tuple(path for path in (*allowed, *_resolver(policy)) if os.path.lexists(path)),
+        allowed,
         tuple(files),
         tuple(directories),
+        links,
     )
+
+
+@lru_cache(maxsize=16)
+def _deniable(policy: SandboxPolicy) -> tuple[str, ...]:
+    """What has to be hidden: where nothing is shown, nothing has to be."""
+    if not is_closed(policy):
+        return policy.deny_read
+    files = readable_files(policy)
+    shown = files.shown if files is not None else ()
+    return tuple(
+        path
+        for path in policy.deny_read
+        if path != "/"
+        and any(is_below(name, place) for name in (path, end_of_links(path)) for place in shown)
+    )
+
+
+@lru_cache(maxsize=16)
+def _ways(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Where what may be read really is, and the links on the way there."""
+    named = shown_places(policy)
+    links = [link for path in named for link in find_links(path)] if is_closed(policy) else []
+    return tuple(dict.fromkeys(map(end_of_links, named))), tuple(dict.fromkeys(links))
+
+
+def _may_read(path: str, found: os.stat_result) -> bool:
+    """Whether a command could read a file at all, if need be after changing its mode."""
+    return found.st_uid == os.geteuid() or os.access(path, os.R_OK)
 
 
 def _is_replaced(path: str) -> bool:
@@ -138,6 +198,16 @@ def _resolver(policy: SandboxPolicy) -> list[str]:
         return []
     real = end_of_links("/etc/resolv.conf")
     return [real] if is_below(real, "/run") else []
+
+
+def _temporary(policy: SandboxPolicy, here: _Here) -> list[str]:
+    """The command's own place for temporary files, as everybody calls it."""
+    own, usual = policy.temp_directory, "/tmp"  # noqa: S108 - the sandbox's own
+    used = (own, *here.writable, *here.readable, *here.allowed)
+    if is_closed(policy) and not any(is_below(path, usual) for path in used):
+        # A link costs nothing, a bind a good part of a millisecond.
+        return ["--symlink", own, usual]
+    return ["--bind", own, usual]
 
 
 class _Step(NamedTuple):
@@ -154,9 +224,33 @@ def _views(
     steps = [
         step for step in _shown(policy, protection, masks, here) if is_readable(policy, step.path)
     ]
-    steps += _hidden(policy, here)
-    steps.sort(key=lambda step: (depth(step.path), step.rank, step.path))
+    steps += [_Step(1, path, ("--ro-bind", path, path)) for path in _resolver(policy)]
+    skeleton = [*_skeleton(policy, here, steps)] if is_closed(policy) else []
+    steps += [*_hidden(policy, here, steps), *skeleton]
+    steps.sort(key=lambda step: (_is_apart(step, steps), depth(step.path), step.rank, step.path))
     return [option for step in steps for option in step.options]
+
+
+def _is_apart(step: _Step, steps: Sequence[_Step]) -> bool:
+    """Whether it can come last: it brings many mounts, which every later step would read."""
+    return step.path == "/sys" and not any(
+        one is not step and is_below(one.path, "/sys") for one in steps
+    )
+
+
+def _skeleton(policy: SandboxPolicy, here: _Here, shown: Sequence[_Step]) -> Iterator[_Step]:
+    """Where nothing is but what is shown: the links that lead there, and a home directory."""
+    for path, target in here.links:
+        if not _is_seen(path, shown):
+            yield _Step(0, path, ("--symlink", target, path))
+    home = end_of_links(policy.home_directory or "/")
+    if not _is_seen(home, shown):
+        yield _Step(0, home, ("--dir", home))
+
+
+def _is_seen(path: str, shown: Sequence[_Step]) -> bool:
+    """Whether a path is a part of something that is shown."""
+    return any(is_below(path, step.path) for step in shown)
 
 
 def _shown(
@@ -164,14 +258,16 @@ def _shown(
 ) -> Iterator[_Step]:
     for path in dict.fromkeys(here.writable):
         yield _Step(0, path, ("--bind", path, path))
-    covered = (*here.writable, *here.denied_directories)
+    covered = ("/",) if is_closed(policy) else (*here.writable, *here.denied_directories)
     for path in here.readable:
         # Else it is seen anyway, as a part of the machine.
         if _is_replaced(path) or any(is_below(path, place) for place in covered):
             yield _Step(0, path, ("--ro-bind", path, path))
     for path in here.allowed:
+        if path in _OWN_VIEWS or _is_shown_already(policy, here, path):
+            continue
         inside = any(is_below(path, place) for place in here.writable)
-        yield _Step(1, path, ("--bind" if inside else "--ro-bind", path, path))
+        yield _Step(1, path, ("--bind-try" if inside else "--ro-bind-try", path, path))
     for path in protection.anchored:
         yield _Step(2, path, ("--bind", path, path))
     for path in (*protection.fixed, *masks):
@@ -181,23 +277,39 @@ def _shown(
             yield _Step(3, path, options)
 
 
-def _hidden(policy: SandboxPolicy, here: _Here) -> Iterator[_Step]:
-    for path in here.denied_files:
-        if not _is_gone_anyway(policy, path):
-            yield _Step(4, path, ("--ro-bind", "/dev/null", path))
+def _is_shown_already(policy: SandboxPolicy, here: _Here, path: str) -> bool:
+    """Whether a readable place is a part of another one, with nothing hidden in between."""
+    around = [
+        depth(place)
+        for place in (*here.writable, *here.readable, *here.allowed)
+        if place != path and is_below(path, place)
+    ]
+    hidden = [depth(place) for place in policy.deny_read if is_below(path, place)]
+    hidden += [depth(place) for place in here.denied_directories if is_below(path, place)]
+    if not is_closed(policy) and not hidden and not _is_replaced(path):
+        return True
+    return max(around, default=-1) > max(hidden, default=-1)
+
+
+def _hidden(policy: SandboxPolicy, here: _Here, shown: Sequence[_Step]) -> Iterator[_Step]:
     inner = (*policy.allow_read, *policy.roots, policy.temp_directory)
+    for path in here.denied_files:
+        if _can_be_seen(policy, path, shown):
+            yield _Step(4, path, ("--ro-bind", "/dev/null", path))
     for path in here.denied_directories:
-        if not _is_gone_anyway(policy, path):
+        if _can_be_seen(policy, path, shown):
             # Somewhere to go through where something inside may be read, but nothing to list.
             is_open = any(is_below(place, path) and is_readable(policy, place) for place in inner)
             yield _Step(4, path, _empty(path, "0111" if is_open else "0000"))
+
+
+def _can_be_seen(policy: SandboxPolicy, path: str, shown: Sequence[_Step]) -> bool:
+    """Whether a path would be there if nothing hid it."""
+    is_in_view = not is_closed(policy) and not _is_replaced(path)
+    return is_in_view or _is_seen(path, shown)
 
 
 def _empty(path: str, mode: str) -> tuple[str, ...]:
     """A directory of the command's own; what is put there after all goes away with it."""
     # Rather than a bind: for each of those bubblewrap reads the list of all mounts.
     return ("--perms", mode, "--tmpfs", path)
-
-
-def _is_gone_anyway(policy: SandboxPolicy, path: str) -> bool:
-    return _is_replaced(path) and not any(is_below(path, root) for root in policy.roots)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner, Lent
+from handaxe.contract.readable_files import ReadableFiles, is_below
 from handaxe.contract.sandbox_faults import NoSandbox
 from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
@@ -16,12 +17,14 @@ from handaxe.host.sandbox.domains import denial, may_be_private
 from handaxe.host.sandbox.guard import Guard
 from handaxe.host.sandbox.listener import PORT, proxy_environment, through_listener
 from handaxe.host.sandbox.means import Means, find_means
-from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
+from handaxe.host.sandbox.policy import SandboxPolicy, is_closed, is_readable, readable_files
 from handaxe.host.sandbox.protection import NO_RULES, Protection, ProtectionFinder, Ruled
 from handaxe.host.sandbox.proxy import Door, FilteringProxy
 from handaxe.shell.analysis.analyze import analyze
 
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
+_OWN_PLACES = (sys.prefix, sys.base_prefix)
+"""Of the Python that runs us; shown where a program of ours has to run inside."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +101,10 @@ class LocalConfiner(Confiner):
             return False
         return not wanted.is_excluded(command)
 
+    def readable_files(self) -> ReadableFiles | None:
+        """What confined programs can read; None where reading is not limited."""
+        return readable_files(self._policy())
+
     def why_closed(self, host: str) -> str | None:
         """Why nothing that is started here may connect to a host; None if it may."""
         if not self._wanted().enabled:
@@ -153,6 +160,11 @@ class LocalConfiner(Confiner):
         policy = self._policy()
         return (*policy.deny_read, *self._finder.hidden(policy, self._ruled()))
 
+    def closed_view(self) -> list[str] | None:
+        """What programs see where only listed places can be read, as options of bubblewrap."""
+        policy = self._policy()
+        return bubblewrap.read_only_view(policy) if is_closed(policy) else None
+
     def close(self) -> None:
         """End the proxies."""
         while self._proxies:
@@ -203,7 +215,7 @@ class LocalConfiner(Confiner):
             masks=masks,
             cwd=cwd,
             seccomp_fd=filter_fd,
-            visible=(sys.prefix, sys.base_prefix) if door else (),
+            visible=_OWN_PLACES if door else (),
             is_reading=found is None,
         )
         lent = None
@@ -247,7 +259,11 @@ class LocalConfiner(Confiner):
 
     def _python(self, policy: SandboxPolicy) -> str:
         for place in (self._interpreter, *_INTERPRETERS):
-            if place and os.access(place, os.X_OK) and is_readable(policy, end_of_links(place)):
+            if not place or not os.access(place, os.X_OK):
+                continue
+            real = end_of_links(place)
+            is_ours = is_closed(policy) and any(is_below(real, own) for own in _OWN_PLACES)
+            if is_ours or is_readable(policy, real):
                 return place
         raise NoSandbox("no Python can be read inside it, which listed hosts need")
 

@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from handaxe.contract.readable_files import is_below
 from handaxe.disk.places import end_of_links
-from handaxe.host.sandbox.policy import SandboxPolicy, is_below, is_readable
+from handaxe.host.sandbox.policy import SandboxPolicy, is_closed, is_readable, shown_places
 
 LAUNCHER = str(Path(__file__).with_name("landlock_launcher.py"))
 _DEVICES = (
@@ -25,7 +26,8 @@ def plan(policy: SandboxPolicy) -> bytes:
     if not policy.confines_files:
         items.append("-")
     else:
-        items.append("l/")
+        if not is_closed(policy):
+            items.append("l/")
         items += [f"r{path}" for path in _readable(policy)]
         items += [f"w{path}" for path in (*policy.roots, policy.temp_directory)]
         items += [f"d{path}" for path in _DEVICES]
@@ -43,12 +45,15 @@ def hides_in_roots(policy: SandboxPolicy) -> list[str]:
 
 
 def _readable(policy: SandboxPolicy) -> list[str]:
-    denied = {end_of_links(path) for path in policy.deny_read}
+    # A grant for a place holds for all of it: where something in it is hidden, its neighbours are
+    # granted instead, which costs time.
+    denied = {end_of_links(path) for path in policy.deny_read if _can_be_read(path)}
     if not denied:
         return ["/"]
     above = {parent for path in denied for parent in _parents(path)}
-    granted = [end_of_links(path) for path in policy.allow_read]
-    pending = ["/"]
+    granted: list[str] = []
+    pending = [end_of_links(path) for path in shown_places(policy) if path != "/dev"]
+    pending.append("/")
     while pending and len(granted) < MOST_NEIGHBOURS:
         place = pending.pop()
         if place in denied:
@@ -62,7 +67,19 @@ def _readable(policy: SandboxPolicy) -> list[str]:
                 pending += [entry.path for entry in entries if not entry.is_symlink()]
         except OSError:
             continue
-    return granted
+    return list(dict.fromkeys(granted))
+
+
+def _can_be_read(path: str) -> bool:
+    """Whether it could be read without a sandbox; what is missing may be made later."""
+    try:
+        return os.stat(path).st_uid == os.geteuid() or any(
+            os.access(path, how) for how in (os.R_OK, os.X_OK)
+        )
+    except PermissionError:
+        return False
+    except OSError:
+        return True
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -1,9 +1,15 @@
-"""What a confined command may reach, as one value; nothing here looks at the machine."""
+"""What a confined command may reach, as one value."""
 
+import os
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
+from handaxe.contract.readable_files import ReadableFiles, is_below
+from handaxe.disk.places import end_of_links
+
+_MOST_LINKS = 40
 NetworkState = Literal["off", "listed", "open"]
 
 GIT_DIRECTORY_INSIDE = ("config", "hooks")
@@ -23,8 +29,11 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Where files go that a command should not have made; out of its reach."""
     deny_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()
+    """Places it may not read; `/`: everything that no other list names."""
     allow_read: tuple[str, ...] = ()
     """Inside what is denied: the more specific of two paths wins."""
+    home_directory: str | None = None
+    """Exists inside, if only as an empty directory."""
     protected_names: frozenset[str] = frozenset()
     """Names that are read-only wherever they stand in a root; in small letters."""
     masked_names: tuple[str, ...] = ()
@@ -44,21 +53,68 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return self.all_unix_sockets or bool(self.unix_sockets)
 
 
-def depth(path: str) -> int:
-    """How many components a normalized absolute path has."""
-    return 0 if path == "/" else path.count("/")
-
-
-def is_below(path: str, place: str) -> bool:
-    """Whether a path is `place` or lies in it, by whole components."""
-    return path == place or path.startswith(place.rstrip("/") + "/")
-
-
 def is_readable(policy: SandboxPolicy, path: str) -> bool:
     """Whether the policy lets a path be read; the most specific word wins, a deny in a draw."""
-    denied = [depth(place) for place in policy.deny_read if is_below(path, place)]
-    if not denied or not policy.confines_files:
+    files = readable_files(policy)
+    return files is None or files.can_read(path)
+
+
+def is_closed(policy: SandboxPolicy) -> bool:
+    """Whether only listed places can be read, and everything else is hidden."""
+    return policy.confines_files and "/" in policy.deny_read
+
+
+@lru_cache(maxsize=16)
+def readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
+    """What commands can read, by every name it has; None where reading is not limited."""
+    if not policy.confines_files:
+        return None
+    shown = (*shown_places(policy), *policy.roots, policy.temp_directory)
+    return ReadableFiles(shown=_with_ends(shown), hidden=_with_ends(policy.deny_read))
+
+
+@lru_cache(maxsize=16)
+def shown_places(policy: SandboxPolicy) -> tuple[str, ...]:
+    """The places of `allow_read` that commands cannot exchange for others.
+
+    What a command can write, it can replace by a link to anywhere, which the next one would be
+    shown. A place in a root is read as a part of it anyway.
+    """
+    return tuple(path for path in policy.allow_read if not _is_in_reach(path, policy))
+
+
+def _is_in_reach(path: str, policy: SandboxPolicy) -> bool:
+    writable = (*policy.roots, policy.temp_directory)
+    if any(is_below(place, root) for place, _ in find_links(path) for root in writable):
         return True
-    given = (*policy.allow_read, *policy.roots, policy.temp_directory)
-    allowed = [depth(place) for place in given if is_below(path, place)]
-    return max(allowed, default=-1) > max(denied)
+    inside = [root for root in writable if is_below(path, root)]
+    # What is hidden in a root cannot be written there either.
+    hidden = [place for place in policy.deny_read if is_below(path, place)]
+    return any(not any(is_below(place, root) for place in hidden) for root in inside)
+
+
+def find_links(path: str) -> tuple[tuple[str, str], ...]:
+    """Every link on the way along a path: its own place and its target."""
+    found: list[tuple[str, str]] = []
+    done, left = "", path.split("/")
+    while left and len(found) < _MOST_LINKS:
+        part = left.pop(0)
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            done = done.rpartition("/")[0]
+            continue
+        place = f"{done}/{part}"
+        try:
+            target = os.readlink(place)
+        except OSError:
+            done = place
+            continue
+        found.append((place, target))
+        done, left = "" if target.startswith("/") else done, [*target.split("/"), *left]
+    return tuple(found)
+
+
+def _with_ends(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths, and where their links lead."""
+    return tuple(dict.fromkeys((*paths, *map(end_of_links, paths))))

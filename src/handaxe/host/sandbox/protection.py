@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from handaxe.contract.readable_files import is_below
 from handaxe.disk.places import end_of_links
 from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.policy import (
     GIT_ABSENT_INSIDE,
     GIT_DIRECTORY_INSIDE,
     SandboxPolicy,
-    is_below,
 )
 
 DEEPEST = 3

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from handaxe.contract.decision import Allow, Ask, DecidedPart, Decision, Deny, Loss, RuleProposal
+from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import Access
 from handaxe.runtime.permission.closed import fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
@@ -28,6 +29,7 @@ from handaxe.shell import (
     analyze,
     only_reads,
 )
+from handaxe.shell import Loss as CommandLoss
 from handaxe.shell import Rule as ShellRule
 from handaxe.shell import decide as decide_shell
 from handaxe.shell.walls import find_way_out
@@ -48,8 +50,13 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     project_programs: frozenset[str] = frozenset()
     """Names under which PATH finds a program of the project."""
     second_opinion: SecondOpinion | None = None
-    is_confined: bool = False
-    """Whether the command will run inside a sandbox that may answer for it."""
+    sandbox: ReadableFiles | None = None
+    """What the command can read inside the sandbox that answers for it; None where none does."""
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether the command will run inside a sandbox that may answer for it."""
+        return self.sandbox is not None
 
 
 _UNKNOWN_MACHINE = Machine()
@@ -84,7 +91,7 @@ def make_decision(
     shell: ShellDecision, facts: CommandFacts, request: Request, policy: Policy
 ) -> Decision:
     """A verdict as a decision; a wall and rules about the call itself may be stricter."""
-    decision = _as_decision(shell)
+    decision = _as_decision(shell, policy)
     if policy.walled_off is not None and not isinstance(decision, Deny):
         out = find_way_out(
             facts,
@@ -112,6 +119,18 @@ def decide_command(
     tool: str = "Bash",
 ) -> ShellDecision:
     """What the rules say of a bash command, part by part; pure, and never raises."""
+    if machine.sandbox is not None:
+        # What may run anyway needs no answer of the sandbox.
+        outside = msgspec.structs.replace(machine, sandbox=None)
+        free = _decide_command(facts, policy, outside, tool)
+        if free.verdict == "allow":
+            return free
+    return _decide_command(facts, policy, machine, tool)
+
+
+def _decide_command(
+    facts: CommandFacts, policy: Policy, machine: Machine, tool: str
+) -> ShellDecision:
     rules = policy.book.command_rules(tool)
     paths_policy = _for_paths(policy, is_confined=machine.is_confined)
     allowing, asking = _for_shell(rules["allow"]), rules["ask"]
@@ -122,7 +141,8 @@ def decide_command(
     said = _unasked_verdict if policy.mode == "dontAsk" else verdict_on
 
     def path_verdict(path: str, access: Access) -> PathVerdict:
-        return said(JudgedPath(path=path, real=path, access=access), paths_policy)
+        word = said(JudgedPath(path=path, real=path, access=access), paths_policy)
+        return judge_inside_sandbox(word, path, access, machine.sandbox)
 
     # What a sandbox keeps inside needs no second word on its operands.
     ruled_policy = for_ruled(policy)
@@ -158,6 +178,21 @@ def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
     )
 
 
+def judge_inside_sandbox(
+    word: PathVerdict, path: str, access: Access, sandbox: ReadableFiles | None
+) -> PathVerdict:
+    """The word on a file of a confined command.
+
+    A question about reading is free where the sandbox hides the file, and else needs its answer:
+    the sandbox answers for what it keeps a command from, and for nothing it lets it do.
+    """
+    if sandbox is None or access == "write" or word.verdict != "ask":
+        return word
+    if sandbox.can_read(path):
+        return msgspec.structs.replace(word, is_binding=True)
+    return word if word.rule is not None else PathVerdict("allow")
+
+
 def _unasked_verdict(judged: JudgedPath, policy: Policy) -> PathVerdict:
     """The same where nobody is there to say yes."""
     word = verdict_on(judged, policy)
@@ -185,7 +220,7 @@ def apply_verdict(decision: Decision, text: str, word: PathVerdict) -> Decision:
     )
 
 
-def _as_decision(shell: ShellDecision) -> Decision:
+def _as_decision(shell: ShellDecision, policy: Policy) -> Decision:
     kind = {"allow": Allow, "ask": Ask, "deny": Deny}[shell.verdict]
     is_critical = shell.verdict == "ask" and shell.is_critical
     parts = tuple(_as_part(part) for part in shell.parts)
@@ -202,7 +237,7 @@ def _as_decision(shell: ShellDecision) -> Decision:
             Loss(
                 text=loss.text,
                 form=loss.form,
-                reason=loss.reason,
+                reason=f"{loss.reason}; {_describe_undo(loss, policy)}",
                 critical=is_critical,
                 paths=loss.paths,
             )
@@ -220,6 +255,13 @@ def _as_decision(shell: ShellDecision) -> Decision:
         ),
         proposals_leave_questions=shell.proposals_leave_questions,
     )
+
+
+def _describe_undo(loss: CommandLoss, policy: Policy) -> str:
+    """Whether undo puts back what a command destroys, as far as its text tells."""
+    is_inside = loss.in_checkout or all(policy.is_inside(path) for path in loss.paths)
+    can_be = is_inside and not loss.irreversible and (loss.in_checkout or bool(loss.paths))
+    return "can be undone" if can_be else "cannot be undone"
 
 
 def _written(rule: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -18,6 +18,9 @@ from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.decide import Policy
 from handaxe.session.workdir import Workdir
 from handaxe.text.redact import Redactor
+
+if TYPE_CHECKING:
+    from handaxe.contract.readable_files import ReadableFiles
 
 
 async def _no_programs(_cwd: str) -> frozenset[str]:
@@ -87,8 +90,8 @@ class CommandProbes(msgspec.Struct, frozen=True):
     """Which program the repository around a directory would make git run; empty for none."""
     project_programs: Callable[[str], Awaitable[frozenset[str]]] = _no_programs
     """Names under which commands in a directory find a program of the project."""
-    is_confined: Callable[[CommandSubject], bool] = lambda _: False
-    """Whether a command will run inside a sandbox that may answer for it."""
+    sandbox: "Callable[[CommandSubject], ReadableFiles | None]" = lambda _: None
+    """What a command can read inside the sandbox that answers for it; None where none does."""
     disk: DiskLook | None = None
     """A bounded look at what a command would find."""
 

@@ -9,6 +9,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.effects import Effects
 from handaxe.runtime.permission.decide import JudgedPath, Policy
 from handaxe.runtime.permission.protected import is_env_file, protected_name
 from handaxe.runtime.pipeline.collaborators import Collaborators, DiskLook
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from handaxe.shell.facts import CommandPart, ListedOperands, Sweep
 
 
-async def look_ahead(decision: Decision, shell: "ShellDecision", among: Collaborators) -> Decision:
+async def look_ahead(
+    decision: Decision, shell: "ShellDecision", effects: Effects, among: Collaborators
+) -> Decision:
     """The decision after what an allowed command would find was looked at."""
     disk = among.commands.disk
     if disk is None or not isinstance(decision, Allow):
@@ -29,11 +32,33 @@ async def look_ahead(decision: Decision, shell: "ShellDecision", among: Collabor
         word = await asyncio.to_thread(_judge_tree, copy, disk, for_ruled(among.policy()))
         if word is not None:
             decision = apply_verdict(decision, copy.text, word)
+    for part in shell.ruled:
+        word = await _judge_losses(part, effects, among)
+        if word is not None:
+            decision = apply_verdict(decision, part.text, word)
     for part in shell.proved:
         word = await asyncio.to_thread(_judge_reading, part, disk, among.policy())
         if word is not None:
             decision = apply_verdict(decision, part.text, word)
     return decision
+
+
+async def _judge_losses(
+    part: "CommandPart", effects: Effects, among: Collaborators
+) -> "PathVerdict | None":
+    """Why what a rule lets a command destroy could not be put back."""
+    from handaxe.shell import PathVerdict
+
+    if among.checkpoints is None:
+        return None
+    for loss in part.losses:
+        paths = tuple(part.cwds) if loss.in_checkout else loss.paths
+        if loss.form == "redirection" or loss.irreversible or not paths:
+            continue
+        reason = await among.checkpoints.find_loss(effects, paths)
+        if reason:
+            return PathVerdict("ask", f"it {loss.reason}, which cannot be undone: {reason}")
+    return None
 
 
 def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdict | None":

@@ -15,6 +15,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.faults import BadPath
 from handaxe.contract.ports.files import Located
+from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.permission.decide import JudgedPath, Policy, Request
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -50,7 +51,7 @@ async def command_word(
         cwd=ctx.cwd,
         repository=Repository(is_clean=not doubt, doubt=doubt),
         project_programs=await known.project_programs(ctx.cwd),
-        is_confined=not subject.unconfined and known.is_confined(subject),
+        sandbox=None if subject.unconfined else known.sandbox(subject),
     )
     facts = read_facts(request, policy, machine)
     shell = decide_command(facts, policy, machine, tool=request.tool)
@@ -65,13 +66,14 @@ async def command_word(
         machine = msgspec.structs.replace(machine, second_opinion=second_opinion)
         shell = decide_command(facts, policy, machine, tool=request.tool)
     decision = make_decision(shell, facts, request, policy)
-    decision = await _after_links(decision, shell, among)
-    decision = await look_ahead(decision, shell, among)
+    decision = await _after_links(decision, shell, among, machine.sandbox)
+    decision = await _after_links_read(decision, shell, among, machine.sandbox)
+    decision = await look_ahead(decision, shell, parsed.effects, among)
     return apply_mode(decision, facts, policy, machine)
 
 
 async def _after_links(
-    decision: Decision, shell: "ShellDecision", among: Collaborators
+    decision: Decision, shell: "ShellDecision", among: Collaborators, sandbox: ReadableFiles | None
 ) -> Decision:
     """The decision after every file operand was judged where its links lead, too."""
     from handaxe.runtime.permission.commands import apply_verdict, for_ruled
@@ -84,13 +86,43 @@ async def _after_links(
     if isinstance(decision, Allow):
         for use in shell.uses:
             word = await _word_on(use, among)
-            if word is not None:
+            if word is not None and not _is_hidden(use, word, among, sandbox):
                 decision = apply_verdict(decision, use.text, word)
         for use in shell.written:
             word = await _word_on(use, among, policy=for_ruled(among.policy()))
             if word is not None:
                 decision = apply_verdict(decision, use.text, word)
     return decision
+
+
+async def _after_links_read(
+    decision: Decision, shell: "ShellDecision", among: Collaborators, sandbox: ReadableFiles | None
+) -> Decision:
+    """The decision on a confined command after the files it reads were followed, too."""
+    if sandbox is None or not isinstance(decision, Allow):
+        return decision
+    from handaxe.runtime.permission.commands import CONFINED, apply_verdict
+
+    if all(part.reason != CONFINED for part in decision.parts):
+        # A rule or a proof lets it run, and has had its own look.
+        return decision
+    for use in shell.operands:
+        word = await _word_on(use, among, beyond=True) if use.access == "read" else None
+        if word is not None and not _is_hidden(use, word, among, sandbox):
+            decision = apply_verdict(decision, use.text, word)
+    return decision
+
+
+def _is_hidden(
+    use: "PathUse", word: "PathVerdict", among: Collaborators, sandbox: ReadableFiles | None
+) -> bool:
+    """Whether the sandbox hides what a question about reading is about; not known of a glob."""
+    if sandbox is None or word.rule is not None or use.access != "read":
+        return False
+    if use.glob or use.path is None:
+        return False
+    place = among.files.locate(normalize(use.path), among.workdir.roots, beyond=True)
+    return not sandbox.can_read(place.real)
 
 
 async def _word_on(

@@ -1,21 +1,19 @@
-"""`handaxe explain COMMAND`: the permission decision with its reasons; nothing is run."""
+"""`handaxe explain COMMAND`: the permission decision with its reasons; the command is not run."""
 
 import argparse
-import os
+import asyncio
 import sys
 from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.explaining import Question, explain, explain_question
+from handaxe.app.explaining import Question, explain_here, explain_question
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.wire import decode_line, write_json
 from handaxe.frontends.line_input import split
-from handaxe.host.git_configuration import is_git_clean
-from handaxe.host.shell.program import programs_inside
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.families import canonical_name
 from handaxe.text.near_names import nearest
@@ -48,16 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     tool, call_input = _asked(arguments)
     session = open_session(arguments)
     _warn_of_a_slip(tool, session)
-    place = session.workdir
-    answer = explain(
-        tool,
-        call_input,
-        session.policy(),
-        place,
-        git_clean=is_git_clean(place.current),
-        project_programs=programs_inside(os.environ.get("PATH", ""), place.current, place.roots),
-        second_opinion=count_commands,
-    )
+    answer = asyncio.run(explain_here(tool, call_input, session.collaborators, count_commands))
     if arguments.json:
         _print_json(answer)
     else:
@@ -114,12 +103,21 @@ def _print_json(answer: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def _where(sandbox: dict[str, Any]) -> str:
+    """Where the command would run."""
+    if sandbox["confined"]:
+        return f"it would run inside the sandbox ({sandbox['means']})"
+    return visible(" ".join(["it would run outside the sandbox.", *sandbox.get("notes", ())]))
+
+
 def _shown(answer: dict[str, Any]) -> str:
     lines = [f"{_MARKS[answer['verdict']]} {visible(answer['reason'])}"]
     for part in answer["parts"]:
         rule = f"  [{part['rule']} from {part['source']}]" if part.get("rule") else ""
         lines.append(f"  {_MARKS[part['verdict']]} {visible(part['text'])}")
         lines.append(f"        {visible(part['reason'])}{rule}")
+    if sandbox := answer.get("sandbox"):
+        lines.append(f"  {_where(sandbox)}")
     lines += [f"  destructive: {visible(loss['reason'])}" for loss in answer.get("destructive", [])]
     for proposal in answer.get("proposals", []):
         lines.append(f"  would be allowed by the rule {visible(proposal['rule'])}")

@@ -5,8 +5,10 @@ The kernel refuses with the same words a disk or a missing right would, so this 
 
 import re
 from collections.abc import Mapping, Sequence
+from posixpath import join, normpath
 
 from handaxe.contract.ports.shell import ConfinementLevel
+from handaxe.contract.readable_files import ReadableFiles
 from handaxe.settings.sandbox_options import SandboxOptions
 
 _FILES = re.compile(
@@ -19,13 +21,27 @@ _NETWORK = re.compile(
     r"|\b(?:ECONNREFUSED|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b",
     re.IGNORECASE,
 )
+_MISSING = re.compile(
+    r"no such file|not found|cannot (?:access|find|open)|can't open|does not exist|not a git repos"
+    r"|permission denied|\b(?:ENOENT|EACCES)\b",
+    re.IGNORECASE,
+)
+_PATH = re.compile(r"""(?<![\w.~/-])(?:\.\.|/)[^\s:;,'"`()\[\]<>]*""")
+_MOST_CHARS = 20_000
 
 
 def sandbox_hint(
-    command: str, output: str, level: ConfinementLevel, options: SandboxOptions
+    command: str,
+    output: str,
+    level: ConfinementLevel,
+    options: SandboxOptions,
+    files: ReadableFiles | None = None,
+    cwd: str = "/",
 ) -> str | None:
     """What may have been refused, and what can be done; None where nothing points to it."""
     limits: list[str] = []
+    if files is not None and (hidden := _hidden_path(output, files, cwd)) is not None:
+        limits.append(f"it cannot read {hidden} unless sandbox.filesystem.allowRead names it")
     if level.files != "open" and _FILES.search(output):
         limits.append("it can write only in the working directories and in $TMPDIR")
     if level.network != "open" and _NETWORK.search(output):
@@ -35,6 +51,18 @@ def sandbox_hint(
     way_out = " If so, it can ask to run outside (dangerouslyDisableSandbox)."
     hint = f"The sandbox may be the reason: {' and '.join(limits)}."
     return hint + (way_out if options.allow_unsandboxed_commands else "")
+
+
+def _hidden_path(output: str, files: ReadableFiles, cwd: str) -> str | None:
+    """A path that the output says is missing and that the sandbox hides."""
+    for line in output[-_MOST_CHARS:].splitlines():
+        if not _MISSING.search(line):
+            continue
+        for named in _PATH.findall(line):
+            path = normpath(join(cwd, named))
+            if not files.can_read(path):
+                return path
+    return None
 
 
 def _reached(level: ConfinementLevel, options: SandboxOptions) -> str:

@@ -133,7 +133,9 @@ class Foreground:
         ):
             return end
         said = self._running.tail(FAILURE_CHARS)
-        hint = sandbox_hint(self._command, said, confiner.level, options)
+        hint = sandbox_hint(
+            self._command, said, confiner.level, options, confiner.readable_files(), self._ctx.cwd
+        )
         return msgspec.structs.replace(end, notes=(hint,)) if hint else end
 
     def _with_removed_variables(self, end: CommandEnd) -> CommandEnd:

@@ -1,0 +1,201 @@
+"""What programs need to read outside the working directories, as data with a reason for each.
+
+In a sandbox that hides everything else, these places can be read. None may hold a credential: what
+holds some is listed by its parts, or the credential stands in `SYSTEM_SECRETS` or in the list of
+secrets below the home directory, which is hidden on top. Every place that exists costs each command
+a mount, so what only few programs read is left to `sandbox.filesystem.allowRead`.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from handaxe.contract.readable_files import depth, is_below
+
+KERNEL_PLACES = ("/proc", "/sys", "/dev")
+"""What the kernel shows; each means of confinement has its own view of it."""
+
+SYSTEM_PLACES = {
+    "/usr": "programs and libraries",
+    "/bin": "programs",
+    "/sbin": "programs",
+    "/lib": "libraries",
+    "/lib32": "libraries",
+    "/lib64": "libraries",
+    "/libx32": "libraries",
+    "/etc": "configuration of programs, users and certificates",
+    "/opt": "programs installed beside those of the system",
+    "/nix/store": "programs of Nix",
+    "/nix/var/nix/profiles": "programs of Nix",
+    "/gnu/store": "programs of Guix",
+    "/snap": "programs of snap",
+    "/home/linuxbrew/.linuxbrew": "programs of Homebrew",
+    "/run/current-system": "programs of NixOS",
+    "/run/opengl-driver": "drivers of NixOS",
+    "/var/lib/gems": "libraries of Ruby",
+}
+
+SYSTEM_SECRETS = (
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd",
+    "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private",
+    "/etc/letsencrypt", "/etc/krb5.keytab", "/etc/wireguard", "/etc/openvpn", "/etc/ppp",
+    "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant", "/etc/kubernetes",
+    "/etc/rancher", "/etc/docker/key.json", "/etc/mysql/debian.cnf", "/etc/postfix/sasl_passwd",
+    "/etc/apt/auth.conf", "/etc/apt/auth.conf.d",
+)  # fmt: skip
+"""Inside the system's places: passwords and keys."""
+_KEYS_DIRECTORY, _KEYS = "/etc/ssh", "*key"
+
+HOME_PLACES = {
+    ".gitconfig": "who commits, and how git works",
+    ".config/git/config": "who commits, and how git works",
+    ".config/git/ignore": "what git leaves out",
+    ".config/git/attributes": "how git treats files",
+    ".gitignore": "what git leaves out",
+    ".gitignore_global": "what git leaves out",
+    ".gitattributes": "how git treats files",
+    ".local/bin": "programs of the user",
+    ".local/lib": "libraries of Python",
+    ".local/share/uv": "Python, and programs installed by uv",
+    ".local/share/pipx": "programs installed by pipx",
+    ".local/pipx": "programs installed by pipx",
+    ".local/share/virtualenv": "virtual environments of Python",
+    ".local/share/virtualenvs": "virtual environments of Python",
+    ".virtualenvs": "virtual environments of Python",
+    ".pyenv": "Python",
+    ".rye": "Python",
+    ".pixi": "Python",
+    ".conda": "environments of conda",
+    "miniconda3": "conda",
+    "miniforge3": "conda",
+    "mambaforge": "conda",
+    "anaconda3": "conda",
+    "micromamba": "conda",
+    ".cargo": "Rust programs and packages",
+    ".rustup": "Rust",
+    ".nvm": "Node.js",
+    ".nodenv": "Node.js",
+    ".volta": "Node.js",
+    ".local/share/fnm": "Node.js",
+    ".local/share/pnpm": "pnpm and its packages",
+    ".yarn": "yarn and its packages",
+    ".bun": "Bun and its packages",
+    ".deno": "Deno",
+    ".asdf": "versions of programs",
+    ".mise": "versions of programs",
+    ".local/share/mise": "versions of programs",
+    ".local/state/mise": "which projects mise trusts",
+    ".config/mise": "versions of programs",
+    ".config/direnv": "how direnv works",
+    ".local/share/direnv": "which projects direnv trusts",
+    ".tool-versions": "versions of programs",
+    ".sdkman": "Java",
+    ".jenv": "Java",
+    ".m2/repository": "packages of Maven",
+    ".m2/wrapper": "Maven",
+    ".gradle/wrapper": "Gradle",
+    ".gradle/jdks": "Java",
+    "Android/Sdk": "tools for Android",
+    "go/pkg": "packages of Go",
+    "go/bin": "programs of Go",
+    ".dotnet": ".NET",
+    ".nuget/packages": "packages of .NET",
+    ".rbenv": "Ruby",
+    ".rvm": "Ruby",
+    ".local/share/gem": "libraries of Ruby",
+    ".ghcup": "Haskell",
+    ".cabal/packages": "packages of Haskell",
+    ".cabal/store": "packages of Haskell",
+    ".opam": "OCaml",
+    ".elan": "Lean",
+    ".julia/juliaup": "Julia",
+    ".julia/packages": "packages of Julia",
+    ".julia/compiled": "packages of Julia",
+    ".julia/artifacts": "packages of Julia",
+    ".pub-cache/hosted": "packages of Dart",
+    ".nix-profile": "programs of Nix",
+    ".local/state/nix/profiles": "programs of Nix",
+    ".guix-profile": "programs of Guix",
+    ".linuxbrew": "programs of Homebrew",
+    ".ripgreprc": "how ripgrep works",
+    ".terminfo": "what terminals can do",
+    ".cache/pypoetry": "packages and environments of Python",
+    ".cache/pre-commit": "programs of pre-commit",
+    ".cache/pyright-python": "pyright",
+    ".cache/node": "package managers of Node.js",
+    ".cache/node-gyp": "headers of Node.js",
+    ".cache/deno": "packages of Deno",
+    ".cache/electron": "Electron",
+    ".cache/ms-playwright": "browsers for tests",
+    ".cache/puppeteer": "browsers for tests",
+    ".cache/Cypress": "browsers for tests",
+    ".cache/bazelisk": "Bazel",
+    ".cache/coursier": "packages of Scala",
+    ".cache/huggingface/hub": "models",
+    ".cache/torch": "models",
+}
+"""Below the home directory. Caches that programs also write are not here: read-only they are of no
+use, and who makes them writable makes them readable."""
+
+_VARIABLES = {
+    "VIRTUAL_ENV": (".",),
+    "CONDA_PREFIX": (".",),
+    "MAMBA_ROOT_PREFIX": (".",),
+    "PYENV_ROOT": (".",),
+    "UV_PYTHON_INSTALL_DIR": (".",),
+    "UV_TOOL_DIR": (".",),
+    "CARGO_HOME": ("bin", "registry", "git"),
+    "RUSTUP_HOME": (".",),
+    "NVM_DIR": (".",),
+    "FNM_DIR": (".",),
+    "VOLTA_HOME": (".",),
+    "PNPM_HOME": (".",),
+    "BUN_INSTALL": ("bin", "install"),
+    "DENO_DIR": (".",),
+    "GOROOT": (".",),
+    "GOPATH": ("bin", "pkg"),
+    "GOMODCACHE": (".",),
+    "JAVA_HOME": (".",),
+    "SDKMAN_DIR": (".",),
+    "ASDF_DIR": (".",),
+    "ASDF_DATA_DIR": (".",),
+    "MISE_DATA_DIR": (".",),
+    "RBENV_ROOT": (".",),
+    "DOTNET_ROOT": (".",),
+    "ANDROID_HOME": (".",),
+    "PLAYWRIGHT_BROWSERS_PATH": (".",),
+}
+"""Variables of the user that name such a place, and what of it is read."""
+_BESIDE_PROGRAMS = ("lib", "lib64", "libexec")
+
+
+def find_readable_places(home: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What exists outside the working directories that programs of this user need to read."""
+    places = [*KERNEL_PLACES, *SYSTEM_PLACES, *(f"{home}/{name}" for name in HOME_PLACES)]
+    known = tuple(places)
+    for place in _named_by(environment):
+        # What holds the home directory, or all of a disk, is no place of programs.
+        is_wide = depth(place) < 2 or is_below(home, place)
+        if not is_wide and not any(is_below(place, one) for one in known):
+            places.append(place)
+    return tuple(place for place in dict.fromkeys(places) if os.access(place, os.R_OK))
+
+
+def find_system_secrets() -> tuple[str, ...]:
+    """The passwords and keys inside the system's places."""
+    keys = sorted(str(path) for path in Path(_KEYS_DIRECTORY).glob(_KEYS))
+    return (*SYSTEM_SECRETS, *keys)
+
+
+def _named_by(environment: Mapping[str, str]) -> Iterator[str]:
+    """Places that the user's variables name, whether or not they make sense."""
+    for name, parts in _VARIABLES.items():
+        if environment.get(name, "").startswith("/"):
+            yield from (os.path.normpath(f"{environment[name]}/{part}") for part in parts)
+    for entry in environment.get("PATH", "").split(os.pathsep):
+        if entry.startswith("/"):
+            directory = os.path.normpath(entry)
+            yield directory
+            if directory.endswith(("/bin", "/sbin")):
+                above = directory.rpartition("/")[0]
+                yield from (f"{above}/{name}" for name in _BESIDE_PROGRAMS)
