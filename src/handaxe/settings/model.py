@@ -202,6 +202,10 @@ class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     disable_auto_mode: Annotated[
         Literal["disable"] | None, "`disable`: no session may use auto mode."
     ] = None
+    ask_irreversible: Annotated[
+        bool,
+        "Ask before commands that cannot be undone, such as a force push, unless a rule names them.",
+    ] = True
 
 
 class AgentOptions(_Options, frozen=True, kw_only=True):

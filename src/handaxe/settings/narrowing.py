@@ -55,6 +55,7 @@ _NARROWING_IF: dict[KeyPath, bool] = {
 """Switches that only forbid when set this way. `sandbox.enabled` is none of them: sandboxed
 commands may run without a question."""
 _NEVER_IF: dict[KeyPath, bool] = {
+    ("permissions", "askIrreversible"): False,
     ("autoMemoryEnabled",): True,
     ("sandbox", "enabled"): False,
     ("sandbox", "failIfUnavailable"): False,

@@ -53,6 +53,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: ReadableFiles | None = None
     """What the command can read inside the sandbox that answers for it; None where none does."""
 
+    ask_irreversible: bool = True
+    """Whether what cannot be undone asks unless a rule names it."""
+
     @property
     def is_confined(self) -> bool:
         """Whether the command will run inside a sandbox that may answer for it."""
@@ -165,6 +168,7 @@ def _decide_command(
         fences=fences_of(policy.book),
         second_opinion=machine.second_opinion,
         written_verdict=None if machine.is_confined else written_verdict,
+        ask_irreversible=machine.ask_irreversible,
     )
 
 

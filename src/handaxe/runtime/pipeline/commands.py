@@ -22,6 +22,7 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.command_look import look_ahead
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.session.workdir import normalize
+from handaxe.settings.model import Settings
 
 if TYPE_CHECKING:
     from handaxe.shell import PathUse, PathVerdict, ShellDecision
@@ -52,6 +53,7 @@ async def command_word(
         repository=Repository(is_clean=not doubt, doubt=doubt),
         project_programs=await known.project_programs(ctx.cwd),
         sandbox=None if subject.unconfined else known.sandbox(subject),
+        ask_irreversible=among.offers[Settings].permissions.ask_irreversible,
     )
     facts = read_facts(request, policy, machine)
     shell = decide_command(facts, policy, machine, tool=request.tool)
