@@ -3,6 +3,7 @@
 The directory holds one folder for each source, called `OWNER+NAME` after its repository. The
 documentation itself is not part of this project: only digests of the lines are kept, with marks.
 """
+# pyright: basic
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ DOCUMENTS = {
     "onceupon+Bash-Oneliner": ["README.md"],
     "sharkdp+fd": ["README.md", "CONTRIBUTING.md"],
 }
-PROGRAMS = """
+_PROGRAMS = """
 ls cat head tail wc grep egrep fgrep rg find fd stat file du df diff cmp comm sort uniq cut tr sed
 awk jq tree nl tac rev paste join fold fmt column expand unexpand od xxd hexdump strings cksum sum
 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum base32 base64 basename dirname readlink
@@ -35,8 +36,8 @@ realpath pwd echo printf seq test true false date cal uname whoami id groups hos
 nproc arch tty which type whereis whatis ps pgrep pidof lscpu lsblk env printenv expr factor numfmt
 tsort shuf zcat zgrep gzip gunzip zless xargs tee tar unzip zipinfo less more bc man look pr ptx
 split csplit cp mv rm mkdir touch ln chmod truncate install dd od getconf locale getopt git
-""".split()  # fmt: skip
-GIT_PAGES = """
+"""
+_GIT_PAGES = """
 git git-annotate git-archive git-bisect git-blame git-branch git-cat-file git-check-attr
 git-check-ignore git-check-mailmap git-check-ref-format git-cherry git-config git-count-objects
 git-describe git-diff git-diff-files git-diff-index git-diff-tree git-difftool git-for-each-ref
@@ -45,7 +46,10 @@ git-notes git-range-diff git-reflog git-remote git-rev-list git-rev-parse git-sh
 git-show-branch git-show-ref git-stash git-status git-submodule git-tag git-var git-verify-commit
 git-version git-whatchanged git-worktree git-add git-commit git-checkout git-reset git-clean git-rm
 pip pip-list pip-show pip-freeze pip-check npm npm-ls node python
-""".split()  # fmt: skip
+"""
+
+PROGRAMS = frozenset(_PROGRAMS.split())
+PAGES = frozenset((*PROGRAMS, *_GIT_PAGES.split()))
 
 _PLACES = [
     (r"path/to/(dir|folder|repo|source|target)\w*(\s+path/to/\S+)+( \.\.\.)?", "src docs"),
@@ -84,11 +88,10 @@ def draw(sources: Path) -> list[Drawn]:
 
 
 def _draw_pages(pages: Path) -> Iterator[Drawn]:
-    chosen = {*PROGRAMS, *GIT_PAGES}
     listed = sorted([*pages.glob("common/*.md"), *pages.glob("linux/*.md")])
-    others = [page for page in listed if page.stem not in chosen]
+    others = [page for page in listed if page.stem not in PAGES]
     drawn = random.Random(SEED).sample(others, OTHER_PAGES)
-    for page in [*(page for page in listed if page.stem in chosen), *sorted(drawn)]:
+    for page in [*(page for page in listed if page.stem in PAGES), *sorted(drawn)]:
         lines = re.findall(r"^`(.+)`$", page.read_text("utf-8"), re.MULTILINE)
         for number, line in enumerate(lines):
             name = f"{TLDR.replace('+', '/')} {page.parent.name}/{page.name}"
@@ -138,7 +141,7 @@ def _read_documents(sources: Path) -> Iterator[Drawn]:
             for line in _code_lines(file.read_text("utf-8", errors="replace")):
                 yield Drawn(_fill_angles(line), name)
     for file in sorted((sources / SHEETS).iterdir()):
-        if file.name in {*PROGRAMS, *GIT_PAGES} and file.is_file():
+        if file.name in PAGES and file.is_file():
             for line in _sheet_lines(file.read_text("utf-8", errors="replace")):
                 yield Drawn(_fill_angles(line), f"{SHEETS.replace('+', '/')} {file.name}")
 
@@ -174,5 +177,5 @@ def _is_plain(command: str) -> bool:
     # A line of output or a sentence does not begin with the name of a program.
     if not re.match(r"[a-z_][\w.+-]*(\s|$)", command):
         return False
-    read = subprocess.run(["bash", "-n", "-c", command], capture_output=True, check=False)  # noqa: S603, S607
+    read = subprocess.run(["bash", "-n", "-c", command], capture_output=True, check=False)
     return read.returncode == 0
