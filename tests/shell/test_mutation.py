@@ -24,6 +24,17 @@ INSERTS = [
     " <(x) ",
     "|| x ",
     " && x ",
+    " |& x ",
+]
+EVALUATED = [
+    " <<< $(x) ",
+    " <<< `x` ",
+    " ${x@P} ",
+    ' "${x@P}" ',
+    " $((a[$(x)])) ",
+    " $((x)) ",
+    " ${a[$(x)]} ",
+    " ${!x} ",
 ]
 
 
@@ -37,6 +48,17 @@ def test_an_inserted_command_is_never_allowed(insert):
     allowed = [
         mutant
         for command in COMMANDS
+        for mutant in _mutants(command, insert)
+        if decision(mutant).verdict == "allow"
+    ]
+    assert allowed == []
+
+
+@pytest.mark.parametrize("insert", EVALUATED)
+def test_inserted_text_that_bash_evaluates_is_never_allowed(insert):
+    allowed = [
+        mutant
+        for command in COMMANDS[::4]
         for mutant in _mutants(command, insert)
         if decision(mutant).verdict == "allow"
     ]
@@ -60,7 +82,7 @@ def test_a_denied_program_is_found_at_every_boundary():
     missed = [
         mutant
         for command in COMMANDS[::2]
-        for insert in (";rm y;", " $(rm y) ", "\nrm y\n", " <(rm y) ", " `rm y` ")
+        for insert in (";rm y;", " $(rm y) ", "\nrm y\n", " <(rm y) ", " `rm y` ", " |& rm y ")
         for mutant in _mutants(command, insert)
         if decision(mutant, allow=["Bash"], deny=["Bash(rm:*)"]).verdict == "allow"
     ]
