@@ -26,7 +26,9 @@ LOOKING = [
     "printf",
     "true",
 ]
-CHANGING = ["rm", "tee", "touch", "evil", "curl", "npm"]
+WRITERS = ["cp", "mv", "ln", "tar", "install"]
+CHANGING = ["rm", "tee", "touch", "evil", "curl", "npm", *WRITERS]
+PROTECTED = [".git/hooks/x", ".git/config", ".git", ".mcp.json", ".env", ".vscode/a"]
 FILES = [
     "a.txt",
     "b.txt",
@@ -54,6 +56,18 @@ class Maker:
         self.calm = self.random.random() < 0.5
         text = self.script(2 if self.calm else 3)
         if self.random.random() < (0.1 if self.calm else 0.25):
+            text = self.damage(text)
+        return text
+
+    def command_for_rules(self) -> str:
+        """A command that content rules are put to: evaluated text, writers, xargs."""
+        self.calm = self.random.random() < 0.7
+        text = self.pick(
+            lambda: self.evaluation(1), lambda: self.writing(1), lambda: self.listing(1)
+        )
+        if self.random.random() < 0.3:
+            text = f"{text}{self.random.choice(['; ', ' && ', chr(10)])}{self.simple(1)}"
+        if self.random.random() < 0.1:
             text = self.damage(text)
         return text
 
@@ -130,7 +144,146 @@ class Maker:
             lambda: f"while read -r v; do {self.simple(inner)}; break; done <<< a.txt",
             lambda: f"x='{self.name().replace(chr(39), '')} y'; eval $x",
             lambda: f"x=a.txt; cd src; cat $x; cd ..; {self.simple(inner)}",
+            lambda: self.evaluation(inner),
+            lambda: self.writing(inner),
+            lambda: self.listing(inner),
         )
+
+    def evaluation(self, depth: int) -> str:
+        """Text that bash evaluates a second time, or that only looks like it."""
+        return self.pick(
+            lambda: f"{self.value(depth)}; {self.use()}", lambda: self.subscript(depth)
+        )
+
+    def value(self, depth: int) -> str:
+        """Something in x: a number, code, a file's content or a command's output."""
+        inner = self.simple(0).replace("'", "")
+        return self.pick(
+            "x=3",
+            "x=a.txt",
+            f"x='$({inner})'",
+            f"x='a[$({inner})]'",
+            f"x='`{inner}`'",
+            "x=$(<n.txt)",
+            f"x=$({self.simple(max(depth, 0))})",
+            "read x < n.txt",
+            "read -r x y < n.txt",
+            "mapfile -t x < n.txt",
+            "x=${#HOME}",
+            "x=$#",
+            "y=x",
+            f"declare x='a[$({inner})]'",
+            "x=(1 2 3)",
+            "x=$(seq 3)",
+        )
+
+    def use(self) -> str:
+        return self.pick(
+            "echo ${x@P}",
+            'echo "${x@P}"',
+            "echo ${x@Q}",
+            "echo $((x))",
+            "echo $((x + 1))",
+            "echo $(( $x ))",
+            'echo "$((x))"',
+            "(( x )) && echo y",
+            "let x",
+            "let 'y = x'",
+            "declare -i y=x; echo $y",
+            "declare -i y; y=$x",
+            "[[ x -eq 0 ]]",
+            '[[ "$x" -gt 1 ]]',
+            '[ "$x" -gt 1 ]',
+            "test $x -gt 1",
+            'test -v "$x"',
+            "[[ -v $x ]]",
+            "echo ${!x}",
+            "echo ${!y}",
+            "echo ${a[x]}",
+            "echo ${a[$x]}",
+            "echo ${HOME:x}",
+            "echo ${HOME:0:x}",
+            'printf -v "$x" 1',
+            'printf "%d" $x',
+            'read "$x" <<< 1',
+            'unset "$x"',
+            'wait -p "$x"',
+            "cat <<E\n${x@P}\nE",
+            "cat <<E\n$((x))\nE",
+            "cat <<'E'\n${x@P}\nE",
+            "cat <<< ${x@P}",
+            "for v in $x; do echo $((v)); done",
+            "for v in 1 2 3; do echo $((v)); done",
+            "declare -n r=$x; echo $r",
+            "echo ${a[@]:x}",
+            "a[x]=1",
+            "a=([x]=1)",
+            "seq $x",
+            "echo $x",
+        )
+
+    def subscript(self, depth: int) -> str:
+        inner = self.simple(max(depth - 1, 0)).replace("'", "")
+        return self.pick(
+            f"test -v 'a[$({inner})]'",
+            f"printf -v 'a[$({inner})]' x",
+            f"read 'a[$({inner})]' < a.txt",
+            f"let 'a[$({inner})]'",
+            f"declare -i y='a[$({inner})]'",
+            f"declare 'a[$({inner})]=1'",
+            f"unset 'a[$({inner})]'",
+            f"wait -p 'a[$({inner})]'",
+            f"echo $((a[$({inner})]))",
+            f"cat <<E\n$((a[$({inner})]))\nE",
+            f"echo ${{a[$({inner})]}}",
+            f"getopts a 'b[$({inner})]'",
+            f"mapfile -t 'a[$({inner})]' < a.txt",
+        )
+
+    def place(self) -> str:
+        """A file or directory, sometimes a protected one."""
+        if self.random.random() < 0.25:
+            return self.random.choice(PROTECTED)
+        return self.random.choice(["a.txt", "b.txt", "src", "src/c.txt", "src/", ".", "new", "./b"])
+
+    def writing(self, depth: int) -> str:
+        a, b, c = self.place(), self.place(), self.place()
+        return self.pick(
+            f"cp {a} {b}",
+            f"cp -r {a} {b}",
+            f"cp -t {b} {a}",
+            f"cp --target-directory={b} {a} {c}",
+            f"cp -b -S n {a} {b}",
+            f"cp {a} {self.word(depth)}",
+            f"mv {a} {b}",
+            f"mv -t{b} {a}",
+            f"mv {a} {c} {b}",
+            f"mv {a} e && cat e",
+            f"ln -s {a} {b}",
+            f"ln -sf {a} {b}; echo x > {b}",
+            f"install -m 644 {a} {b}",
+            f"install -D {a} {b}",
+            f"install -d {b}",
+            f"tar -cf {b} {a}",
+            f"tar -xf {a} -C {b}",
+            f"tar -cf a.tar {a} --checkpoint=1 --checkpoint-action=exec=evil",
+            f"tar --to-command=evil -xf {a}",
+            f"for f in a.txt b.txt; do cp $f {b}; done",
+            f"x={b}; cp {a} $x",
+            f"cd src && cp c.txt ../{b}",
+            f"sed -in s/x/y/ {a}",
+            f"echo x > {b}",
+            f"echo x | tee {b}",
+        )
+
+    def listing(self, depth: int) -> str:
+        """A producer of names and what xargs does with them."""
+        lister = self.pick(
+            "ls", "find . -name '*.txt'", "find . -print0", "git ls-files -z", "cat a.txt",
+            "echo a.txt b.txt", "rg -l x",
+        )  # fmt: skip
+        options = self.pick("", "-0", "-n 1", "-r", "-P 2", "-I{}", "-d '\\n'", "-a a.txt", "-t")
+        return f"{lister} | xargs {options} {self.pick(self.name, lambda: self.simple(depth))}"
 
     def simple(self, depth: int) -> str:
         words = [self.name(), *[self.word(depth) for _ in range(self.random.randint(0, 3))]]

@@ -24,6 +24,17 @@ INSERTS = [
     " <(x) ",
     "|| x ",
     " && x ",
+    " |& x ",
+]
+EVALUATED = [
+    " <<< $(x) ",
+    " <<< `x` ",
+    " ${x@P} ",
+    ' "${x@P}" ',
+    " $((a[$(x)])) ",
+    " $((x)) ",
+    " ${a[$(x)]} ",
+    " ${!x} ",
 ]
 
 
@@ -37,6 +48,17 @@ def test_an_inserted_command_is_never_allowed(insert):
     allowed = [
         mutant
         for command in COMMANDS
+        for mutant in _mutants(command, insert)
+        if decision(mutant).verdict == "allow"
+    ]
+    assert allowed == []
+
+
+@pytest.mark.parametrize("insert", EVALUATED)
+def test_inserted_text_that_bash_evaluates_is_never_allowed(insert):
+    allowed = [
+        mutant
+        for command in COMMANDS[::4]
         for mutant in _mutants(command, insert)
         if decision(mutant).verdict == "allow"
     ]
@@ -60,8 +82,32 @@ def test_a_denied_program_is_found_at_every_boundary():
     missed = [
         mutant
         for command in COMMANDS[::2]
-        for insert in (";rm y;", " $(rm y) ", "\nrm y\n", " <(rm y) ", " `rm y` ")
+        for insert in (";rm y;", " $(rm y) ", "\nrm y\n", " <(rm y) ", " `rm y` ", " |& rm y ")
         for mutant in _mutants(command, insert)
         if decision(mutant, allow=["Bash"], deny=["Bash(rm:*)"]).verdict == "allow"
     ]
     assert missed == []
+
+
+@pytest.mark.parametrize("insert", [" ${x@P} ", ' "${x@P}" ', " $((a[$(x)])) ", " ${!x} "])
+def test_text_that_is_evaluated_again_is_outside_every_content_rule(insert):
+    """Bash runs what such a text holds, whatever the rule's program does with the words (C19)."""
+    allowed = []
+    for command in COMMANDS[::6]:
+        program = command.split()[0]
+        for mutant in _mutants(command, insert):
+            if decision(mutant, allow=[f"Bash({program}:*)"]).verdict == "allow":
+                allowed.append(mutant)
+    assert allowed == []
+
+
+@pytest.mark.parametrize("insert", [" ${x@P} ", " $((a[$(x)])) ", " $((x)) ", " ${!x} "])
+def test_text_that_is_evaluated_again_asks_beside_a_deny_rule(insert):
+    """It is a program that cannot be known (C19)."""
+    allowed = [
+        mutant
+        for command in COMMANDS[::6]
+        for mutant in _mutants(command, insert)
+        if decision(mutant, allow=["Bash"], deny=["Bash(rm:*)"]).verdict == "allow"
+    ]
+    assert allowed == []
