@@ -39,12 +39,12 @@ PROVEN = [
     ("fd -0 -e py", "xargs -0r head"),
     ("fdfind -t f x src", "xargs du -h"),
     ("find . -name '*.json'", "xargs jq .name"),
-    ("find . -type f", "xargs"),
     ("find . -type f", "xargs -n 1 echo"),
     ("find . -type f", "xargs -n1 basename"),
     ("find . -type f -print0", "xargs --null sha256sum"),
 ]
 REFUSED = [
+    ("find . -type f", "xargs"),
     ("find . -type f", "xargs rm"),
     ("find . -type f", "xargs -0 cat"),
     ("find . -type f -print0", "xargs cat"),

@@ -204,7 +204,7 @@ class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     ] = None
     ask_irreversible: Annotated[
         bool,
-        "Ask before commands that cannot be undone, such as a force push, unless a rule names them.",
+        "Ask before what cannot be undone, such as a force push, unless a rule names it.",
     ] = True
 
 

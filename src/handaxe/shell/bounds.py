@@ -139,9 +139,9 @@ class Bounds(Struct):
             return Bound("ask", reason, answer.rule, answer.source, is_guess=guess)
         if may_write and use.access == "read":
             written = self.path_verdict(use.path, "write")
-            if written.is_binding and written.verdict == "ask":
+            if written.verdict != "allow" and (written.is_binding or written.rule is not None):
                 reason = f"it may write {use.path}: {written.reason}"
-                return Bound("ask", reason, is_guess=True)
+                return Bound("ask", reason, written.rule, written.source, is_guess=True)
         return None
 
     def _unknown(self, use: PathUse) -> Bound | None:

@@ -108,6 +108,7 @@ class _Walker:
         self._visits = 0
         self._background = False
         self._escaped: State | None = None
+        self._has_functions = False
 
     def sequence(self, node: Sequence, state: State | None) -> State | None:
         for item, background in zip(node.items, node.background, strict=False):
@@ -251,6 +252,7 @@ class _Walker:
         return result, result
 
     def _function(self, node: Compound, state: State) -> _Pair:
+        self._has_functions = True
         self.sequence(node.bodies[0], state.lost())
         lost = state.lost()
         return lost, lost
@@ -289,7 +291,7 @@ class _Walker:
         for word in node.words:
             fields = fields_of(word, state.variables)
             counts = all((field.known or "").isdigit() or field.is_number for field in fields)
-            if not counts and not _is_sequence(word):
+            if not counts and (self._has_functions or not _is_sequence(word)):
                 return None
         return Field("unknown", "", f"${node.name}", is_number=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
@@ -13,6 +14,7 @@ from handaxe.shell.fields import Field
 from handaxe.shell.places import is_critical, is_inside, uses_of
 from handaxe.shell.tables import load_toml, names
 
+_QUOTES = re.compile(r"['\"\\]")
 _REMOVERS = frozenset({"rm", "rmdir", "unlink", "shred"})
 _IN_THE_TREE = names("rm rmdir unlink truncate shred find chmod chown chgrp rsync redirection")
 """Destructive forms that change nothing but the paths they name."""
@@ -46,7 +48,7 @@ def is_destructive_name(program: str) -> bool:
 
 def names_lasting_form(rule_head: str, form: str) -> bool:
     """Whether the fixed words a rule begins with spell out a form that nobody can take back."""
-    words = rule_head.split()
+    words = _QUOTES.sub("", rule_head).split()
     return any(
         known.is_lasting and " ".join(known.words) == form and _fits(words, known)
         for known in _forms().get(words[0] if words else "", ())

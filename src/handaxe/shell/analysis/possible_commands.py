@@ -17,7 +17,7 @@ from handaxe.shell.effects import moved_state, redirect_use
 from handaxe.shell.fields import Field, fields_of, value_field
 from handaxe.shell.flow import Part, State, walk
 from handaxe.shell.places import PathUse
-from handaxe.shell.program_names import base_name, find_program
+from handaxe.shell.program_names import find_program
 from handaxe.shell.rebinding import rebinding_command, rebinding_part
 from handaxe.shell.reevaluation import find_builtin_reevaluation, find_reevaluation
 from handaxe.shell.runners import SHELLS, inner_of, is_wrapper, program_name
@@ -197,7 +197,7 @@ class CommandFinder:
     def _removals(self, fields: list[Field], depth: int) -> None:
         """A removal in the arguments of a program that may run it."""
         for index, field in enumerate(fields[1:], start=1):
-            if field.known is not None and base_name(field.value) in _REMOVERS:
+            if field.known is not None and field.value.rpartition("/")[2] in _REMOVERS:
                 self.command(fields[index:], depth + 1, certain=False)
 
     def _inner(self, fields: list[Field], depth: int, *, certain: bool) -> bool:

@@ -68,7 +68,9 @@ def prove_listed_operands(
         raise Refused("the listing and xargs end a name with different characters")
     if null and delimiters:
         raise Refused("xargs is given two separators")
-    consumer = tuple(_literal(field) for field in options.operands) or ("echo",)
+    if not options.operands:
+        raise Refused("xargs is given no program")
+    consumer = tuple(_literal(field) for field in options.operands)
     _check_consumer(options.operands, state, setting)
     return ListedOperands(argv, consumer, null, bool(delimiters), setting.cwd)
 
@@ -116,7 +118,7 @@ def _check_plain(
 
 def _check_consumer(consumer: list[Field], state: State, setting: Setting) -> None:
     """Prove the program that gets the names: they are files it reads, or words it prints."""
-    if not consumer or consumer[0].known == "echo":
+    if consumer[0].known == "echo":
         return
     # Loaded late: the proofs of programs are many, and few commands have xargs.
     from handaxe.shell.checks import CHECKS
