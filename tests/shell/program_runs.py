@@ -154,7 +154,7 @@ def all_runs(seed: int) -> list[Run]:
     for form, table in sorted(git_forms().items()):
         made = list(option_runs(f"git {form}", table, chosen))
         # The forms that show history share one table: its rows are run with log, some with each.
-        shared = len(made) > 200 and form not in ("log", "diff")
+        shared = len(made) > 200 and form not in ("log", "diff", "rev-list")
         runs.extend(chosen.sample(made, 60) if shared else made)
     for word in sorted(PRIMARIES - {"(", ")", "!", ",", "-not", "-a", "-o", "-and", "-or"}):
         runs.append(Run("find", word, ["find", ".", word]))
@@ -329,7 +329,7 @@ def execute(
 
 
 _REJECTIONS = (
-    "unrecognized option", "invalid option", "unknown option", "unrecognised", "illegal option",
+    "unrecognized option", "unrecognized argument", "invalid argument", "invalid option", "unknown option", "unrecognised", "illegal option",
     "unexpected argument", "unknown argument", "not recognized", "bad option", "usage:",
     "wasn't expected", "which wasn", "unknown subcommand", "applet not found", "unsupported option",
     "doesn't allow an argument", "requires an argument", "extra operand", "not found\n",
