@@ -12,7 +12,10 @@ from handaxe.shell.analysis.analyze import analyze
 from handaxe.shell.decide import SecondOpinion, ShellDecision, decide, only_reads
 from handaxe.shell.facts import CommandFacts, Loss, TreeCopy
 from handaxe.shell.fences import Fence, Name, literal_name
-from handaxe.shell.judge import (
+from handaxe.shell.opinion import count_from_shfmt
+from handaxe.shell.places import PathUse
+from handaxe.shell.propose import Proposal
+from handaxe.shell.verdicts import (
     Mode,
     PartDecision,
     PathVerdict,
@@ -21,9 +24,6 @@ from handaxe.shell.judge import (
     ShellRules,
     Verdict,
 )
-from handaxe.shell.opinion import count_from_shfmt
-from handaxe.shell.places import PathUse
-from handaxe.shell.propose import Proposal
 
 __all__ = [
     "CommandFacts",

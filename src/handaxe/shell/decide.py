@@ -14,21 +14,12 @@ from msgspec import Struct
 from handaxe.shell.bounds import Bounds, PathJudge
 from handaxe.shell.facts import CommandFacts, CommandPart, Loss, TreeCopy
 from handaxe.shell.fences import Fence
-from handaxe.shell.judge import (
-    Judge,
-    Mode,
-    PartDecision,
-    Repository,
-    ShellRules,
-    Verdict,
-    find_project_program,
-    find_whole_rule,
-    strictest,
-)
+from handaxe.shell.judge import Judge, find_project_program, find_whole_rule, strictest
 from handaxe.shell.opinion import is_plain
 from handaxe.shell.places import PathUse
 from handaxe.shell.propose import Proposal, propose
 from handaxe.shell.rules import is_everything
+from handaxe.shell.verdicts import Mode, PartDecision, Repository, ShellRules, Verdict
 
 _CLEAN = Repository()
 

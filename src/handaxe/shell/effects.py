@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from handaxe.shell.facts import FileUses, RedirectUse, Sweep
 from handaxe.shell.fields import PROCESS, Field, fields_of
-from handaxe.shell.flow import State
+from handaxe.shell.flow import Part, State
 from handaxe.shell.options import abbreviates
 from handaxe.shell.places import Access, PathUse, is_dynamic_device, resolve, uses_of
 from handaxe.shell.runners import program_name
@@ -136,9 +136,8 @@ def _only_reads(program: str, fields: list[Field]) -> bool:
     if program == "git":
         rest = git_arguments(fields[1:])
         return bool(rest) and rest[0].value in _GIT_READS
-    # What the programs of this table write is known by their words.
-    known = read_only_programs().keys() | writers().keys() | _table().viewers
-    return program in known
+    # What the programs of `writers` write is known by their words.
+    return program in read_only_programs() or program in writers() or program in _table().viewers
 
 
 def moved_state(directory: Field, state: State) -> State:
@@ -288,3 +287,9 @@ def _dd_uses(fields: list[Field], state: State) -> list[PathUse]:
             inner = Field(field.kind, path, field.text, single=field.single)
             uses.extend(uses_of(inner, "read" if name == "if" else "write", state.cwds))
     return uses
+
+
+def redirect_uses(part: Part) -> tuple[RedirectUse, ...]:
+    """The redirections of a part in every state it may run in."""
+    found = [redirect_use(item, state) for state in part.states for item in part.redirects]
+    return tuple(dict.fromkeys(found))

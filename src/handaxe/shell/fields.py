@@ -5,18 +5,20 @@ A field is known, a glob below a known place, or unknown; unknown is never guess
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
 from handaxe.shell.braces import expand_braces
-from handaxe.shell.syntax import Param, Piece, Word
+from handaxe.shell.syntax import Param, Piece, Simple, Word
 
 PROCESS = "/dev/fd/of-a-process"
 """Stands for the name bash gives the output of `<( )`."""
 
 _COUNTS = frozenset("#?$!")
+_INTEGER = re.compile(r"-?\d+")
 _SPLITS = frozenset(" \t\n*?[]\\")
 
 
@@ -55,7 +57,10 @@ Variables = Mapping[str, Field | None]
 def fields_of(word: Word, variables: Variables) -> list[Field]:
     """The arguments that `word` becomes."""
     if not (word.has_brace or word.has_expansion or word.has_glob or word.has_tilde):
-        return [Field("known", "".join([piece.text for piece in word.pieces]), word.text)]
+        if word.made is None:
+            value = "".join([piece.text for piece in word.pieces])
+            word.made = [Field("known", value, word.text)]
+        return word.made
     if not word.has_brace:
         return [_field(word.pieces, word.text, variables)]
     expanded = expand_braces(word.pieces)
@@ -145,3 +150,15 @@ def _parameter(param: Param, variables: Variables, *, quoted: bool) -> Field | N
     if found.kind != "known" or not found.value or _SPLITS.intersection(found.value):
         return None
     return found
+
+
+def is_sequence(word: Word) -> bool:
+    """Whether a word is `$(seq ...)` with nothing but literal numbers."""
+    if len(word.pieces) != 1 or word.pieces[0].kind != "command" or len(word.scripts) != 1:
+        return False
+    items = word.scripts[0].items
+    node = items[0] if len(items) == 1 else None
+    if not isinstance(node, Simple) or node.assignments or node.redirects or not node.words:
+        return False
+    first, *rest = (part.literal or "" for part in node.words)
+    return first == "seq" and bool(rest) and all(_INTEGER.fullmatch(text) for text in rest)

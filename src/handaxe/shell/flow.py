@@ -10,7 +10,7 @@ import re
 
 from msgspec import Struct
 
-from handaxe.shell.fields import Field, fields_of, value_field
+from handaxe.shell.fields import Field, fields_of, is_sequence, value_field
 from handaxe.shell.places import resolve
 from handaxe.shell.syntax import (
     Assignment,
@@ -33,7 +33,6 @@ _STATEFUL = names(
 _NAMING = names("export readonly declare typeset local unset")
 _NAMED = re.compile(r"([A-Za-z_]\w*)(?:=(.*))?", re.ASCII | re.DOTALL)
 _KEEPS = re.compile(r"-[gprvx]+")
-_INTEGER = re.compile(r"-?\d+")
 _VISITS = 40
 _LOOP_VALUES = 12
 
@@ -291,7 +290,7 @@ class _Walker:
         for word in node.words:
             fields = fields_of(word, state.variables)
             counts = all((field.known or "").isdigit() or field.is_number for field in fields)
-            if not counts and (self._has_functions or not _is_sequence(word)):
+            if not counts and (self._has_functions or not is_sequence(word)):
                 return None
         return Field("unknown", "", f"${node.name}", is_number=True)
 
@@ -307,18 +306,6 @@ class _Walker:
         if any(value.kind == "glob" and not value.single for value in values):
             return None
         return values
-
-
-def _is_sequence(word: Word) -> bool:
-    """Whether a word is `$(seq ...)` with nothing but literal numbers."""
-    if len(word.pieces) != 1 or word.pieces[0].kind != "command" or len(word.scripts) != 1:
-        return False
-    items = word.scripts[0].items
-    node = items[0] if len(items) == 1 else None
-    if not isinstance(node, Simple) or node.assignments or node.redirects or not node.words:
-        return False
-    first, *rest = (part.literal or "" for part in node.words)
-    return first == "seq" and bool(rest) and all(_INTEGER.fullmatch(text) for text in rest)
 
 
 def _assigned_words(assignments: list[Assignment]) -> list[Word]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,11 +25,17 @@ from handaxe.shell.rules import (
     rule_set,
     squeeze_blanks,
 )
+from handaxe.shell.verdicts import (
+    By,
+    Mode,
+    PartDecision,
+    PathVerdict,
+    Repository,
+    Rule,
+    ShellRules,
+    Verdict,
+)
 
-Verdict = Literal["allow", "ask", "deny"]
-Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "auto"]
-By = Literal["rule", "mode", "builtin"]
-Cause = Literal["", "program", "redirection", "critical", "unreadable"]
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 _SECRET_NAMES = (
     ".env",
@@ -41,64 +46,7 @@ _SECRET_NAMES = (
     ".netrc",
     ".npmrc",
 )
-
-
-class PathVerdict(Struct, frozen=True):
-    """What the path rules say about one path; `rule` is set when a rule of the user decided."""
-
-    verdict: Verdict
-    reason: str = ""
-    rule: str | None = None
-    source: str | None = None
-    is_binding: bool = False
-    """Whether an ask holds whatever Bash rules allow: what is written there may run code."""
-
-
 _NOWHERE = PathVerdict("ask", "the text does not say where")
-
-
-class Repository(Struct, frozen=True):
-    """What is known of the repository's own configuration."""
-
-    is_clean: bool = True
-    doubt: str = ""
-    """Which program it names, in words."""
-
-
-class Rule(Struct, frozen=True):
-    """A Bash rule: the text between the parentheses (empty for all of Bash) and its source."""
-
-    specifier: str
-    source: str | None = None
-    tool: str = "Bash"
-
-    @property
-    def text(self) -> str:
-        """The rule as it is written in settings."""
-        return f"{self.tool}({self.specifier})" if self.specifier else self.tool
-
-
-class ShellRules(Struct, frozen=True):
-    """The Bash rules of a session."""
-
-    allow: tuple[Rule, ...] = ()
-    ask: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
-
-
-class PartDecision(Struct, frozen=True):
-    """The verdict on one part and why."""
-
-    text: str
-    verdict: Verdict
-    reason: str
-    rule: str | None = None
-    source: str | None = None
-    by: By = "builtin"
-    cause: Cause = ""
-    """What an ask is about; only "program" could be settled by an allow rule."""
-    beside: str = ""
-    """What would still ask if a rule allowed the program."""
 
 
 class Judge(Struct):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 _Value = TypeVar("_Value")
@@ -12,18 +13,21 @@ _SERIES = re.compile(r"(.*?[A-Za-z+]\d*)(?:[.-]\d[\d.]*)")
 _DIGITS = re.compile(r"(.*?[A-Za-z+])[.-]?\d[\d.]*")
 
 
+@lru_cache(maxsize=4096)
 def base_name(path: str) -> str:
     """The last component of a path, without `.exe`."""
     name = path.rstrip("/").rpartition("/")[2]
     return name[:-4] if name[-4:].lower() == ".exe" and len(name) > 4 else name
 
 
+@lru_cache(maxsize=4096)
 def strip_version(name: str) -> str:
     """The name without a minor version: `python3` of `python3.12`, `gcc` of `gcc-12`."""
     found = _SERIES.fullmatch(name)
     return found[1] if found else name
 
 
+@lru_cache(maxsize=4096)
 def strip_digits(name: str) -> str:
     """The name without any version: `python` of `python3`."""
     found = _DIGITS.fullmatch(name)

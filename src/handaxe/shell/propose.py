@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from handaxe.shell.analysis.losses import is_destructive_name
 from handaxe.shell.facts import CommandPart
-from handaxe.shell.judge import PartDecision
 from handaxe.shell.runners import SHELLS, runners
 from handaxe.shell.running_options import may_run_others
 from handaxe.shell.stdin_programs import (
@@ -23,6 +22,7 @@ from handaxe.shell.stdin_programs import (
 )
 from handaxe.shell.subcommands import WITH_SUBCOMMANDS
 from handaxe.shell.tables import names, read_only_programs
+from handaxe.shell.verdicts import PartDecision
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _PLAIN_PROGRAM = re.compile(r"[\w./+@-]+")

@@ -254,3 +254,5 @@ _UNWRAP = {
     "command": _skip_nothing,
     "builtin": _skip_nothing,
 }
+WRAPPERS = _UNWRAP.keys() | {"env"}
+"""Programs that end with the code of the command they are given."""

@@ -5,7 +5,7 @@ Only shapes and cheap questions about them; reading text into them is `parse`, j
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -51,6 +51,8 @@ class Word(Struct):
     """The pieces inside its expansions, at any depth: `$B` of `${A:-$B}`."""
     is_sign: bool = False
     """An operator of `[[ ]]`, not an operand."""
+    made: list[Any] | None = None
+    """The arguments it becomes, where the text alone decides; kept by `fields_of`."""
 
     @property
     def literal(self) -> str | None:

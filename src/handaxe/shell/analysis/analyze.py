@@ -12,15 +12,14 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from handaxe.contract.effects import Act, Extent
 from handaxe.shell.analysis.exit_meaning import explain_exit_one
 from handaxe.shell.analysis.history import find_history
 from handaxe.shell.analysis.losses import find_losses, find_removals
 from handaxe.shell.analysis.possible_commands import Candidate, CommandFinder, Possible
 from handaxe.shell.analysis.programs.listed_operands import prove_listed_operands
 from handaxe.shell.analysis.rule_texts import read_rule_texts, squeeze
-from handaxe.shell.analysis.write_bound import bound_act, read_edit
-from handaxe.shell.effects import file_uses, redirect_use
+from handaxe.shell.analysis.write_bound import bound_writes, read_edit
+from handaxe.shell.effects import file_uses, redirect_uses
 from handaxe.shell.facts import (
     CommandFacts,
     CommandPart,
@@ -28,7 +27,6 @@ from handaxe.shell.facts import (
     History,
     ListedOperands,
     PossibleCommand,
-    RedirectUse,
 )
 from handaxe.shell.fields import Field, fields_of
 from handaxe.shell.flow import Part, State, walk
@@ -37,22 +35,20 @@ from handaxe.shell.opinion import count_by_tree_sitter, is_plain
 from handaxe.shell.options import Refused
 from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.places import PathUse, resolve, uses_of
-from handaxe.shell.prove import prove, unwrap_proven
+from handaxe.shell.prove import prove
 from handaxe.shell.runners import inner_of, is_wrapper, program_name
 from handaxe.shell.scan import scan
 from handaxe.shell.secrets import is_harmless_prefix
-from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Script, Sequence, Simple
+from handaxe.shell.syntax import Script, Simple
 from handaxe.shell.tables import names
 from handaxe.shell.writes import find_writes
 
 _PART_LIMIT = 120
-_BOUND_PARTS = 40
 _SCAN_LIMIT = 3_000
 _LOOK_LIMIT = 300
 _MOVERS = names("cd pushd popd")
 _PRINTERS = names("cat /bin/cat /usr/bin/cat")
 _FED = names("xargs parallel")
-_IN_ORDER = names("subshell group if test")
 
 
 @lru_cache(maxsize=256)
@@ -84,7 +80,7 @@ def analyze(command: str, cwd: str = "/project", home: str = "/home/user") -> Co
         programs=programs,
         changes_directory=not programs.isdisjoint(_MOVERS) or not is_read,
         only_reads=is_read and not disagreement and not later and all(map(_only_reads, parts)),
-        extent=None if disagreement or not is_read else _bound(script, walked, parts, cwd),
+        extent=None if disagreement or not is_read else bound_writes(script, walked, parts, cwd),
         meaning_of_one=explain_exit_one(script.body, cd_failed=False) if is_read else None,
         meaning_after_cd=explain_exit_one(script.body, cd_failed=True) if is_read else None,
         printed_file=_printed_file(script) if is_read else None,
@@ -175,7 +171,7 @@ class _Reader:
     def _read_basic(self, part: Part, possible: Possible) -> CommandPart:
         """What deny rules need to know."""
         node = part.node
-        redirects = _redirect_uses(part)
+        redirects = redirect_uses(part)
         is_fed = part.reads_pipe or any(item.operator.startswith("<") for item in part.redirects)
         words = node.words if isinstance(node, Simple) else []
         assignments = node.assignments if isinstance(node, Simple) else []
@@ -277,11 +273,6 @@ class _Reader:
         return replace(self._read_basic(part, possible), refusal=problem, squeezed=None)
 
 
-def _redirect_uses(part: Part) -> tuple[RedirectUse, ...]:
-    found = [redirect_use(item, state) for state in part.states for item in part.redirects]
-    return tuple(dict.fromkeys(found))
-
-
 def _possible_command(candidate: Candidate, *, is_fed: bool) -> PossibleCommand:
     fields, program = list(candidate.fields), candidate.program
     wraps = is_wrapper(program)
@@ -312,91 +303,6 @@ def _opened(fields: list[Field], state: State) -> Iterator[PathUse]:
         for command, sure in inner.commands:
             if sure and command and file_uses(command, state).holds_files:
                 yield PathUse(None, "read", f"what {fields[0].text} is fed")
-
-
-def _bound(script: Script, walked: list[Part], parts: list[CommandPart], cwd: str) -> Extent | None:
-    """Everything the command can write, or None if that is not certain."""
-    if len(walked) > _BOUND_PARTS:
-        return None
-    acts: list[Act] = []
-    programs: set[str] = set()
-    try:
-        for part, facts in zip(walked, parts, strict=False):
-            _check_moves(part, after=acts)
-            acts.extend(_acts(part, facts, Setting(cwd, "")))
-            programs.update(item.program or "" for item in facts.commands)
-    except (Refused, RecursionError):
-        return None
-    # What changes the meaning of names is followed step by step, which needs an order of the steps.
-    if any(act.kind != "fills" for act in acts) and not _runs_in_order(script.body):
-        return None
-    return Extent(cwd, tuple(acts), frozenset(programs)) if acts else None
-
-
-def _acts(part: Part, facts: CommandPart, setting: Setting) -> Iterator[Act]:
-    """The writes of one part in every state it may run in; raises `Refused`."""
-    if part.background:
-        raise Refused("it goes on in the background")
-    if doubt := facts.unknown or facts.evaluates or facts.rebinds:
-        raise Refused(doubt)
-    # The directory a user is at home in may be another one for the command.
-    states = [State(state.cwds, {**state.variables, "HOME": None}) for state in part.states]
-    part = replace(part, states=states)
-    for use in _redirect_uses(part):
-        if use.problem:
-            raise Refused(use.problem)
-        places = tuple(item.joined or "" for item in use.uses)
-        if use.writes and not all(place.startswith("/") for place in places):
-            raise Refused(f"where {use.text} writes is not known before it runs")
-        if use.writes:
-            yield Act("fills", places=places)
-    if not facts.refusal and not _names_home(part):
-        return
-    try:
-        prove(part, setting)
-    except Refused:
-        if not isinstance(part.node, Simple):
-            raise
-        for state in part.states:
-            yield bound_act(part.node, state)
-
-
-def _names_home(part: Part) -> bool:
-    is_cd = any(word.literal == "cd" for word in part.words)
-    return is_cd or "~" in part.text or "HOME" in part.text
-
-
-def _check_moves(part: Part, *, after: list[Act]) -> None:
-    """`cd` goes by the names in the text, but with `..` only as long as they are all there."""
-    for state in part.states:
-        fields = [field for word in part.words for field in fields_of(word, state.variables)]
-        values = [field.value for field in unwrap_proven(fields)]
-        if values[:1] != ["cd"]:
-            continue
-        goes_back = any(".." in value for value in values)
-        if goes_back and any(act.kind != "fills" for act in after):
-            raise Refused("what cd would leave again may be gone")
-        if not {"-P", "-e"}.isdisjoint(values):
-            raise Refused("where cd goes is not known before it runs")
-
-
-def _runs_in_order(node: Node) -> bool:
-    """Whether the parts run at most once each, one after the other as they are written."""
-    match node:
-        case Simple():
-            words = [*node.words, *(item.target for item in node.redirects)]
-            words += [item.value for item in node.assignments if item.value is not None]
-            bodies = [item.heredoc.body for item in node.redirects if item.heredoc is not None]
-            return not any(word is not None and word.scripts for word in [*words, *bodies])
-        case Pipeline():
-            return len(node.commands) == 1 and _runs_in_order(node.commands[0])
-        case Chain() | Sequence():
-            return all(map(_runs_in_order, node.items))
-        case Compound():
-            words = [*node.words, *(item.target for item in node.redirects)]
-            is_plain_kind = node.kind in _IN_ORDER and not any(word.scripts for word in words)
-            inner = [*node.conditions, *node.bodies, *filter(None, [node.otherwise])]
-            return is_plain_kind and all(map(_runs_in_order, inner))
 
 
 def _printed_file(script: Script) -> str | None:

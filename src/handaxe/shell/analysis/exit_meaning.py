@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import dropwhile
 
 from handaxe.shell.fields import fields_of
-from handaxe.shell.prove import unwrap_proven
+from handaxe.shell.prove import WRAPPERS, unwrap_proven
 from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simple, Word
 
 _NOTHING_FOUND = "No matches found"
@@ -77,6 +77,8 @@ def _meaning(node: Simple, cd_failed: bool) -> str | None:  # noqa: FBT001 - pri
 
 def _inside_wrappers(words: list[Word]) -> list[Word]:
     """The command that `timeout`, `nice` and the like end with the code of."""
+    if words and words[0].literal not in WRAPPERS:
+        return words
     fields = [field for word in words for field in fields_of(word, {})]
     if len(fields) != len(words):
         return words

@@ -8,17 +8,31 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from handaxe.contract.effects import Act, Kind
+from msgspec.structs import replace
+
+from handaxe.contract.effects import Act, Extent, Kind
+from handaxe.shell.effects import redirect_uses
+from handaxe.shell.facts import CommandPart
 from handaxe.shell.fields import Field, fields_of
-from handaxe.shell.flow import State
+from handaxe.shell.flow import Part, State
 from handaxe.shell.little_languages import is_printing_sed
+from handaxe.shell.operands import Setting
 from handaxe.shell.options import Arguments, Refused, read_arguments
-from handaxe.shell.prove import check_assignments, unwrap_proven, well_known_name
-from handaxe.shell.syntax import Simple, Word
+from handaxe.shell.prove import check_assignments, prove, unwrap_proven, well_known_name
+from handaxe.shell.syntax import (
+    Chain,
+    Compound,
+    Node,
+    Pipeline,
+    Script,
+    Sequence,
+    Simple,
+    Word,
+)
 from handaxe.shell.tables import ProgramTable, load_toml, make_tables, names
 
 _OPEN_MODE = re.compile(r"0?[57][0-7]{2}|[ugoa]*(\+[rwxXst]+|-w)(,[ugoa]*(\+[rwxXst]+|-w))*")
@@ -28,6 +42,95 @@ _READABLE_MODE = re.compile(r"0?[46][0-7]{2}")
 _SUFFIX = re.compile(r"[\w.~-]+", re.ASCII)
 _COPIED_LINKS = names("r R recursive P no-dereference a d archive")
 _REPLACING = names("f force remove-destination")
+_BOUND_PARTS = 40
+_IN_ORDER = names("subshell group if test")
+
+
+def bound_writes(
+    script: Script, walked: list[Part], parts: list[CommandPart], cwd: str
+) -> Extent | None:
+    """Everything the command can write, or None if that is not certain."""
+    if len(walked) > _BOUND_PARTS:
+        return None
+    acts: list[Act] = []
+    programs: set[str] = set()
+    try:
+        for part, facts in zip(walked, parts, strict=False):
+            _check_moves(part, after=acts)
+            acts.extend(_acts(part, facts, Setting(cwd, "")))
+            programs.update(item.program or "" for item in facts.commands)
+    except (Refused, RecursionError):
+        return None
+    # What changes the meaning of names is followed step by step, which needs an order of the steps.
+    if any(act.kind != "fills" for act in acts) and not _runs_in_order(script.body):
+        return None
+    return Extent(cwd, tuple(acts), frozenset(programs)) if acts else None
+
+
+def _acts(part: Part, facts: CommandPart, setting: Setting) -> Iterator[Act]:
+    """The writes of one part in every state it may run in; raises `Refused`."""
+    if part.background:
+        raise Refused("it goes on in the background")
+    if doubt := facts.unknown or facts.evaluates or facts.rebinds:
+        raise Refused(doubt)
+    # The directory a user is at home in may be another one for the command.
+    states = [State(state.cwds, {**state.variables, "HOME": None}) for state in part.states]
+    part = replace(part, states=states)
+    for use in redirect_uses(part):
+        if use.problem:
+            raise Refused(use.problem)
+        places = tuple(item.joined or "" for item in use.uses)
+        if use.writes and not all(place.startswith("/") for place in places):
+            raise Refused(f"where {use.text} writes is not known before it runs")
+        if use.writes:
+            yield Act("fills", places=places)
+    if not facts.refusal and not _names_home(part):
+        return
+    try:
+        prove(part, setting)
+    except Refused:
+        if not isinstance(part.node, Simple):
+            raise
+        for state in part.states:
+            yield _bound_act(part.node, state)
+
+
+def _names_home(part: Part) -> bool:
+    is_cd = any(word.literal == "cd" for word in part.words)
+    return is_cd or "~" in part.text or "HOME" in part.text
+
+
+def _check_moves(part: Part, *, after: list[Act]) -> None:
+    """`cd` goes by the names in the text, but with `..` only as long as they are all there."""
+    for state in part.states:
+        fields = [field for word in part.words for field in fields_of(word, state.variables)]
+        values = [field.value for field in unwrap_proven(fields)]
+        if values[:1] != ["cd"]:
+            continue
+        goes_back = any(".." in value for value in values)
+        if goes_back and any(act.kind != "fills" for act in after):
+            raise Refused("what cd would leave again may be gone")
+        if not {"-P", "-e"}.isdisjoint(values):
+            raise Refused("where cd goes is not known before it runs")
+
+
+def _runs_in_order(node: Node) -> bool:
+    """Whether the parts run at most once each, one after the other as they are written."""
+    match node:
+        case Simple():
+            words = [*node.words, *(item.target for item in node.redirects)]
+            words += [item.value for item in node.assignments if item.value is not None]
+            bodies = [item.heredoc.body for item in node.redirects if item.heredoc is not None]
+            return not any(word is not None and word.scripts for word in [*words, *bodies])
+        case Pipeline():
+            return len(node.commands) == 1 and _runs_in_order(node.commands[0])
+        case Chain() | Sequence():
+            return all(map(_runs_in_order, node.items))
+        case Compound():
+            words = [*node.words, *(item.target for item in node.redirects)]
+            is_plain_kind = node.kind in _IN_ORDER and not any(word.scripts for word in words)
+            inner = [*node.conditions, *node.bodies, *filter(None, [node.otherwise])]
+            return is_plain_kind and all(map(_runs_in_order, inner))
 
 
 @cache
@@ -51,7 +154,7 @@ def read_edit(node: Simple, state: State) -> str:
     return ""
 
 
-def bound_act(node: Simple, state: State) -> Act:
+def _bound_act(node: Simple, state: State) -> Act:
     """Everything a command writes, for undo; raises `Refused`."""
     check_assignments(node, state)
     program, arguments, fields = _read(node, state)
