@@ -154,11 +154,12 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandProbes:
         is_confined = confiner.will_confine(subject.command, unconfined=subject.unconfined)
         return confiner.readable_files() if is_confined else None
 
-    from handaxe.host import command_look
+    def disk() -> DiskLook:
+        from handaxe.host import command_look
 
-    return CommandProbes(
-        count_commands, git_doubt, project_programs, sandbox, cast("DiskLook", command_look)
-    )
+        return cast("DiskLook", command_look)
+
+    return CommandProbes(count_commands, git_doubt, project_programs, sandbox, disk)
 
 
 def with_news(result: ToolResult, jobs: Jobs) -> ToolResult:

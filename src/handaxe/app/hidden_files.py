@@ -1,8 +1,16 @@
-"""What deny rules keep from every reading tool, and from every changing one."""
+"""What permission rules keep from every reading tool, from searches, and from changing tools."""
 
 from collections.abc import Callable
 
-from handaxe.runtime.permission.decide import Policy, is_read_denied, is_write_denied
+from handaxe.contract.decision import Allow
+from handaxe.runtime.permission.decide import (
+    JudgedPath,
+    Policy,
+    Request,
+    decide,
+    is_read_denied,
+    is_write_denied,
+)
 
 
 def hidden_files(policy: Policy) -> Callable[[str], bool] | None:
@@ -11,6 +19,16 @@ def hidden_files(policy: Policy) -> Callable[[str], bool] | None:
     if deny.reading is None and not deny.read_scopes:
         return None
     return lambda path: is_read_denied(policy, path)
+
+
+def files_read_unasked(policy: Policy) -> Callable[[str], bool]:
+    """Whether Read of the file at a path runs without a question under this policy."""
+
+    def is_allowed(path: str) -> bool:
+        request = Request("Read", read_only=True, paths=(JudgedPath(path, path, "read"),))
+        return isinstance(decide(request, policy), Allow)
+
+    return is_allowed
 
 
 def kept_files(policy: Policy) -> Callable[[str], bool] | None:

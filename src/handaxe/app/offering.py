@@ -1,5 +1,6 @@
 """What a session offers its tools from the start: this machine, and its own state."""
 
+import os
 from typing import TYPE_CHECKING
 
 from handaxe.app.change_record import ChangeRecord
@@ -78,11 +79,16 @@ def _media() -> "Media":
 
 
 def _search(around: Surroundings) -> "Search":
-    from handaxe.app.hidden_files import hidden_files
+    from handaxe.app.hidden_files import files_read_unasked, hidden_files
     from handaxe.host.search.local import LocalSearch
 
     workdir, policy = around.workdir, around.policy
-    return LocalSearch(roots=lambda: workdir.roots, hidden=lambda: hidden_files(policy()))
+    return LocalSearch(
+        roots=lambda: workdir.roots,
+        hidden=lambda: hidden_files(policy()),
+        may_read=lambda: files_read_unasked(policy()),
+        own_directory=os.path.realpath(around.data_home),
+    )
 
 
 def _plans(around: Surroundings) -> "Plans":

@@ -5,7 +5,6 @@ Holds the order of the contracts; what a part is and what it could run is decide
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -35,17 +34,9 @@ from handaxe.shell.verdicts import (
     ShellRules,
     Verdict,
 )
+from handaxe.text.env_files import sample_env_files
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
-_SECRET_NAMES = (
-    ".env",
-    ".env.local",
-    ".env.production",
-    ".env.development",
-    ".env.test",
-    ".netrc",
-    ".npmrc",
-)
 _NOWHERE = PathVerdict("ask", "the text does not say where")
 
 
@@ -326,8 +317,7 @@ class Judge(Struct):
         """A sweep whose own options name a file that asks by itself."""
         for sweep in (sweep for command in part.commands for sweep in command.files.sweeps):
             for pattern in sweep.only_files:
-                last = pattern.rpartition("/")[2]
-                named = [name for name in _SECRET_NAMES if fnmatch.fnmatchcase(name, last.lower())]
+                named = sample_env_files(pattern.rpartition("/")[2])
                 path = f"{sweep.use.path or self.facts.cwd}/{named[0]}" if named else ""
                 if named and self.path_verdict(path, "read").verdict != "allow":
                     return f"{pattern} names files that may hold secrets"
@@ -372,7 +362,7 @@ def _looked_at(use: PathUse) -> list[str]:
     if not use.glob:
         return [path]
     directory, _, pattern = path.rpartition("/")
-    names = [n for n in _SECRET_NAMES if pattern[:1] == "." and fnmatch.fnmatchcase(n, pattern)]
+    names = sample_env_files(pattern) if pattern[:1] == "." else []
     return [directory or "/", *(f"{directory}/{name}" for name in names)]
 
 

@@ -12,3 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 def _patient(monkeypatch):
     """A second look comes to its end however busy the machine is."""
     monkeypatch.setattr("handaxe.host.search.second_look.LOOK_S", 30)
+
+
+@pytest.fixture
+def settled(monkeypatch):
+    """New files count as old ones: what was found in them is not looked at again."""
+    monkeypatch.setattr("handaxe.host.search.unchanged.MARGIN_NS", -60_000_000_000)

@@ -32,6 +32,12 @@ async def glob(search: LocalSearch, root: Path, pattern: str, **query):
     return await search.find_names(NameQuery(pattern=pattern, root=str(root), **query))
 
 
+def opened_path(directory: int | str) -> str:
+    """The path of a directory that is open, or named."""
+    path = f"/proc/self/fd/{directory}" if isinstance(directory, int) else directory
+    return os.path.realpath(path)
+
+
 def names(found, root: Path) -> list[str]:
     """The paths of an answer, relative to the root."""
     paths = found.paths if hasattr(found, "paths") else [entry.path for entry in found.entries]

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from search_tree import glob, names, plant
+from search_tree import glob, names, opened_path, plant
 
 from handaxe.contract.ports.search import BadQuery
 from handaxe.host.search.local import LocalSearch
@@ -63,10 +63,10 @@ async def test_a_literal_beginning_prunes_the_walk(tmp_path, monkeypatch):
     plant(tmp_path, {"src/api/a.py": "", "src/ui/b.py": "", "other/api/c.py": ""})
     entered: list[str] = []
     real = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: entered.append(str(path)) or real(path))
+    monkeypatch.setattr(os, "scandir", lambda fd: entered.append(opened_path(fd)) or real(fd))
 
     assert names(await glob(SEARCH, tmp_path, "src/*/a.py"), tmp_path) == ["src/api/a.py"]
-    assert {path.removeprefix(f"{tmp_path}/").rstrip("/") for path in entered} == {
+    assert {path.removeprefix(f"{tmp_path}/") for path in entered} == {
         "src",
         "src/api",
         "src/ui",

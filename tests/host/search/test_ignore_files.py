@@ -1,5 +1,6 @@
 """Ignore files are read as ripgrep reads them."""
 
+import os
 import subprocess
 
 from hypothesis import HealthCheck, given, settings
@@ -40,13 +41,17 @@ def listed_by_ripgrep(root) -> set[str]:
 
 
 def listed_by_us(root, ignores: Ignores) -> set[str]:
-    walk = Walk(str(root), Watch(30), ignores=ignores)
-    return {
-        visit[0] + entry.name
-        for visit in walk
-        for entry in visit[1]
-        if entry.is_file(follow_symlinks=False) and entry.name not in walk.ignored_names(visit)
-    }
+    fd = os.open(root, os.O_RDONLY)
+    try:
+        walk = Walk(str(root), Watch(30), fd=fd, ignores=ignores)
+        return {
+            visit[0] + entry.name
+            for visit in walk
+            for entry in visit[1]
+            if entry.is_file(follow_symlinks=False) and entry.name not in walk.ignored_names(visit)
+        }
+    finally:
+        os.close(fd)
 
 
 @settings(

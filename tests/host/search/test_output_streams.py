@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.blocks import (
-    KEPT_OF_LONG_LINE,
+    MAX_LINE_BYTES,
     CountStream,
     HeadingStream,
     PathStream,
@@ -14,6 +14,7 @@ from handaxe.host.search.blocks import (
 )
 from handaxe.host.search.lines import LineReader, window
 from handaxe.host.search.pages import LinePage, LinePile
+from handaxe.host.search.screen import Screen
 
 MARKS = Marks(b"\x1dS\x1d", b"\x1dE\x1d", b"\x1dG\x1d")
 OUTPUT = (
@@ -52,7 +53,7 @@ many = st.lists(
 @given(many, st.lists(st.integers(0, 200), max_size=8).map(sorted))
 def test_files_taken_together_are_the_same(files, places):
     output = b"".join([b"./%d" % number + file[2:] for number, file in enumerate(files)])
-    alone, together = LinePile(None, None), LinePile(None, None)
+    alone, together = LinePile(None, Screen("/")), LinePile(None, Screen("/"))
     streams = (
         HeadingStream(alone.take, MARKS),
         HeadingStream(together.take, MARKS, together.take_files),
@@ -111,11 +112,11 @@ def test_an_endless_line_is_never_kept_whole():
     stream.feed(b"./a\x0012:")
     for _ in range(40):
         stream.feed(b"x" * 100_000)
-        assert len(stream._rest) < 1_200_000
+        assert len(stream._rest) < 3 * MAX_LINE_BYTES
     stream.feed(b"\x1dS\x1dfoo\x1dE\x1d")
     for _ in range(40):
         stream.feed(b"y" * 100_000)
-        assert len(stream._rest) < 1_200_000
+        assert len(stream._rest) < 3 * MAX_LINE_BYTES
     stream.feed(b"\n")
     stream.finish()
 
@@ -123,7 +124,7 @@ def test_an_endless_line_is_never_kept_whole():
     assert (line.path, line.line, line.is_cut, line.column) == ("/r/a", 12, True, None)
     ((start, end),) = line.ranges
     assert line.text[start:end] == "foo"
-    assert len(b"".join(taken)) < 1_200_000 + 4 * KEPT_OF_LONG_LINE
+    assert len(b"".join(taken)) < MAX_LINE_BYTES
 
 
 def test_paths_are_ordered_part_by_part():
@@ -152,14 +153,15 @@ blocks = st.lists(
 @given(blocks, st.integers(0, 12), st.integers(1, 12))
 def test_a_pile_holds_the_page_in_whatever_order_files_come(taken, offset, limit):
     query = TextQuery(pattern="x", root="/", mode="content", offset=offset, limit=limit)
-    pile = LinePile(query.end, lambda path: path == b"secret")
+    screen = Screen("/", denies=lambda path: path == "/secret")
+    pile = LinePile(query.end, screen)
     whole: dict[bytes, bytes] = {}
     for path, count in taken:
         first = whole.get(path, b"").count(b"\n") + 1
         body = b"".join(b"%d:x\n" % number for number in range(first, first + count))
         whole[path] = whole.get(path, b"") + body
         assert not pile.take(path, body)
-    page, expected = LinePage(query, None), LinePage(query, lambda path: path == b"secret")
+    page, expected = LinePage(query, None), LinePage(query, screen)
 
     pile.pour(page)
     for path in sorted(whole, key=in_path_order):

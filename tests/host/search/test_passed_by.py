@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from search_tree import ENGINES, engine, glob, grep, lines, names, plant
+from search_tree import ENGINES, engine, glob, grep, lines, names, opened_path, plant
 
 from handaxe.host.search.local import LocalSearch
 
@@ -157,13 +157,14 @@ async def test_ignored_names_that_look_like_options_or_are_no_utf8(search, tmp_p
 
 
 @both_engines
+@pytest.mark.usefixtures("settled")
 async def test_a_directory_that_vanishes_is_passed_by(search, tmp_path, monkeypatch):
     plant(tmp_path, {"a/x.py": "hay\n", "gone/y.py": "hay\n", "z.py": "hay\n"})
     real = os.scandir
 
-    def scandir(path):
-        listing = real(path)
-        if str(path).rstrip("/").endswith("/a"):
+    def scandir(fd):
+        listing = real(fd)
+        if opened_path(fd).endswith("/a"):
             shutil.rmtree(tmp_path / "gone", ignore_errors=True)
         return listing
 
@@ -193,6 +194,7 @@ async def test_a_directory_is_the_same_in_pieces(search, tmp_path, monkeypatch):
     assert [(look.reason, look.files) for look in by_text.elsewhere] == [("ignored", 6)]
 
 
+@pytest.mark.usefixtures("settled")
 async def test_a_large_directory_at_the_deadline_is_one_to_go_on_with(tmp_path, monkeypatch):
     monkeypatch.setattr("handaxe.host.search.walk.PIECE", 4)
     plant(tmp_path, {f"{n}.py": "" for n in range(9)})

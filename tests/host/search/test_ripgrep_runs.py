@@ -15,8 +15,11 @@ from handaxe.host.search.local import LocalSearch
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
+from handaxe.host.search.screen import Screen
 from handaxe.host.search.watch import Watch
 
+# A stand-in does not confirm what it tells.
+pytestmark = pytest.mark.usefixtures("settled")
 RG = find_ripgrep(()) or pytest.fail("the tests need ripgrep")
 
 
@@ -31,7 +34,7 @@ def stand_in(folder: Path, script: str) -> str:
 def answer(rg: str, root: Path, pattern: str = "foo", **query):
     whole = TextQuery(pattern=pattern, root=str(root), **query)
     with SearchPlace(str(root), is_file=False, respect_ignore=True) as place:
-        return Ripgrep(rg, whole, place, Watch(whole.timeout_s), None).answer()
+        return Ripgrep(rg, whole, place, Watch(whole.timeout_s), Screen(str(root))).answer()
 
 
 def children() -> set[int]:

@@ -1,6 +1,6 @@
 import pytest
 
-from handaxe.runtime.permission.protected import is_env_file, protected_name
+from handaxe.runtime.permission.protected import protected_name
 
 PROTECTED = """
 .git/config .git/hooks/pre-commit .GIT/config .Git .gitmodules .gitconfig .config/git/config
@@ -48,16 +48,3 @@ def test_a_checkout_below_worktrees_is_protected_by_its_own_names():
 def test_other_spellings_of_a_name_are_seen_through(name):
     folded = protected_name(f"/repo/{name}/config")
     assert (folded is not None) is (name != ".G\u0130T")
-
-
-@pytest.mark.parametrize("name", [".env", ".ENV", ".env.local", ".Env.Production", ".env.examples"])
-def test_env_files_hold_secrets(name):
-    assert is_env_file(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [".env.example", ".env.sample", ".env.template", ".envrc", "env", "x.env", ".environment"],
-)
-def test_examples_and_other_names_hold_none(name):
-    assert not is_env_file(name)

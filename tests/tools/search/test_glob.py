@@ -187,3 +187,34 @@ async def test_a_pattern_that_begins_in_a_denied_directory_says_that_files_are_l
     assert result.data["filenames"] == []
     assert result.data["skipped"]["denied"] is True
     assert "a.txt" not in result.text
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"pattern": ".git/**"},
+        {"pattern": "*", "path": ".git"},
+        {"pattern": "**/config", "path": ".git/hooks", "ignored": True},
+        {"pattern": "sub/.SVN/*"},
+    ],
+)
+async def test_version_control_directories_are_not_listed_and_that_is_said(session, project, call):
+    for name in (".git/config", ".git/hooks/config", "sub/.svn/config"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("")
+
+    found = await session.call("Glob", call)
+
+    assert found.data["filenames"] == []
+    assert "[Version control directories such as .git are not listed.]" in found.text
+
+
+async def test_names_of_files_that_may_hold_secrets_are_listed_unless_read_denies_them(project):
+    (project / ".env").write_text("")
+
+    async with Session(project) as session:
+        shown = await session.call("Glob", pattern=".env*")
+    async with Session(project, deny=["Read(.env)"]) as session:
+        hidden = await session.call("Glob", pattern=".env*")
+
+    assert [len(shown.data["filenames"]), len(hidden.data["filenames"])] == [1, 0]

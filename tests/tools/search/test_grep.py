@@ -276,8 +276,8 @@ async def test_an_answer_in_a_large_tree_says_what_was_not_even_counted(
     something = await session.call("Grep", pattern="bar")
 
     note = (
-        "[Not searched and not counted: ignored and binary files, links; a path further down "
-        "counts them.]"
+        "[Not searched and not counted: ignored and binary files, files such as .env, links; a path "
+        "further down counts them.]"
     )
     assert nothing.text == f"No files found\n\n{note}"
     assert something.text == f"a/b/c\n\n{note}"
@@ -286,7 +286,7 @@ async def test_an_answer_in_a_large_tree_says_what_was_not_even_counted(
             "tooLarge": 0,
             "unreadable": 0,
             "denied": False,
-            "notCounted": ["ignored", "binary", "links"],
+            "notCounted": ["ignored", "binary", "links", "withheld"],
         }
 
 
@@ -300,7 +300,10 @@ async def test_ignored_entries_near_the_root_of_a_large_tree_are_told(
     result = await session.call("Grep", pattern="bar")
 
     assert "[Not searched: at least 2 ignored entries.]" in result.text
-    assert "[Not searched and not counted: binary files, links; a path" in result.text
+    assert (
+        "[Not searched and not counted: binary files, files such as .env, links; a path"
+        in result.text
+    )
     assert result.data["skipped"]["atLeast"] == ["ignored"]
 
 
@@ -412,3 +415,47 @@ async def test_files_that_a_rule_denies_are_not_looked_at_for_their_encoding(pro
     async with Session(project, deny=["Read(old.txt)"]) as session:
         result = await session.call("Grep", pattern="Größe")
     assert "encoding" not in result.text
+
+
+async def test_files_that_may_hold_secrets_are_left_out_and_that_is_said(session, project):
+    plant(project, {".env": "KEY=hidden\n", "a.txt": "KEY=shown\n"})
+
+    found = await session.call("Grep", pattern="KEY", output_mode="content")
+
+    assert found.text == (
+        "a.txt:1:KEY=shown\n\n"
+        "[Not searched: 1 file such as .env. Such files may hold secrets, and Read asks for them.]"
+    )
+    assert found.data["skipped"]["withheld"] == 1
+
+
+async def test_a_read_rule_that_allows_lets_grep_search_such_a_file(project):
+    plant(project, {".env": "KEY=one\n", "sub/.env": "KEY=two\n"})
+
+    async with Session(project, allow=["Read(/.env)"]) as session:
+        found = await session.call("Grep", pattern="KEY", output_mode="content")
+
+    assert ".env:1:KEY=one" in found.text
+    assert "two" not in found.text
+    assert found.data["skipped"]["withheld"] == 1
+
+
+async def test_permission_decides_about_such_a_file_that_is_named(session, project):
+    plant(project, {".env": "KEY=hidden\n"})
+
+    refused = await session.call("Grep", pattern="KEY", path=".env", output_mode="content")
+    async with Session(project, allow=["Read"]) as allowed:
+        shown = await allowed.call("Grep", pattern="KEY", path=".env", output_mode="content")
+
+    assert not refused.ok
+    assert "hidden" not in refused.text
+    assert shown.text == ".env:1:KEY=hidden"
+
+
+async def test_bypassed_permissions_leave_nothing_out(project):
+    plant(project, {".env": "KEY=hidden\n"})
+
+    async with Session(project, permission_mode="bypassPermissions") as session:
+        found = await session.call("Grep", pattern="KEY", output_mode="content")
+
+    assert found.text == ".env:1:KEY=hidden"

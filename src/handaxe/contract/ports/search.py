@@ -1,7 +1,8 @@
 """Find files by name and find text in files.
 
 Every root handed in is absolute, real and already judged; nothing outside it is given back, links
-are not followed, and files that a Read rule denies are left out without a trace. Paths that come
+are not followed, and files that a Read rule denies are left out without a trace. Text in files that
+may hold secrets is not shown unless Read may show it or the query names the file. Paths that come
 back are absolute; bytes that are no UTF-8 stand in them as lone surrogates.
 """
 
@@ -15,6 +16,8 @@ SearchMode = Literal["content", "files", "count"]
 Hides = Callable[[str], bool]
 """Whether this absolute path must not appear."""
 QueryPart = Literal["pattern", "glob", "type"]
+VERSION_CONTROL = (".git", ".hg", ".svn", ".jj", ".sl", ".bzr")
+"""Directories that no search enters from above, and no list of names shows."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -32,6 +35,9 @@ class Skipped(msgspec.Struct, frozen=True):
     """Links that were not followed."""
     denied: bool = False
     """Whether rules hide files; never how many, which would tell what they hold."""
+    withheld: int | None = 0
+    """Files that may hold secrets, such as `.env`, whatever they hold: Read asks for them."""
+    withheld_is_least: bool = False
 
 
 class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +156,8 @@ class TextFound(msgspec.Struct, frozen=True, kw_only=True):
     """False if time ran out."""
     unvisited: list[str] = []
     """Directories to go on with after time ran out."""
+    capped_lines: int = 0
+    """Very long lines of which only the first matching parts are told."""
     elsewhere: list[Elsewhere] = []
     skipped: Skipped = Skipped()
     engine: str = ""

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from handaxe.contract.ports.search import BadQuery, QueryPart, TextQuery
+from handaxe.contract.ports.search import VERSION_CONTROL, BadQuery, QueryPart, TextQuery
+from handaxe.text.patterns import escape
 
-VCS_NAMES = (".git", ".hg", ".svn", ".jj", ".sl")
+NO_CONFIG = "--no-config"
 MAX_PATTERN_BYTES = 60_000
 TOO_LARGE_MIB = 256
 PREVIEW_BYTES = 2_000
@@ -46,6 +47,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     max_per_file: int | None = None
     encoding: str | None = None
     """What the files are in, if that is not what ripgrep takes them for."""
+    without: tuple[str, ...] = ()
+    """Files and directories below the root that are passed by."""
     finds_foreign: bool = False
     """Names the files that hold more than ASCII, whatever was asked for."""
 
@@ -59,7 +62,7 @@ def command(
     """The whole command; `targets` are relative to the directory ripgrep runs in."""
     return [
         program,
-        "--no-config",
+        NO_CONFIG,
         "--color=never",
         "--hidden",
         "--no-require-git",
@@ -126,7 +129,8 @@ def _filters(query: TextQuery, manner: Manner) -> Iterable[str]:
     if query.file_type is not None:
         yield f"--type={query.file_type}"
     # The last glob that fits decides, so these hold whatever the model's own glob says.
-    yield from (f"--glob=!{name}" for name in VCS_NAMES)
+    yield from (f"--glob=!{name}" for name in VERSION_CONTROL)
+    yield from (f"--glob=!/{escape(path)}" for path in manner.without)
 
 
 def _running(query: TextQuery, manner: Manner) -> Iterable[str]:

@@ -3,14 +3,17 @@
 Which of them hold a match is not known here.
 """
 
+import os
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from handaxe.contract.ports.search import Hides, TextQuery
+from handaxe.contract.ports.search import TextQuery
+from handaxe.host.search.beneath import DIRECTORY, open_beneath
 from handaxe.host.search.blocks import in_path_order
 from handaxe.host.search.filters import FileFilter
 from handaxe.host.search.ignores import Ignores
 from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.screen import Screen
 from handaxe.host.search.walk import Choice, Listings, Walk, sorted_names
 from handaxe.host.search.watch import Watch
 
@@ -23,26 +26,31 @@ class AskedFiles:
         query: TextQuery,
         place: SearchPlace,
         watch: Watch,
-        hides: Hides | None,
+        screen: Screen,
         listings: Listings | None = None,
     ) -> None:
         self._place = place
         self._watch = watch
-        self._hides = hides
+        self._screen = screen
         self._filter = FileFilter(query)
         self._single = place.target.removeprefix("./") if query.is_file else None
         self._walk = Walk(
             place.path,
             watch,
             ignores=ignores_for(query, place),
-            choice=Choice(hides=hides, enters=self._filter.enters, rescues=self._filter.rescues),
-            opened_at=place.directory,
+            choice=Choice(
+                hides=screen.hides, enters=self._filter.enters, rescues=self._filter.rescues
+            ),
+            fd=place.fd,
+            reached_by=place.directory,
             listings=listings,
         )
         self.ignored: list[str] = []
         """Files that would be searched if no ignore file named them."""
         self.links = 0
         """Links that were met and not followed."""
+        self.withheld = 0
+        """Files that are asked for and left out because they may hold secrets."""
         self._pending: list[tuple[str, list[str]]] = []
         """Directories whose files are still to be told, with their names: of both the last one
         comes first."""
@@ -111,19 +119,30 @@ class AskedFiles:
 
     def below_ignored(self) -> Iterator[str]:
         """What was passed by as ignored: single files, and all that ignored directories hold."""
-        yield from self.ignored
+        for path in self.ignored:
+            if not self._screen.holds_back(os.fsencode(path)):
+                yield path
         for directory in self.ignored_directories:
-            for inside, entries, _ in Walk(
-                self._place.prefix + directory, self._watch, ignores=None
+            try:
+                fd = open_beneath(self._place.fd, directory, DIRECTORY)
+            except OSError:
+                continue
+            try:
+                walk = Walk(self._place.prefix + directory, self._watch, fd=fd, ignores=None)
+                for inside, entries, _ in walk:
+                    yield from self._wanted(f"{directory}/{inside}", entries)
+            finally:
+                os.close(fd)
+
+    def _wanted(self, directory: str, entries: list[os.DirEntry[str]]) -> Iterator[str]:
+        for entry in entries:
+            path = directory + entry.name
+            if (
+                not self._screen.holds_back(os.fsencode(path))
+                and entry.is_file(follow_symlinks=False)
+                and self._filter.wants_file(path, entry.name, is_ignored=False)
             ):
-                for entry in entries:
-                    path = f"{directory}/{inside}{entry.name}"
-                    if (
-                        not self._is_hidden(path)
-                        and entry.is_file(follow_symlinks=False)
-                        and self._filter.wants_file(path, entry.name, is_ignored=False)
-                    ):
-                        yield path
+                yield path
 
     def _by_directory(self) -> Iterator[tuple[str, list[str]]]:
         """Directories, with the names of the files in them that are asked for."""
@@ -131,8 +150,9 @@ class AskedFiles:
         for visit in walk:
             directory, entries, _ = visit
             left_out = walk.ignored_names(visit)
-            if self._hides is not None:
-                entries = [e for e in entries if not self._is_hidden(directory + e.name)]
+            if (hides := self._screen.hides) is not None:
+                here = self._place.prefix + directory
+                entries = [entry for entry in entries if not hides(here + entry.name)]
             files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
             if len(files) < len(entries):
                 self.links += sum(e.is_symlink() and e.name not in left_out for e in entries)
@@ -145,11 +165,12 @@ class AskedFiles:
                     and not wants(path, name, is_ignored=True)
                 ]
                 files = [n for n in files if wants(directory + n, n, is_ignored=n in left_out)]
+            withheld = self._screen.withheld_among(self._place.prefix + directory, files)
+            if withheld:
+                self.withheld += len(withheld)
+                files = [name for name in files if name not in withheld]
             yield directory, files
         self.has_ended = walk.is_complete
-
-    def _is_hidden(self, path: str) -> bool:
-        return self._hides is not None and self._hides(self._place.prefix + path)
 
 
 def _key(path: str) -> bytes:

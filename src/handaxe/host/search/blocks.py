@@ -3,7 +3,7 @@ r"""What ripgrep writes, taken apart while it comes: per file a path and some li
 With `--heading --null` a file begins with its path and a NUL byte, each line with its number and
 `:` or `-`, and an empty line ends the file; no line of a file can look like that, because every
 one of them is numbered. Files are handed on in pieces, so a file of ten million matches is never
-in memory, and a line longer than `LONG_LINE_BYTES` is reduced to what stands around its match.
+in memory, and a line longer than `MAX_LINE_BYTES` is reduced to what stands around its match.
 """
 
 import re
@@ -11,8 +11,10 @@ from collections.abc import Callable
 
 from handaxe.host.search.arguments import Marks
 
-LONG_LINE_BYTES = 1 << 20
-KEPT_OF_LONG_LINE = 1 << 13
+MAX_LINE_BYTES = 1 << 17
+"""A line with its marks may be so long; what is kept of a longer one shows more than is shown."""
+KEPT_BEFORE = 1 << 12
+KEPT_AFTER = 1 << 15
 
 Take = Callable[[bytes, bytes], bool]
 """Takes a path and whole lines of that file; True means that no more is wanted."""
@@ -24,12 +26,22 @@ _IS_BINARY = re.compile(rb"(?:\r\n)?([^\n]*): binary file matches \(found [^\n]*
 _END_OF_FILE = re.compile(rb"\n\r?\n")
 _COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
 _NUMBER = re.compile(rb"\d+[:-](?:\d+:)?")
+_MAX_NUMBER = 64
+"""A line begins with its number within so many bytes."""
 
 
 class HeadingStream:
     """Cuts `--heading --null` output into files and lines."""
 
-    __slots__ = ("_marks", "_path", "_rest", "_take", "_take_files", "binary_files")
+    __slots__ = (
+        "_is_shortened",
+        "_marks",
+        "_path",
+        "_rest",
+        "_take",
+        "_take_files",
+        "binary_files",
+    )
 
     def __init__(self, take: Take, marks: Marks, take_files: TakeFiles | None = None) -> None:
         self._take = take
@@ -37,6 +49,7 @@ class HeadingStream:
         self._marks = marks
         self._path: bytes | None = None
         self._rest = b""
+        self._is_shortened = False
         self.binary_files: list[bytes] = []
 
     def feed(self, piece: bytes) -> bool:
@@ -57,7 +70,7 @@ class HeadingStream:
             end = _END_OF_FILE.search(data, at)
             if end is None:
                 break
-            if self._take(self._path, data[at : end.start() + 1]):
+            if self._take(self._path, self._fitted(data[at : end.start() + 1])):
                 return True
             self._path, at = None, end.end()
         return self._hand_on(data, at)
@@ -68,7 +81,14 @@ class HeadingStream:
         if self._path is None:
             self._named(rest)
             return False
-        return bool(rest) and self._take(self._path, rest if rest.endswith(b"\n") else rest + b"\n")
+        rest = rest if rest.endswith(b"\n") or not rest else rest + b"\n"
+        return bool(rest) and self._take(self._path, self._fitted(rest))
+
+    def _fitted(self, body: bytes) -> bytes:
+        if len(body) <= MAX_LINE_BYTES and not self._is_shortened:
+            return body
+        self._is_shortened = False
+        return fitted(body, self._marks)
 
     def _whole_files(self, data: bytes) -> tuple[list[tuple[bytes, bytes]], int]:
         """All files that end in some output, and where what follows them begins.
@@ -85,8 +105,10 @@ class HeadingStream:
         if peculiar:
             return [], 0
         self._path = None
-        files = [(path.removeprefix(b"./"), body + b"\n") for path, _, body in parted]
-        return begun + files, last + 2
+        files = begun + [(path.removeprefix(b"./"), body + b"\n") for path, _, body in parted]
+        if len(data) > MAX_LINE_BYTES or self._is_shortened:
+            files = [(path, self._fitted(body)) for path, body in files]
+        return files, last + 2
 
     def _hand_on(self, data: bytes, at: int) -> bool:
         """Hand on whole lines of a file that goes on; the last one may prove to be its end."""
@@ -96,10 +118,10 @@ class HeadingStream:
         last = data.rfind(b"\n", at, len(data) - 2)
         if last >= 0:
             self._rest = data[last + 1 :]
-            return self._take(self._path, data[at : last + 1])
+            return self._take(self._path, self._fitted(data[at : last + 1]))
         self._rest = data[at:]
-        if len(self._rest) > LONG_LINE_BYTES:
-            self._rest = shortened(self._rest, self._marks)
+        if len(self._rest) > 2 * MAX_LINE_BYTES:
+            self._rest, self._is_shortened = shortened(self._rest, self._marks), True
         return False
 
     def _named(self, before_nul: bytes) -> bytes:
@@ -158,14 +180,53 @@ def in_path_order(path: bytes) -> bytes:
     return path.replace(b"/", b"\0")
 
 
+def fitted(body: bytes, marks: Marks) -> bytes:
+    """Lines of which none is too long, the same however the output came in pieces."""
+    lines = body.split(b"\n")
+    for at, line in enumerate(lines):
+        if len(line) > MAX_LINE_BYTES or marks.gap in line[:_MAX_NUMBER]:
+            lines[at] = fitted_line(line, marks)
+    return b"\n".join(lines)
+
+
 def shortened(line: bytes, marks: Marks) -> bytes:
-    """The beginning of a very long line, reduced to its number and what is around its match."""
-    found = _NUMBER.match(line)
-    number = found[0] if found is not None else b""
-    text = line[len(number) :]
+    """The beginning of a very long line, reduced; it begins with a gap where one was left."""
+    number, text = _numbered(line)
+    text = text.removeprefix(marks.gap)
     first = text.find(marks.start)
     if first < 0:
-        return number + marks.gap + text[-KEPT_OF_LONG_LINE:]
-    begin = max(0, first - KEPT_OF_LONG_LINE)
-    gap = marks.gap if begin else b""
-    return number + gap + text[begin : first + KEPT_OF_LONG_LINE]
+        return number + marks.gap + text[-MAX_LINE_BYTES:]
+    begin = max(0, first - KEPT_BEFORE)
+    gap = marks.gap if begin or len(number) + len(text) < len(line) else b""
+    return number + gap + text[begin : first + MAX_LINE_BYTES]
+
+
+def fitted_line(line: bytes, marks: Marks) -> bytes:
+    """What is around the first match of a long line, and gaps where something is left out."""
+    number, text = _numbered(line)
+    is_begun = text.startswith(marks.gap)
+    text = text.removeprefix(marks.gap)
+    first = max(0, text.find(marks.start))
+    begin, end = max(0, first - KEPT_BEFORE), first + KEPT_AFTER
+    kept = text[begin:end]
+    if end < len(text):
+        kept = _without_cut_mark(kept, marks)
+        if kept.rfind(marks.start) > kept.rfind(marks.end):
+            kept += marks.end
+        kept += marks.gap
+    return number + (marks.gap if begin or is_begun else b"") + kept
+
+
+def _without_cut_mark(text: bytes, marks: Marks) -> bytes:
+    """A text without the beginning of a mark at its end."""
+    for mark in (marks.start, marks.end):
+        for size in range(len(mark) - 1, 0, -1):
+            if text.endswith(mark[:size]):
+                return text[:-size]
+    return text
+
+
+def _numbered(line: bytes) -> tuple[bytes, bytes]:
+    found = _NUMBER.match(line)
+    number = found[0] if found is not None else b""
+    return number, line[len(number) :]

@@ -5,6 +5,7 @@ The guess is the one Read and Edit make, over the beginning of the file.
 
 import os
 
+from handaxe.host.search.beneath import open_beneath
 from handaxe.text.encoding import NotText, sniff
 
 HEAD_BYTES = 1 << 16
@@ -34,8 +35,7 @@ _CALLED = {
 def foreign_encoding(path: str | bytes, directory: int) -> str | None:
     """What ripgrep has to be told to read a file; None for what it reads as it is."""
     try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        file = os.open(path, flags, dir_fd=directory)
+        file = open_beneath(directory, path)
     except OSError:
         return None
     try:

@@ -14,15 +14,17 @@ from itertools import islice
 
 import msgspec
 
-from handaxe.contract.ports.search import BadQuery, Hides, TextFound, TextQuery
+from handaxe.contract.ports.search import BadQuery, TextFound, TextQuery
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.asked_files import AskedFiles
+from handaxe.host.search.beneath import open_beneath
 from handaxe.host.search.pages import LinePage
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Process
 from handaxe.host.search.rust_regex import translate
+from handaxe.host.search.screen import Screen
 from handaxe.host.search.survey import Survey
-from handaxe.host.search.text_scan import OPEN_TEXT, WIDE_MARKS, Scanner
+from handaxe.host.search.text_scan import WIDE_MARKS, Scanner
 from handaxe.host.search.walk import Listings
 from handaxe.host.search.watch import Watch
 
@@ -57,13 +59,13 @@ class HeadStart:
         query: TextQuery,
         place: SearchPlace,
         watch: Watch,
-        hides: Hides | None,
+        screen: Screen,
         listings: Listings,
     ) -> None:
         self._place = place
         self._marks = Marks.fresh()
         self._scanner = Scanner(query, self._marks, watch)
-        self._files = AskedFiles(query, place, watch, hides, listings)
+        self._files = AskedFiles(query, place, watch, screen, listings)
         self._paths = self._files.in_path_order()
         self._has_boundary = _OPENING in query.pattern
         self._at_most = (query.end or 0) + 1
@@ -132,7 +134,7 @@ class HeadStart:
 
     def _lines(self, path: str) -> bytes:
         """The lines to show of a file; nothing if there is none, or it is binary."""
-        fd = os.open(path, OPEN_TEXT, dir_fd=self._place.fd)
+        fd = open_beneath(self._place.fd, path)
         try:
             data = os.read(fd, GLIMPSE_BYTES)
             nul = data.find(b"\0")

@@ -1,5 +1,6 @@
 """`rg --json` as files and marked lines: the form matches of several lines come in."""
 
+import re
 from binascii import a2b_base64
 from typing import Any
 
@@ -7,9 +8,13 @@ import msgspec
 
 from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search.arguments import Marks
-from handaxe.host.search.blocks import Take, plain_path
+from handaxe.host.search.blocks import MAX_LINE_BYTES, Take, fitted, plain_path
 
-MAX_RECORD_BYTES = 64 << 20
+MAX_RECORD_BYTES = 4 << 20
+"""A match that takes more is not read: its file has to be searched in pieces."""
+_PATH = re.compile(
+    rb'\{"type":"(?:match|context)","data":\{"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})'
+)
 
 
 class _Text(msgspec.Struct):
@@ -44,24 +49,30 @@ class JsonStream:
         self._take = take
         self._marks = marks
         self._query = query
-        self._rest = b""
-        self._is_dropping = False
+        self._rest: list[bytes] = []
+        self._rest_bytes = 0
         self._next_line = 0
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Record)
         self.binary_files: list[bytes] = []
+        self.too_large: bytes | None = None
+        """The file with a match that is too large to be read, which ends the answer."""
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""
-        *records, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > MAX_RECORD_BYTES:
-            # One match of such a size says nothing to anybody; the next ones may.
-            self._rest, self._is_dropping = b"", True
-        for raw in records:
-            if self._is_dropping:
-                self._is_dropping = False
-            elif raw and self._take_record(self._decoder.decode(raw)):
+        first, line_break, others = piece.partition(b"\n")
+        if self._rest_bytes + len(first) > MAX_RECORD_BYTES:
+            found = _PATH.match(b"".join(self._rest)[: 1 << 16])
+            if found is not None:
+                self.too_large = plain_path(msgspec.json.decode(found[1], type=_Text).raw())
                 return True
-        return False
+        self._rest.append(first)
+        self._rest_bytes += len(first)
+        if not line_break:
+            return False
+        *records, last = others.split(b"\n")
+        records.insert(0, b"".join(self._rest))
+        self._rest, self._rest_bytes = [last], len(last)
+        return any(raw and self._take_record(self._decoder.decode(raw)) for raw in records)
 
     def finish(self) -> bool:
         """Nothing is kept back."""
@@ -83,6 +94,8 @@ class JsonStream:
         if self._query.has_context and self._next_line and data.line_number > self._next_line:
             body = b"--\n" + body
         self._next_line = data.line_number + lines.rstrip(b"\n").count(b"\n") + 1
+        if len(body) > MAX_LINE_BYTES:
+            body = fitted(body, self._marks)
         return self._take(plain_path(data.path.raw()), body)
 
     def _whole_lines(self, lines: bytes, data: _Data, sign: str) -> bytes:
@@ -100,14 +113,18 @@ class JsonStream:
 
     def _only_matches(self, lines: bytes, data: _Data) -> bytes:
         body: list[bytes] = []
+        number, column, at = data.line_number, 1, 0
         for match in data.submatches:
-            number = data.line_number + lines.count(b"\n", 0, match.start)
-            before = lines[lines.rfind(b"\n", 0, match.start) + 1 : match.start]
-            column = len(before.decode("utf-8", "replace")) + 1
+            between = lines[at : match.start]
+            if breaks := between.count(b"\n"):
+                number, column = number + breaks, 1
+                between = between[between.rfind(b"\n") + 1 :]
+            column += len(between.decode("utf-8", "replace"))
+            at = match.start
             shown = lines[match.start : match.end].removesuffix(b"\n").split(b"\n")
             for below, line in enumerate(shown):
-                at = column if not below else 1
-                body.append(b"%d:%d:%s\n" % (number + below, at, self._marked(line)))
+                first = column if not below else 1
+                body.append(b"%d:%d:%s\n" % (number + below, first, self._marked(line)))
         return b"".join(body)
 
     def _marked(self, match: bytes) -> bytes:

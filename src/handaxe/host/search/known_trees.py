@@ -29,6 +29,8 @@ class Walked(msgspec.Struct, frozen=True):
     """Equal as long as the ignore files above the tree are the same."""
     dates: dict[str, tuple[int, int]]
     """By relative path: the number of what is there, and when it changed last."""
+    env_files: list[str] = []
+    """Files that may hold secrets, by absolute path; rules may let a search show them."""
 
 
 class KnownTrees:

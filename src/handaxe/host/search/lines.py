@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from handaxe.contract.ports.search import FileText, Line
 from handaxe.host.search.arguments import Marks
+from handaxe.host.search.blocks import MAX_LINE_BYTES, fitted_line
 
 LINE_CHARS = 500
 """A longer line is shown as a window of this size around its first match."""
@@ -75,13 +76,16 @@ class LineReader:
         return "".join([_plain(self._line(path, raw)) for raw in body.split(b"\n")[:-1]])
 
     def _line(self, path: str, raw: bytes) -> Line:
+        if len(raw) > MAX_LINE_BYTES:
+            raw = fitted_line(raw, self._marks)
         found = self._pattern.match(raw)
         if found is None:
             return Line(path, 0, "")
         is_match = found[2] == b":"
         raw = raw[found.end() :].removesuffix(b"\r")
         text, ranges, has_gap = self._unmarked(raw)
-        column = ranges[0][0] + 1 if ranges and not has_gap else None
+        is_begun = has_gap and raw.startswith(self._marks.gap)
+        column = ranges[0][0] + 1 if ranges and not is_begun else None
         if found.re is _COLUMN_PREFIX and is_match:
             column = int(found[3])
         if len(text) <= LINE_CHARS and not has_gap:

@@ -5,12 +5,16 @@ What does the work is imported with the first search, so that a session opens qu
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from handaxe.contract.ports.search import Hides, NameQuery, NamesFound, Search, TextFound, TextQuery
 from handaxe.host.search.known_trees import KnownTrees
 from handaxe.host.search.watch import Watch
+
+if TYPE_CHECKING:
+    from handaxe.host.search.screen import Screen
 
 _log = logging.getLogger("handaxe.search")
 
@@ -24,6 +28,10 @@ def _nothing() -> Hides | None:
     return None
 
 
+def _never(_: str) -> bool:
+    return False
+
+
 class LocalSearch(Search):
     """Walks directories itself and leaves contents to ripgrep, where there is one."""
 
@@ -32,6 +40,8 @@ class LocalSearch(Search):
         *,
         roots: Callable[[], Sequence[str]] = tuple,
         hidden: Callable[[], Hides | None] = _nothing,
+        may_read: Callable[[], Callable[[str], bool]] = lambda: _never,
+        own_directory: str | None = None,
         use_ripgrep: bool = True,
         head_start: bool = True,
     ) -> None:
@@ -40,11 +50,15 @@ class LocalSearch(Search):
         Args:
             roots: where no program is run from.
             hidden: gives what must not appear now.
+            may_read: gives which files such as `.env` may be read now without a question.
+            own_directory: where handaxe keeps its data, which no search from above shows.
             use_ripgrep: whether ripgrep may be used.
             head_start: whether fixed text may be found without ripgrep where that is quicker.
         """
         self._roots = roots
         self._hidden = hidden
+        self._may_read = may_read
+        self._own_directory = own_directory
         self._use_ripgrep = use_ripgrep
         self._head_start = head_start
         self._known = KnownTrees()
@@ -54,7 +68,7 @@ class LocalSearch(Search):
         from handaxe.host.search.names import NameSearch
 
         watch = Watch(query.timeout_s)
-        search = NameSearch(query, watch, self._hidden())
+        search = NameSearch(query, watch, self._screen(query.root))
         return await _in_thread(search.answer, watch)
 
     async def find_text(self, query: TextQuery) -> TextFound:
@@ -62,9 +76,9 @@ class LocalSearch(Search):
         from handaxe.host.search.arguments import check_arguments
 
         check_arguments(query)
-        hides = self._hidden()
+        screen = self._screen(query.root, is_file=query.is_file)
         watch = Watch(query.timeout_s)
-        return await _in_thread(lambda: self._find_text(query, watch, hides), watch)
+        return await _in_thread(lambda: self._find_text(query, watch, screen), watch)
 
     def file_types(self) -> dict[str, tuple[str, ...]]:
         """The known names of file types, with their patterns."""
@@ -72,7 +86,17 @@ class LocalSearch(Search):
 
         return file_types()
 
-    def _find_text(self, query: TextQuery, watch: Watch, hides: Hides | None) -> TextFound:
+    def _screen(self, root: str, *, is_file: bool = False) -> "Screen":
+        from handaxe.host.search.screen import Screen
+
+        denies = self._hidden()
+        if is_file:
+            # Permission has decided about the very file.
+            return Screen(os.path.split(root)[0], denies=denies, may_read=None)
+        own, may_read = self._own_directory, self._may_read()
+        return Screen(root, denies=denies, may_read=may_read, own_directory=own)
+
+    def _find_text(self, query: TextQuery, watch: Watch, screen: "Screen") -> TextFound:
         from handaxe.host.search.head_start import HeadStart
         from handaxe.host.search.place import SearchPlace
         from handaxe.host.search.program import find_ripgrep
@@ -89,19 +113,19 @@ class LocalSearch(Search):
         ) as place:
             if program is not None:
                 listings: Listings = {}
-                survey = Survey(query, place, watch, hides, listings, self._known)
+                survey = Survey(query, place, watch, screen, listings, self._known)
                 start = None
                 if self._head_start and HeadStart.suits(query):
-                    start = HeadStart(query, place, watch, hides, listings)
+                    start = HeadStart(query, place, watch, screen, listings)
                     if start.is_enough():
                         return start.found(survey)
                 known = self._known
                 try:
-                    ripgrep = Ripgrep(program, query, place, watch, hides, survey, start, known)
+                    ripgrep = Ripgrep(program, query, place, watch, screen, survey, start, known)
                     return ripgrep.answer()
                 except RipgrepFailed as failure:
                     _log.warning("ripgrep failed, searching without it: %s", failure)
-            return PythonGrep(query, place, watch, hides).answer()
+            return PythonGrep(query, place, watch, screen).answer()
 
 
 async def _in_thread(work: Callable[[], T], watch: Watch) -> T:

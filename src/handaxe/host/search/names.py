@@ -7,10 +7,21 @@ import time
 from collections.abc import Callable
 
 from handaxe.contract.faults import BadPath
-from handaxe.contract.ports.search import BadQuery, Hides, NameQuery, NamesFound, Skipped
+from handaxe.contract.ports.search import (
+    VERSION_CONTROL,
+    BadQuery,
+    NameQuery,
+    NamesFound,
+    Skipped,
+)
+from handaxe.disk.faults import DiskFault
+from handaxe.disk.places import open_directory
 from handaxe.host.files import LocalFiles
+from handaxe.host.search.beneath import DIRECTORY, open_beneath
 from handaxe.host.search.ignores import Ignores, above, is_root_ignored
 from handaxe.host.search.pages import Least
+from handaxe.host.search.screen import Screen
+from handaxe.host.search.unchanged import Unchanged
 from handaxe.host.search.walk import Choice, Walk
 from handaxe.host.search.watch import Watch
 from handaxe.session.workdir import is_inside
@@ -20,13 +31,14 @@ from handaxe.text.patterns import BadPattern
 COUNT_IGNORED_S = 0.25
 """At least so long, and at least as long as the walk itself took, ignored files are counted."""
 _KIND = stat.S_IFMT(0xFFFF)
+_VERSION_CONTROL = frozenset(VERSION_CONTROL)
 _SPELLED_DOT = re.compile(r"(?:^|[/{,])\.")
 
 
 class NameSearch:
     """One query on its way."""
 
-    def __init__(self, query: NameQuery, watch: Watch, hides: Hides | None) -> None:
+    def __init__(self, query: NameQuery, watch: Watch, screen: Screen) -> None:
         try:
             self._pattern = GlobPattern(query.pattern)
         except BadPattern as bad:
@@ -36,28 +48,53 @@ class NameSearch:
         self._query = query
         self._skips_dots = not query.hidden and not _SPELLED_DOT.search(query.pattern)
         self._watch = watch
-        self._hides = hides
-        self._least = Least[tuple[int, str]](query.limit)
-        self._links = 0
-        self._ignored_example: str | None = None
+        self._hides, self._denies = screen.hides, screen.has_rules
+        self._unreadable = 0
+        self._begin()
         self._files = LocalFiles()
 
     def answer(self) -> NamesFound:
         """The files that fit, and what is known of those that were passed by."""
         start = self._start()
-        if start is None:
+        fd = None if start is None else self._open(start)
+        if start is None or fd is None:
             skipped = Skipped(
-                ignored=0, binary=0, links=self._links, denied=self._hides is not None
+                ignored=0,
+                binary=0,
+                unreadable=self._unreadable,
+                links=self._links,
+                denied=self._denies,
             )
             return NamesFound(paths=[], total=0, skipped=skipped)
+        try:
+            unchanged = Unchanged(fd)
+            found = self._found(start, fd)
+            directories = {os.fsencode(path) for path in self._shown_in}
+            if unchanged.misplaced(directories) or not unchanged.is_still_at(start):
+                self._begin(follows_no_link=True)
+                found = self._found(start, fd)
+            return found
+        finally:
+            os.close(fd)
+
+    def _begin(self, *, follows_no_link: bool = False) -> None:
+        """Nothing is found yet."""
+        self._least = Least[tuple[int, str]](self._query.limit)
+        self._links = 0
+        self._ignored_example: str | None = None
+        self._follows_no_link = follows_no_link
+        self._shown_in: set[str] = set()
+        """Directories that something was found in, relative to where the walk begins."""
+
+    def _found(self, start: str, fd: int) -> NamesFound:
         began = time.monotonic()
-        walk = self._walk(start, self._ignores(start))
+        walk = self._walk(start, fd, self._ignores(start))
         ignored_files = self._collect(walk, start)
         in_directories, is_counted = 0, True
         if walk.ignored_directories and walk.is_complete:
             budget_s = max(COUNT_IGNORED_S, time.monotonic() - began)
             in_directories, is_counted = self._count_ignored(
-                walk.ignored_directories, start, budget_s
+                walk.ignored_directories, start, fd, budget_s
             )
         skipped = Skipped(
             ignored=len(walk.ignored_directories) + ignored_files,
@@ -65,7 +102,7 @@ class NameSearch:
             binary=0,
             unreadable=walk.unreadable,
             links=self._links,
-            denied=self._hides is not None,
+            denied=self._denies,
         )
         return NamesFound(
             paths=[path for _, path in self._least.rows()],
@@ -93,7 +130,28 @@ class NameSearch:
             return None
         if self._hides is not None and self._hides(start):
             return None
-        return start if os.path.isdir(start) else None
+        return None if self._is_version_control(start) else start
+
+    def _is_version_control(self, start: str) -> bool:
+        """Whether the pattern itself leads into what a version control program keeps."""
+        inside = start[len(self._query.root.rstrip("/")) :]
+        return not _VERSION_CONTROL.isdisjoint(inside.lower().split("/"))
+
+    def _open(self, start: str) -> int | None:
+        """The directory, open; None if there is none, or a link has come in the way."""
+        root = self._query.root
+        try:
+            above = open_directory(root)
+        except (DiskFault, OSError) as error:
+            self._unreadable += isinstance(error, PermissionError)
+            return None
+        try:
+            return open_beneath(above, start[len(root.rstrip("/")) :].lstrip("/"), DIRECTORY)
+        except OSError as error:
+            self._unreadable += isinstance(error, PermissionError)
+            return None
+        finally:
+            os.close(above)
 
     def _ignores(self, start: str) -> Ignores | None:
         if not self._query.respect_ignore or self._pattern.is_literal:
@@ -102,11 +160,14 @@ class NameSearch:
         # lies where the repository ignores everything.
         return Ignores(()) if is_root_ignored(start) else above(start)
 
-    def _walk(self, start: str, ignores: Ignores | None) -> Walk:
+    def _walk(self, start: str, fd: int, ignores: Ignores | None) -> Walk:
         choice = Choice(
             hides=self._hides, enters=self._entrance(start), endings=self._pattern.endings
         )
-        return Walk(start, self._watch, ignores=ignores, choice=choice)
+        reached_by = None if self._follows_no_link else start
+        return Walk(
+            start, self._watch, fd=fd, ignores=ignores, choice=choice, reached_by=reached_by
+        )
 
     def _entrance(self, start: str) -> Callable[[str], bool] | None:
         """Which directories may hold what fits; None if all may."""
@@ -136,6 +197,7 @@ class NameSearch:
                 fitting = [entry for entry in fitting if not entry.name.startswith(".")]
             if not fitting:
                 continue
+            self._shown_in.add(directory[:-1])
             here = base + directory
             if ignores is not None:
                 names = [entry.name for entry in fitting]
@@ -199,7 +261,7 @@ class NameSearch:
         return self._hides is not None and self._hides(path)
 
     def _count_ignored(
-        self, directories: list[str], start: str, budget_s: float
+        self, directories: list[str], start: str, fd: int, budget_s: float
     ) -> tuple[int, bool]:
         """How many fitting files the ignored directories hold, as far as it can be told soon."""
         watch = _Budget(self._watch, budget_s)
@@ -207,11 +269,27 @@ class NameSearch:
         total = 0
         base = start.rstrip("/") + "/"
         for directory in directories:
-            walk = Walk(base + directory, watch, ignores=None, choice=choice)
-            before = f"{self._spelled(start)}{directory}/"
-            for inside, entries, _ in walk:
-                fitting = self._fitting(before + inside, entries)
-                total += self._count_files(f"{base}{directory}/{inside}", fitting)
+            try:
+                below = open_beneath(fd, directory, DIRECTORY)
+            except OSError:
+                continue
+            try:
+                walk = Walk(
+                    base + directory,
+                    watch,
+                    fd=below,
+                    ignores=None,
+                    choice=choice,
+                    reached_by=None if self._follows_no_link else base + directory,
+                )
+                before = f"{self._spelled(start)}{directory}/"
+                for inside, entries, _ in walk:
+                    fitting = self._fitting(before + inside, entries)
+                    if fitting:
+                        self._shown_in.add(f"{directory}/{inside}"[:-1])
+                    total += self._count_files(f"{base}{directory}/{inside}", fitting)
+            finally:
+                os.close(below)
             if not walk.is_complete:
                 return total, False
         return total, True

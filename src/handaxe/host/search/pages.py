@@ -1,7 +1,8 @@
 """The asked-for part of an answer, kept while the whole of it streams by."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from heapq import nsmallest
 from typing import Any, Generic, TypeVar
 
@@ -9,6 +10,7 @@ from handaxe.contract.ports.search import TextFound, TextQuery
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.blocks import in_path_order
 from handaxe.host.search.lines import Block, LineReader
+from handaxe.host.search.screen import Screen
 
 MAX_PAGE_BYTES = 64 << 20
 SPARE = 20_000
@@ -25,16 +27,18 @@ _MESSAGE = re.compile(
 class LinePage:
     """Lines `offset` to `offset + limit` of files that come in their final order."""
 
-    def __init__(self, query: TextQuery, is_hidden: Callable[[bytes], bool] | None) -> None:
+    def __init__(self, query: TextQuery, screen: Screen | None) -> None:
         self._offset = query.offset
         self._end = query.end
         self._has_context = query.has_context
         self._has_columns = query.only_matching
-        self._is_hidden = is_hidden
+        self._screen = screen
         self._path: bytes | None = None
         self._is_path_hidden = False
         self._bytes = 0
         self.blocks: list[Block] = []
+        self.lines_of: dict[bytes, int] = {}
+        """The files so far, with the number of their lines, also of those before the page."""
         self.seen = 0
         self.files = 0
         self.binary_files = 0
@@ -49,8 +53,9 @@ class LinePage:
         if b" binary file" in body:
             body, found = _MESSAGE.subn(b"", body)
             self.binary_files += found
-        before = self.seen
-        self.seen += body.count(b"\n")
+        before, lines = self.seen, body.count(b"\n")
+        self.seen += lines
+        self.lines_of[path] += lines
         if self.seen <= self._offset:
             return False
         if before < self._offset:
@@ -67,7 +72,36 @@ class LinePage:
             blocks[1:] = [(path, b"--\n" + body) for path, body in blocks[1:]]
         self.blocks = blocks
         self.files = len(blocks)
-        self.seen = sum([body.count(b"\n") for _, body in blocks])
+        self.lines_of = {path: body.count(b"\n") for path, body in blocks}
+        self.seen = sum(self.lines_of.values())
+
+    def unlike(self, bodies: Mapping[bytes, bytes]) -> set[bytes]:
+        """Those files that another search of the very same files does not confirm.
+
+        Args:
+            bodies: what that search found, by path.
+        """
+        shown: dict[bytes, list[bytes]] = {}
+        for path, body in self.blocks:
+            if path in bodies:
+                shown.setdefault(path, []).append(body)
+        return {path for path, body in bodies.items() if not self._is_like(path, body, shown)}
+
+    def _is_like(self, path: bytes, body: bytes, shown: Mapping[bytes, list[bytes]]) -> bool:
+        pieces = shown.get(path, [])
+        if not all(_is_part(piece, body) for piece in pieces):
+            return False
+        lines, is_last = self.lines_of[path], path == self._path
+        if is_last or lines == sum(piece.count(b"\n") for piece in pieces):
+            return bool(body)
+        # It begins before the page, so that its lines move the page.
+        return lines - body.count(b"\n") in {0, int(self._has_context)}
+
+    def drop(self, paths: AbstractSet[bytes]) -> None:
+        """Take files off the page."""
+        self.blocks = [block for block in self.blocks if block[0] not in paths]
+        self.files -= len(paths)
+        self.seen -= sum(self.lines_of.pop(path) for path in paths)
 
     @property
     def is_endless(self) -> bool:
@@ -91,10 +125,11 @@ class LinePage:
 
     def _begin(self, path: bytes, body: bytes) -> bytes:
         self._path = path
-        self._is_path_hidden = self._is_hidden is not None and self._is_hidden(path)
+        self._is_path_hidden = self._screen is not None and self._screen.holds_back(path)
         if self._is_path_hidden:
             return body
         self.files += 1
+        self.lines_of[path] = 0
         return b"--\n" + body if self._has_context and self.files > 1 else body
 
     def _keep(self, path: bytes, body: bytes) -> bool:
@@ -108,9 +143,9 @@ class LinePage:
 class LinePile:
     """The lines of an unordered answer that can be on the page; all of them if there is no end."""
 
-    def __init__(self, end: int | None, is_hidden: Callable[[bytes], bool] | None) -> None:
+    def __init__(self, end: int | None, screen: Screen) -> None:
         self._end = end
-        self._is_hidden = is_hidden
+        self._screen = screen
         self._pieces: dict[bytes, list[bytes]] = {}
         self._files: list[Block] = []
         """Those that were taken whole and cannot have to be dropped."""
@@ -125,7 +160,9 @@ class LinePile:
         """Take lines of one file; True when they are too many to be kept."""
         pieces = self._pieces.get(path)
         if pieces is None:
-            if (self._last is not None and in_path_order(path) > self._last) or self._hides(path):
+            if self._last is not None and in_path_order(path) > self._last:
+                return False
+            if self._screen.holds_back(path):
                 return False
             pieces = self._pieces[path] = []
         if b" binary file" in body:
@@ -142,7 +179,7 @@ class LinePile:
 
     def take_files(self, files: list[Block]) -> bool:
         """Take files to their ends, none with a message in it; True when they are too many."""
-        if self._end is not None or self._is_hidden is not None:
+        if self._end is not None or not self._screen.passes_all([path for path, _ in files]):
             return any(self.take(path, body) for path, body in files)
         if files[0][0] in self._pieces:
             self.take(*files.pop(0))
@@ -161,9 +198,6 @@ class LinePile:
         for path, body in files:
             if page.take(path, body):
                 return
-
-    def _hides(self, path: bytes) -> bool:
-        return self._is_hidden is not None and self._is_hidden(path)
 
     def _drop(self, wanted: int) -> None:
         """Keep the first files that hold so many lines together."""
@@ -197,6 +231,14 @@ class Least(Generic[Row]):
         if self._room is not None and len(self._rows) > self._room:
             self._rows = self._first()
 
+    def keep(self, rows: list[Row]) -> None:
+        """Take rows that are counted already."""
+        self._rows += rows
+
+    def rows_kept(self) -> list[Row]:
+        """All rows that were not dropped, in any order; the first ones are among them."""
+        return self._rows
+
     def rows(self, offset: int = 0) -> list[Row]:
         """The rows from `offset` on, in order."""
         return self._first()[offset:]
@@ -206,6 +248,12 @@ class Least(Generic[Row]):
         if end is not None and len(self._rows) > FEW * end:
             return nsmallest(end, self._rows)
         return sorted(self._rows)[:end]
+
+
+def _is_part(piece: bytes, body: bytes) -> bool:
+    """Whether whole lines of an answer are among others; a group may be parted from the last."""
+    lines = b"\n" + piece
+    return lines in b"\n" + body or lines.removeprefix(b"\n--") in b"\n" + body
 
 
 def _after_lines(body: bytes, count: int) -> int:

@@ -14,9 +14,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
+import msgspec
+
 from handaxe.host.marked_processes import marked
+from handaxe.host.search.arguments import NO_CONFIG
 from handaxe.host.search.blocks import plain_path
 from handaxe.host.search.watch import Stopped, Watch
 
@@ -35,11 +39,17 @@ LOOK_SHARE = 0.25
 TOO_LATE_S = 0.1
 """A run that has come so far is not broken off for what it says, unless that is beyond measure."""
 MAX_MEMORY_BYTES = 1 << 30
+SMALL_MEMORY_BYTES = 32 << 20
+MEMORY_PER_THREAD = 4 << 20
+"""What a run has at first: enough for trees of any size, and not for lines of any length."""
+MAX_THREADS = 12
+CONFIG_VARIABLE = "RIPGREP_CONFIG_PATH"
 _PASSED_BY = re.compile(rb": ignoring (.*): (?:(found binary data at offset)|\d+ bytes\Z)")
 _IGNORED = re.compile(rb": ignoring (.*?): Ignore\(IgnoreMatch\(Gitignore\(")
 
 # Only Linux can limit a running process; elsewhere ripgrep is trusted to be modest.
 prlimit = getattr(resource, "prlimit", None)
+_CAN_WAIT = prlimit is not None and Path("/proc/self/fd").is_dir()
 
 Feed = Callable[[bytes], bool]
 """Takes a piece of output; True means that no more is wanted."""
@@ -61,6 +71,7 @@ class Run:
         "is_hidden",
         "said_bytes",
         "too_large",
+        "too_large_match",
         "unreadable",
     )
 
@@ -76,6 +87,8 @@ class Run:
         """Whether everything it said was understood."""
         self.said_bytes = 0
         self.too_large = 0
+        self.too_large_match: bytes | None = None
+        """A file with a match that nobody could hold in memory."""
         self.unreadable = 0
         self.duration_s = 0.0
         self.complaints: list[bytes] = []
@@ -133,6 +146,20 @@ class Run:
         return self.is_hidden is None or not self.is_hidden(plain_path(path))
 
 
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is given."""
+
+    is_prompt: bool = False
+    """Whether it writes every line at once."""
+    may_say: int = MAX_SAID_BYTES
+    memory_bytes: int = MAX_MEMORY_BYTES
+    fds: Sequence[int] = ()
+    """Descriptors that it inherits."""
+
+
+ORDINARY = Terms()
+
+
 class Process:
     """ripgrep at work in a directory. It can be left alone for a while and goes on afterwards."""
 
@@ -144,24 +171,21 @@ class Process:
         watch: Watch,
         outcome: Run,
         at_end: Callable[[Run], None] = lambda _: None,
-        *,
-        is_prompt: bool = False,
-        may_say: int = MAX_SAID_BYTES,
+        terms: Terms = ORDINARY,
     ) -> None:
-        """Begin; `is_prompt` says that it writes every line at once."""
         self.outcome = outcome
-        self.may_say = may_say
+        self.may_say = terms.may_say
         """How many bytes it may say before it is broken off."""
         self._feed = feed
         self._at_end = at_end
         self._watch = watch
         self._quick_pieces, self._gather_s = (
-            (0, BRIEFLY_S) if is_prompt else (QUICK_PIECES, GATHER_S)
+            (0, BRIEFLY_S) if terms.is_prompt else (QUICK_PIECES, GATHER_S)
         )
         self._began = time.monotonic()
         self._said = _quiet_file()
         try:
-            self._process = _start(command, directory, self._said)
+            self._process = _start(command, directory, self._said, terms)
         except OSError:
             self._said.close()
             raise
@@ -188,6 +212,14 @@ class Process:
         poll = select.poll()
         poll.register(self._process.stdout.fileno(), 0)
         return bool(poll.poll(0))
+
+    def resident_bytes(self) -> int:
+        """How much memory it has in use; 0 where the system does not say."""
+        try:
+            pages = Path(f"/proc/{self._process.pid}/statm").read_bytes().split()[1]
+            return int(pages) * resource.getpagesize()
+        except (OSError, IndexError, ValueError):
+            return 0
 
     def pause(self) -> None:
         """Keep it from using the machine."""
@@ -295,6 +327,10 @@ class Later:
         if self._process is not None:
             self._process.pause()
 
+    def resident_bytes(self) -> int:
+        """How much memory it has in use."""
+        return 0 if self._process is None else self._process.resident_bytes()
+
     def end(self) -> None:
         """Leave nothing behind."""
         if self._process is not None:
@@ -310,20 +346,35 @@ def _quiet_file() -> BinaryIO:
     return cast("BinaryIO", tempfile.TemporaryFile())
 
 
-def _start(command: Sequence[str], directory: str, said: BinaryIO) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(  # noqa: S603 - an absolute program, arguments built by us
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=said,
-        cwd=directory,
-        env=marked({}),
-        bufsize=0,
-        process_group=0,
-    )
-    if prlimit is not None:
-        with suppress(OSError):
-            prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+def small_memory_bytes() -> int:
+    """How much memory a run has at first."""
+    return SMALL_MEMORY_BYTES + MEMORY_PER_THREAD * min(os.cpu_count() or 1, MAX_THREADS)
+
+
+def _start(
+    command: Sequence[str], directory: str, said: BinaryIO, terms: Terms
+) -> subprocess.Popen[bytes]:
+    gate, opens = os.pipe()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - an absolute program, arguments built by us
+            [argument for argument in command if not _CAN_WAIT or argument != NO_CONFIG],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            cwd=directory,
+            # It reads settings before anything else, and so waits until its memory is limited.
+            env=marked({CONFIG_VARIABLE: f"/proc/self/fd/{gate}"} if _CAN_WAIT else {}),
+            bufsize=0,
+            process_group=0,
+            pass_fds=(*terms.fds, gate),
+        )
+        if prlimit is not None:
+            with suppress(OSError):
+                limit = terms.memory_bytes
+                prlimit(process.pid, resource.RLIMIT_DATA, (limit, limit))
+    finally:
+        os.close(gate)
+        os.close(opens)
     # Beside the search, which has begun.
     from handaxe.host.shell.wardens import WARDENS
 

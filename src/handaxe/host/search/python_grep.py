@@ -1,19 +1,21 @@
 """A query answered without ripgrep: slower, with equal results."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
-from handaxe.contract.ports.search import Elsewhere, Entry, Hides, Skipped, TextFound, TextQuery
+from handaxe.contract.ports.search import Elsewhere, Entry, Skipped, TextFound, TextQuery
 from handaxe.host.search.arguments import Marks
 from handaxe.host.search.asked_files import AskedFiles
 from handaxe.host.search.blocks import in_path_order
+from handaxe.host.search.cut_search import CutSearch, PieceSearch
 from handaxe.host.search.pages import Least, LinePage
 from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.screen import Screen
 from handaxe.host.search.survey import Survey
-from handaxe.host.search.text_scan import NotSearched, Scanner
+from handaxe.host.search.text_scan import HasLongLine, NotSearched, Scanner
 from handaxe.host.search.watch import Watch
 
 SECOND_LOOK_S = 3.0
@@ -23,16 +25,16 @@ MAX_BINARY_FILES = 1_000
 class PythonGrep:
     """One query on its way."""
 
-    def __init__(
-        self, query: TextQuery, place: SearchPlace, watch: Watch, hides: Hides | None
-    ) -> None:
+    def __init__(self, query: TextQuery, place: SearchPlace, watch: Watch, screen: Screen) -> None:
         self._query = query
         self._place = place
         self._watch = watch
-        self._hides = hides
+        self._screen = screen
         self._marks = Marks.fresh()
-        self._files = AskedFiles(query, place, watch, hides)
+        self._files = AskedFiles(query, place, watch, screen)
         self._scanner = Scanner(query, self._marks, watch)
+        pieces = _Scanned(self._scanner)
+        self._cut = CutSearch(query, self._marks, pieces, place.fd, watch)
         self._counted = {"binary": 0, "too_large": 0, "unreadable": 0}
         self._binary_files: list[str] = []
         self._unvisited: list[str] = []
@@ -43,6 +45,7 @@ class PythonGrep:
         found = self._lines() if self._query.mode == "content" else self._entries()
         return TextFound(
             **{name: getattr(found, name) for name in found.__struct_fields__ if name in _FILLED},
+            capped_lines=self._cut.capped_lines,
             is_complete=self._is_complete,
             unvisited=self._unvisited,
             elsewhere=self._second_look(found),
@@ -79,11 +82,12 @@ class PythonGrep:
         return page.found(self._place.prefix, self._marks)
 
     def _take_lines(self, path: str, page: LinePage) -> bool:
+        raw = os.fsencode(path)
         try:
-            return any(
-                page.take(os.fsencode(path), body)
-                for body in self._scanner.lines(path, dir_fd=self._place.fd)
-            )
+            bodies = self._scanner.lines(path, dir_fd=self._place.fd)
+            return any(page.take(raw, body) for body in bodies)
+        except HasLongLine:
+            return any(page.take(raw, body) for body in self._cut.lines(path))
         except NotSearched as passed_by:
             self._note(path, passed_by.reason)
         except OSError:
@@ -94,6 +98,8 @@ class PythonGrep:
         first_only = self._query.mode == "files"
         try:
             return self._scanner.count(path, dir_fd=self._place.fd, first_only=first_only)
+        except HasLongLine:
+            return self._cut.count(path)
         except NotSearched as passed_by:
             self._note(path, passed_by.reason)
         except OSError:
@@ -122,15 +128,21 @@ class PythonGrep:
         if not_searched is not None or not self._files.has_ended:
             self._is_complete = False
             self._unvisited = self._files.unvisited(not_searched)
+        self._is_complete = self._is_complete and self._cut.is_complete
 
     def _skipped(self, found: TextFound) -> Skipped:
         """What was passed by; of a walk that was left early only what a small tree holds."""
         files = self._files
         if files.has_ended:
             ignored = len(files.ignored_directories) + len(files.ignored)
-            skipped = Skipped(ignored=ignored, links=files.links, denied=self._hides is not None)
+            skipped = Skipped(
+                ignored=ignored,
+                links=files.links,
+                denied=self._screen.has_rules,
+                withheld=files.withheld,
+            )
         else:
-            survey = Survey(self._query, self._place, self._watch, self._hides)
+            survey = Survey(self._query, self._place, self._watch, self._screen)
             if self._is_complete:
                 survey.look_around()
             skipped = survey.skipped()
@@ -162,6 +174,8 @@ class PythonGrep:
                 count = self._scanner.count(
                     path, dir_fd=self._place.fd, first_only=False, in_binary=reason == "binary"
                 )
+            except HasLongLine:
+                count = self._cut.count(path)
             except (NotSearched, OSError):
                 continue
             if count:
@@ -170,6 +184,25 @@ class PythonGrep:
         if not files:
             return []
         return [Elsewhere(reason, matches, files, self._place.prefix + example)]
+
+
+class _Scanned(PieceSearch):
+    """Searches texts in this process."""
+
+    whole_bytes = 1 << 18
+
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+
+    def bodies(self, texts: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+        """The number of a text and lines to show of it."""
+        for number, text in enumerate(texts):
+            if body := self._scanner.lines_of(text):
+                yield number, body
+
+    def count(self, text: bytes) -> int:
+        """How many lines match."""
+        return self._scanner.count_in(text)
 
 
 _FILLED = {

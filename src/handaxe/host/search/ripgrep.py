@@ -10,35 +10,39 @@ and of what it finds the first page is kept.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from handaxe.contract.ports.search import (
     BadQuery,
     Elsewhere,
-    Entry,
-    Hides,
     TextFound,
     TextQuery,
 )
-from handaxe.host.search.arguments import VCS_NAMES, Manner, Marks, command, needs_json
+from handaxe.host.search.arguments import Manner
 from handaxe.host.search.asking import Asking
 from handaxe.host.search.blocks import (
     CountStream,
-    HeadingStream,
     PathStream,
     Take,
     TakeFiles,
     in_path_order,
 )
-from handaxe.host.search.encodings import foreign_encoding
+from handaxe.host.search.confirming import Confirming
 from handaxe.host.search.head_start import HeadStart
-from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.known_trees import KnownTrees
-from handaxe.host.search.pages import Least, LinePage, LinePile
+from handaxe.host.search.launch import Launch, RipgrepFailed
+from handaxe.host.search.matched_files import FileRow, MatchedFiles
+from handaxe.host.search.pages import LinePage, LinePile
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.process import Feed, Later, Process, Run
+from handaxe.host.search.process import (
+    Feed,
+    Later,
+    Process,
+    Run,
+)
+from handaxe.host.search.screen import Screen
 from handaxe.host.search.second_look import SecondLook
 from handaxe.host.search.survey import Survey
 from handaxe.host.search.watch import Watch
@@ -52,10 +56,10 @@ PROMPT_LINES = 1_000
 SORTED_SHARE = 3
 """How many times the unsorted run's time the sorted one may take for the same number of lines."""
 MAX_PILE_LINES = 200_000
-
-
-class RipgrepFailed(Exception):
-    """ripgrep could not run or broke off; what it said is the message."""
+MAX_PAUSED_BYTES = 9 << 20
+"""A paused run that holds more memory has met long lines."""
+MOST_ATTEMPTS = 3
+"""So often at most lines are looked for that change while they are."""
 
 
 class _Again(Exception):
@@ -71,26 +75,24 @@ class Ripgrep:
         query: TextQuery,
         place: SearchPlace,
         watch: Watch,
-        hides: Hides | None,
+        screen: Screen,
         survey: Survey | None = None,
         start: HeadStart | None = None,
         known: KnownTrees | None = None,
     ) -> None:
         """Plan a search; what is handed in was begun by others, and goes on beside ripgrep."""
-        self._program = program
         self._query = query
         self._place = place
         self._watch = watch
-        self._hides = hides
-        self._marks = Marks.fresh()
-        self._survey = survey or Survey(query, place, watch, hides)
+        self._screen = screen
+        self._survey = survey or Survey(query, place, watch, screen)
         self._start = start
         self._asking = Asking(query, place, self._survey, known or KnownTrees())
-        self._encoding = foreign_encoding(place.target, place.fd) if query.is_file else None
-        self._one_thread = False
-        self._saves_memory = False
+        self._launch = Launch(program, query, place, watch, screen, self._asking)
         self._last = Run()
         self._is_complete = True
+        self._confirming = Confirming(place, is_file=query.is_file)
+        self._attempts = 1
 
     def answer(self) -> TextFound:
         """The asked-for part of the answer.
@@ -101,7 +103,8 @@ class Ripgrep:
             try:
                 return self._answer()
             except _Again:
-                continue
+                self._is_complete = True
+                self._confirming = Confirming(self._place, is_file=self._query.is_file)
 
     def _answer(self) -> TextFound:
         mode = self._query.mode
@@ -120,63 +123,65 @@ class Ripgrep:
         return msgspec.structs.replace(
             found,
             is_complete=self._is_complete,
-            unvisited=[] if self._is_complete else self._branches(),
+            unvisited=[] if self._is_complete else self._survey.branches(),
             skipped=self._asking.skipped(found, self._last, is_complete=self._is_complete),
             engine="ripgrep",
         )
 
     def _files(self) -> TextFound:
-        least = Least[tuple[int, bytes]](self._query.end)
-        directory, prefix = self._place.fd, self._place.prefix
+        matched, directory = MatchedFiles(self._query), self._place.fd
 
         def take(paths: list[bytes]) -> bool:
-            rows: list[tuple[int, bytes]] = []
+            rows: list[FileRow] = []
+            passes_all = self._screen.passes_all(paths)
             for path in paths:
-                if self._is_hidden is not None and self._is_hidden(path):
+                if not passes_all and self._screen.holds_back(path):
                     continue
                 try:
                     info = os.stat(path, dir_fd=directory, follow_symlinks=False)
                 except OSError:
                     continue
-                rows.append((-info.st_mtime_ns, path))
-            least.add(rows)
+                rows.append((-info.st_mtime_ns, path, 0))
+            matched.add(rows)
             return False
 
         self._finish_all(PathStream(take).feed)
-        entries = [Entry(prefix + os.fsdecode(path)) for _, path in least.rows(self._query.offset)]
-        return self._entries(entries, least.total, None)
+        take([path for path, _ in self._cut_counts()])
+        return self._entries(matched, Manner(counts_only=True, max_per_file=1))
 
     def _counts(self) -> TextFound:
-        least = Least[tuple[bytes, bytes, int]](self._query.end)
-        prefix = self._place.prefix
-        matches = 0
+        matched = MatchedFiles(self._query)
 
         def take(pairs: list[tuple[bytes, int]]) -> bool:
-            nonlocal matches
-            rows: list[tuple[bytes, bytes, int]] = []
-            for path, count in pairs:
-                if self._is_hidden is None or not self._is_hidden(path):
-                    matches += count
-                    rows.append((in_path_order(path), path, count))
-            least.add(rows)
+            holds_back = self._screen.holds_back
+            matched.add([(in_path_order(p), p, count) for p, count in pairs if not holds_back(p)])
             return False
 
         self._finish_all(CountStream(take).feed)
-        rows = least.rows(self._query.offset)
-        entries = [Entry(prefix + os.fsdecode(path), count) for _, path, count in rows]
-        return self._entries(entries, least.total, matches)
+        take(self._cut_counts())
+        return self._entries(matched, Manner(counts_only=True))
 
-    def _entries(self, entries: list[Entry], total: int, matches: int | None) -> TextFound:
-        return TextFound(
-            entries=entries,
-            total_files=total,
-            total_matches=matches,
-            has_more=self._query.offset + len(entries) < total,
-        )
+    def _cut_counts(self) -> list[tuple[bytes, int]]:
+        counts = self._launch.cut_counts()
+        self._is_complete = self._is_complete and self._launch.cut.is_complete
+        return counts
+
+    def _entries(self, matched: MatchedFiles, manner: Manner) -> TextFound:
+        confirming = self._confirming
+        moving = confirming.moving(matched.directories)
+        if moving:
+            by_path = self._launch.without_long_files
+            matched.correct(
+                moving,
+                lambda paths: confirming.unsure(by_path(paths)),
+                lambda paths: confirming.counts(paths, manner, self._launch.open_held),
+            )
+            self._is_complete = self._is_complete and confirming.is_complete
+        return matched.found(self._place.prefix)
 
     def _lines(self) -> TextFound:
         end = self._query.end
-        if self._query.is_file:
+        if self._query.is_file or self._launch.long_files:
             return self._sorted_lines()
         if end is None:
             return self._unsorted_lines(None) or self._sorted_lines()
@@ -189,6 +194,8 @@ class Ripgrep:
                 if self._fills_at_once(ordered, page):
                     return self._settled(ordered, page)
                 ordered.pause()
+                if self._launch.long_files is None and ordered.resident_bytes() > MAX_PAUSED_BYTES:
+                    self._search_in_pieces()
             found = self._unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
             return found or self._settled(ordered, page)
         finally:
@@ -197,7 +204,7 @@ class Ripgrep:
     def _begin_lines(
         self, take: Take, manner: Manner, take_files: TakeFiles | None = None
     ) -> Process:
-        return self._asking.begin(lambda: self._open_lines(take, manner, take_files))
+        return self._asking.begin(lambda: self._launch.open_lines(take, manner, take_files))
 
     def _fills_at_once(self, run: Later, page: LinePage) -> bool:
         """Whether a sorted run came to its end in a moment, or in others that promised it."""
@@ -216,14 +223,33 @@ class Ripgrep:
         return self._page_found(page)
 
     def _sorted_lines(self) -> TextFound:
+        """Lines in path order, those of files that are searched in pieces between the others."""
         page = self._page()
-        self._finish(self._open_lines(page.take, self._sorted()))
+        waiting = list(reversed(self._launch.long_files or ()))
+
+        def take_long_files(before: bytes | None) -> bool:
+            while waiting and (before is None or in_path_order(os.fsencode(waiting[-1])) < before):
+                path = waiting.pop()
+                for body in self._launch.cut.lines(path):
+                    if page.take(os.fsencode(path), body):
+                        return True
+            return False
+
+        def take(path: bytes, body: bytes) -> bool:
+            is_full = bool(waiting) and take_long_files(in_path_order(path))
+            return is_full or page.take(path, body)
+
+        if self._launch.leaves_something:
+            self._finish(self._launch.open_lines(take, self._sorted()))
+        if not page.has_more:
+            take_long_files(None)
+            self._is_complete = self._is_complete and self._launch.cut.is_complete
         return self._page_found(page)
 
     def _unsorted_lines(self, ordered: Later | None) -> TextFound | None:
         """The page of an unsorted run; None if it is left to a sorted one, begun by then or not."""
         end = self._query.end
-        pile = LinePile(end, self._is_hidden)
+        pile = LinePile(end, self._screen)
         began = time.monotonic()
         manner = Manner(max_per_file=None if end is None else end + 1)
         run = self._begin_lines(pile.take, manner, pile.take_files)
@@ -247,7 +273,7 @@ class Ripgrep:
         return self._page_found(page)
 
     def _page(self) -> LinePage:
-        return LinePage(self._query, self._is_hidden)
+        return LinePage(self._query, self._screen)
 
     def _sorted(self) -> Manner:
         end = self._query.end
@@ -257,41 +283,44 @@ class Ripgrep:
             max_per_file=None if end is None else end + 1,
         )
 
-    def _open_lines(
-        self, take: Take, manner: Manner, take_files: TakeFiles | None = None
-    ) -> Process:
-        stream = (
-            JsonStream(take, self._marks, self._query)
-            if needs_json(self._query)
-            else HeadingStream(take, self._marks, take_files)
-        )
-
-        def at_end(outcome: Run) -> None:
-            if outcome.ending != "satisfied":
-                stream.finish()
-            outcome.note_binary(stream.binary_files)
-
-        return self._open(stream.feed, manner, at_end)
-
     def _page_found(self, page: LinePage) -> TextFound:
         self._last.binary += page.binary_files
-        return page.found(self._place.prefix, self._marks)
+        self._confirm(page)
+        found = page.found(self._place.prefix, self._launch.marks)
+        return msgspec.structs.replace(found, capped_lines=self._launch.cut.capped_lines)
 
-    def _branches(self) -> list[str]:
-        """The directories right below the root: what to search one by one if all is too much."""
-        if self._query.is_file:
-            return []
-        with os.scandir(self._place.directory) as entries:
-            names = sorted(
-                entry.name
-                for entry in entries
-                if entry.name not in VCS_NAMES and entry.is_dir(follow_symlinks=False)
-            )
-        paths = [self._place.prefix + name for name in names]
-        return [path for path in paths if self._hides is None or not self._hides(path)]
+    def _confirm(self, page: LinePage) -> None:
+        """Take nothing for sure that may have been read from another file."""
+        unsure = self._confirming.unsure(self._launch.without_long_files([*page.lines_of]))
+        if not unsure:
+            return
+        manner = msgspec.structs.replace(self._sorted(), is_sorted=False, is_prompt=False)
+        bodies = self._confirming.bodies(
+            unsure, lambda take, held: self._launch.open_lines(take, manner, held=held)
+        )
+        self._is_complete = self._is_complete and self._confirming.is_complete
+        wrong = page.unlike(bodies)
+        if wrong and self._attempts < MOST_ATTEMPTS:
+            self._attempts += 1
+            raise _Again
+        page.drop(wrong)
+
+    def _confirm_counts(self, counts: dict[bytes, int], manner: Manner) -> dict[bytes, int]:
+        unsure = self._confirming.unsure(counts)
+        if not unsure:
+            return counts
+        again = self._confirming.counts(unsure, manner, self._launch.open_held)
+        return {path: n for path, n in counts.items() if path not in set(unsure)} | again
 
     def _second_look(self) -> list[Elsewhere]:
-        look = SecondLook(self._last, self._place, self._watch, self._is_hidden, self._open_again)
+        look = SecondLook(
+            self._last,
+            self._place,
+            self._watch,
+            self._screen,
+            self._confirm_counts,
+            self._open_again,
+        )
         is_small, is_counted = self._survey.look_around(), self._asking.is_asked
         binary = look.at_binary(is_counted=is_counted, is_small=is_small)
         ignored = look.at_ignored(self._survey, self._asking.ignored(self._last))
@@ -300,51 +329,12 @@ class Ripgrep:
         return ignored + binary + look.at_foreign()
 
     def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
-        return self._open(feed, manner, targets=targets)
-
-    @property
-    def _is_hidden(self) -> Callable[[bytes], bool] | None:
-        hides, prefix = self._hides, self._place.prefix
-        if hides is None:
-            return None
-        return lambda path: hides(prefix + os.fsdecode(path))
-
-    def _open(
-        self,
-        feed: Feed,
-        manner: Manner | None = None,
-        at_end: Callable[[Run], None] = lambda _: None,
-        targets: Sequence[str] | None = None,
-    ) -> Process:
-        """Begin a run over the place of the search, or over some entries of it only."""
-        manner = msgspec.structs.replace(
-            manner or Manner(),
-            without_parents=self._place.is_ignored,
-            asks_why=targets is None and (self._asking.is_asked or self._saves_memory),
-            one_thread=self._one_thread,
-            saves_memory=self._saves_memory,
-            encoding=(manner and manner.encoding) or self._encoding,
-        )
-        wanted = targets if targets is not None else (self._place.target,)
-        line = command(self._program, self._query, wanted, manner, self._marks)
-        try:
-            outcome = Run(self._is_hidden)
-            return Process(
-                line,
-                self._place.directory,
-                feed,
-                self._watch,
-                outcome,
-                at_end,
-                is_prompt=manner.is_prompt,
-                may_say=self._asking.may_say,
-            )
-        except OSError as error:
-            raise RipgrepFailed(str(error)) from error
+        return self._launch.open(feed, manner, targets=targets)
 
     def _finish_all(self, feed: Feed) -> None:
         """Search everything for what a line each tells of."""
-        self._finish(self._asking.begin(lambda: self._open(feed)))
+        if self._launch.leaves_something:
+            self._finish(self._asking.begin(lambda: self._launch.open(feed)))
 
     def _finish(self, process: Process) -> None:
         """Let a run go on to its end."""
@@ -354,17 +344,26 @@ class Ripgrep:
         finally:
             process.end()
 
+    def _search_in_pieces(self, path: bytes | None = None) -> None:
+        """Begin again, with files of long lines searched in pieces."""
+        self._launch.find_long_lines(path)
+        raise _Again
+
     def _settle(self, process: Process) -> None:
         """Take in what a run came to; what the machine was short of begins it again."""
         outcome = self._last = process.end()
         self._asking.note(outcome)
         if outcome.ending == "talked_too_much":
             raise _Again
-        if outcome.lacked_threads and not self._one_thread:
-            self._one_thread = True
+        if outcome.lacked_threads and not self._launch.one_thread:
+            self._launch.one_thread = True
             raise _Again
-        if outcome.lacked_memory and not self._saves_memory:
-            self._saves_memory = self._one_thread = True
+        if outcome.too_large_match is not None:
+            self._search_in_pieces(outcome.too_large_match)
+        if outcome.lacked_memory and self._launch.long_files is None:
+            self._search_in_pieces()
+        if outcome.lacked_memory and not self._launch.saves_memory:
+            self._launch.saves_memory = self._launch.one_thread = True
             raise _Again
         if outcome.crashed:
             raise RipgrepFailed(_said(outcome))

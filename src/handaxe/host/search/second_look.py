@@ -16,6 +16,7 @@ from handaxe.host.search.blocks import CountStream, PathStream
 from handaxe.host.search.encodings import foreign_encoding
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import Feed, Process, Run
+from handaxe.host.search.screen import Screen
 from handaxe.host.search.survey import Ignored, Survey
 from handaxe.host.search.watch import Watch
 
@@ -32,6 +33,8 @@ MAX_FILES = 10_000
 
 Open = Callable[[Feed, Manner, Sequence[str] | None], Process]
 """Begins a run of ripgrep over some entries, or over everything."""
+Confirm = Callable[[dict[bytes, int], Manner], dict[bytes, int]]
+"""Gives the counts of those files that are the ones that were judged."""
 
 
 class SecondLook:
@@ -42,13 +45,15 @@ class SecondLook:
         first: Run,
         place: SearchPlace,
         watch: Watch,
-        is_hidden: Callable[[bytes], bool] | None,
+        screen: Screen,
+        confirm: Confirm,
         open_run: Open,
     ) -> None:
         self._first = first
         self._place = place
         self._watch = watch
-        self._is_hidden = is_hidden
+        self._screen = screen
+        self._confirm = confirm
         self._open = open_run
 
     def at_ignored(self, survey: Survey, told: Ignored | None) -> list[Elsewhere]:
@@ -83,8 +88,7 @@ class SecondLook:
         found: list[bytes] = []
 
         def take(paths: list[bytes]) -> bool:
-            is_hidden = self._is_hidden
-            found.extend(path for path in paths if is_hidden is None or not is_hidden(path))
+            found.extend(path for path in paths if not self._screen.holds_back(path))
             return len(found) >= MAX_FILES
 
         process = self._open(PathStream(take).feed, Manner(finds_foreign=True), None)
@@ -116,17 +120,11 @@ class SecondLook:
         *,
         are_all: bool = True,
     ) -> list[Elsewhere]:
-        matches = files = 0
-        example = b""
+        counts: dict[bytes, int] = {}
 
         def take(pairs: list[tuple[bytes, int]]) -> bool:
-            nonlocal matches, files, example
-            for path, count in pairs:
-                if self._is_hidden is None or not self._is_hidden(path):
-                    matches += count
-                    files += 1
-                    example = min(example, path) if example else path
-            return files >= MAX_FILES
+            counts.update(pair for pair in pairs if not self._screen.holds_back(pair[0]))
+            return len(counts) >= MAX_FILES
 
         budget_s = max(LOOK_S, self._first.duration_s * LOOK_SHARE)
         counting = msgspec.structs.replace(manner, counts_only=True)
@@ -135,10 +133,11 @@ class SecondLook:
             is_complete = process.go(self._watch.part(budget_s)) == "finished" and are_all
         finally:
             process.end()
-        if not files and is_complete:
+        counts = self._confirm(counts, counting)
+        if not counts and is_complete:
             return []
-        shown = self._place.prefix + os.fsdecode(example) if files else ""
-        return [Elsewhere(reason, matches, files, shown, is_complete)]
+        shown = self._place.prefix + os.fsdecode(min(counts)) if counts else ""
+        return [Elsewhere(reason, sum(counts.values()), len(counts), shown, is_complete)]
 
 
 def _joined(looks: list[Elsewhere], *, are_all: bool) -> list[Elsewhere]:

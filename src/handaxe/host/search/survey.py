@@ -10,14 +10,19 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from handaxe.contract.ports.search import BadQuery, Hides, Skipped, TextQuery
+import msgspec
+
+from handaxe.contract.ports.search import VERSION_CONTROL, BadQuery, Skipped, TextQuery
 from handaxe.host.search.asked_files import ignores_for
+from handaxe.host.search.beneath import open_beneath
 from handaxe.host.search.filters import FileFilter
 from handaxe.host.search.ignores import NAMES as IGNORE_NAMES
 from handaxe.host.search.known_trees import KnownTrees, Walked
 from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.screen import Screen
 from handaxe.host.search.walk import Choice, Listings, Visit, Walk
 from handaxe.host.search.watch import Watch
+from handaxe.text.env_files import is_env_file, may_name_env_file
 
 SMALL_TREE = 3_000
 """A tree of at most so many entries is small, every directory counted ten times for what it costs
@@ -26,7 +31,6 @@ DIRECTORY_WEIGHT = 10
 MAX_TARGETS = 1_000
 MAX_TARGET_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 16
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Ignored(NamedTuple):
@@ -44,16 +48,16 @@ class Survey:
         query: TextQuery,
         place: SearchPlace,
         watch: Watch,
-        hides: Hides | None,
+        screen: Screen,
         listings: Listings | None = None,
         known: KnownTrees | None = None,
     ) -> None:
         """Plan a survey; nothing is walked yet."""
         self._query = query
         self._place = place
-        self._hides = hides
+        self._screen = screen
         # What a rule hides may change without a trace in the tree.
-        self._known = known if hides is None else None
+        self._known = None if screen.has_rules else known
         self._began_ns = time.time_ns()
         self._filter = _readable_filter(query)
         ignores = None if query.is_file else ignores_for(query, place)
@@ -63,11 +67,12 @@ class Survey:
             watch,
             ignores=ignores,
             choice=Choice(
-                hides=hides,
+                hides=screen.hides,
                 enters=self._filter.enters if query.glob is not None else None,
                 rescues=self._filter.rescues,
             ),
-            opened_at=place.directory,
+            fd=place.fd,
+            reached_by=place.directory,
             by_level=True,
             listings=listings,
         )
@@ -79,6 +84,7 @@ class Survey:
         self.is_small: bool | None = True if query.is_file else None
         """None until somebody looked around."""
         self._remembered: Skipped | None = None
+        self._env_files: list[str] = []
 
     def look_around(self) -> bool:
         """Walk a small tree to its end; of a large one, find out that it is large.
@@ -98,13 +104,20 @@ class Survey:
     def skipped(self) -> Skipped:
         """What is known to be passed by; of a large tree only that there is at least so much."""
         if self._remembered is not None:
-            return self._remembered
+            withheld = sum(map(self._screen.withholds, self._env_files))
+            is_least = self._remembered.withheld_is_least
+            counted = withheld or (None if is_least else 0)
+            return msgspec.structs.replace(self._remembered, withheld=counted)
+        denied = self._screen.has_rules
         if self.is_complete:
-            return Skipped(ignored=self.ignored, links=self.links, denied=self._hides is not None)
+            counted, links = self.ignored, self.links
+            return Skipped(ignored=counted, links=links, denied=denied, withheld=self.withheld)
         return Skipped(
             ignored=self.ignored or None,
             ignored_is_least=True,
-            denied=self._hides is not None,
+            denied=denied,
+            withheld=self.withheld or None,
+            withheld_is_least=True,
         )
 
     @property
@@ -123,6 +136,40 @@ class Survey:
             for entry in visit[1]
         )
 
+    @property
+    def withheld(self) -> int:
+        """Files the query asks for that are left out because they may hold secrets."""
+        self._env_files = [
+            f"{self._place.prefix}{visit[0]}{name}"
+            for visit in self._seen
+            if may_name_env_file("\0".join([entry.name for entry in visit[1]]))
+            for name in self._env_names(visit)
+        ]
+        return sum(map(self._screen.withholds, self._env_files))
+
+    def _env_names(self, visit: Visit) -> list[str]:
+        directory, entries, _ = visit
+        left_out, wants = self._walk.ignored_names(visit), self._filter.wants_file
+        return [
+            entry.name
+            for entry in entries
+            if is_env_file(entry.name)
+            and entry.is_file(follow_symlinks=False)
+            and wants(directory + entry.name, entry.name, is_ignored=entry.name in left_out)
+        ]
+
+    def branches(self) -> list[str]:
+        """The directories right below the root: what to search one by one if all is too much."""
+        if self._query.is_file:
+            return []
+        with os.scandir(self._place.directory) as entries:
+            names = sorted(
+                entry.name
+                for entry in entries
+                if entry.name not in VERSION_CONTROL and entry.is_dir(follow_symlinks=False)
+            )
+        return [self._place.prefix + name for name in names if not self._is_hidden(name)]
+
     def go_on_until(self, ends_at: float) -> None:
         """Look further; a tree that is not small may need longer than it is given."""
         self.look_around()
@@ -140,7 +187,8 @@ class Survey:
         found = told
         if found is None:
             found = Ignored(self._walk.ignored_directories, self._files())
-        directories, everything = found.directories, [*found.directories, *found.files]
+        directories = found.directories
+        everything = [*directories, *self._shown(found.files)]
         chosen: list[str] = []
         size = 0
         for number, path in enumerate(everything[:MAX_TARGETS]):
@@ -151,6 +199,10 @@ class Survey:
                 chosen.append(path)
         is_known = self.is_complete or told is not None
         return chosen, is_known and len(everything) <= MAX_TARGETS
+
+    def _shown(self, files: list[str]) -> list[str]:
+        screen = self._screen
+        return [path for path in files if not screen.holds_back(os.fsencode(path))]
 
     @property
     def _weight(self) -> int:
@@ -165,6 +217,7 @@ class Survey:
         if walked is None:
             return None
         self._remembered, self.entries = walked.skipped, walked.entries
+        self._env_files = walked.env_files
         return walked.is_small
 
     def _walk_if_small(self) -> None:
@@ -180,7 +233,8 @@ class Survey:
             for entry in visit[1]
             if entry.name in IGNORE_NAMES
         ]
-        walked = Walked(self.skipped(), self.entries, self.is_complete, self._above, {})
+        skipped = self.skipped()
+        walked = Walked(skipped, self.entries, self.is_complete, self._above, {}, self._env_files)
         self._known.note_walk(self._query, self._place.fd, self._began_ns, paths, walked)
 
     def _go_on(self, is_enough: Callable[[], bool]) -> None:
@@ -213,12 +267,13 @@ class Survey:
         )
 
     def _is_hidden(self, path: str) -> bool:
-        return self._hides is not None and self._hides(self._place.prefix + path)
+        hides = self._screen.hides
+        return hides is not None and hides(self._place.prefix + path)
 
     def _is_text(self, path: str) -> bool:
         """Whether a file is no binary one; a file named to ripgrep is searched in any case."""
         try:
-            fd = os.open(path, _OPEN, dir_fd=self._place.fd)
+            fd = open_beneath(self._place.fd, path)
         except OSError:
             return False
         try:

@@ -5,18 +5,20 @@ import re
 import stat
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import accumulate, islice
 
 from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search.arguments import TOO_LARGE_MIB, Marks
+from handaxe.host.search.beneath import open_beneath
+from handaxe.host.search.long_lines import has_long_line, reads_long_line
 from handaxe.host.search.rust_regex import translate
 from handaxe.host.search.watch import Watch
 
-CHUNK_BYTES = 32 << 20
+CHUNK_BYTES = 4 << 20
 HEAD_BYTES = 1 << 16
 """Binary files mostly show in their beginning what they are."""
 MAX_BYTES = TOO_LARGE_MIB << 20
-OPEN_TEXT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MARK = b"\xef\xbb\xbf"
 WIDE_MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
@@ -27,6 +29,10 @@ class NotSearched(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class HasLongLine(Exception):
+    """The file has to be searched in pieces."""
 
 
 class Scanner:
@@ -61,6 +67,16 @@ class Scanner:
             spans = list(self._matching(text))
             if spans:
                 yield self._shown(text, spans, first_line)
+
+    def lines_of(self, data: bytes) -> bytes:
+        """The lines to show of a text."""
+        text = data.decode("utf-8", "surrogateescape")
+        spans = list(self._matching(text))
+        return self._shown(text, spans, 1) if spans else b""
+
+    def count_in(self, data: bytes) -> int:
+        """How many lines of a text match."""
+        return sum(1 for _ in self._matching(data.decode("utf-8", "surrogateescape")))
 
     def may_match(self, data: bytes) -> bool:
         """Whether a file with these contents holds the text that every match holds."""
@@ -120,12 +136,15 @@ class Scanner:
 
         Most files do not hold the text that every match holds; those are not even decoded.
         """
-        fd = os.open(path, OPEN_TEXT, dir_fd=dir_fd)
+        fd = open_beneath(dir_fd, path)
         try:
             info = os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
                 return ()
             if info.st_size > CHUNK_BYTES:
+                if not in_binary and reads_long_line(partial(os.read, fd), self._watch):
+                    raise HasLongLine
+                os.lseek(fd, 0, os.SEEK_SET)
                 return self._large_texts(os.dup(fd), info.st_size, in_binary=in_binary)
             # A buffer of just the right size: a large one would cost more than reading into it.
             data = os.read(fd, min(info.st_size + 1, HEAD_BYTES))
@@ -136,11 +155,15 @@ class Scanner:
         finally:
             os.close(fd)
         if data[:2] in WIDE_MARKS:
+            if has_long_line(data):
+                raise HasLongLine
             return ((data[2:].decode(WIDE_MARKS[data[:2]], "replace"), 1),)
         if not in_binary and b"\0" in data:
             raise NotSearched("binary")
         if self._raw_literal not in data:
             return ()
+        if has_long_line(data):
+            raise HasLongLine
         return ((data.removeprefix(_MARK).decode("utf-8", "surrogateescape"), 1),)
 
     def _large_texts(self, fd: int, size: int, *, in_binary: bool) -> Iterator[tuple[str, int]]:

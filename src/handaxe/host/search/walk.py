@@ -12,9 +12,9 @@ from operator import attrgetter
 
 import msgspec
 
-from handaxe.contract.ports.search import Hides
+from handaxe.contract.ports.search import VERSION_CONTROL, Hides
 from handaxe.host.search import ignores as ignore_files
-from handaxe.host.search.arguments import VCS_NAMES
+from handaxe.host.search.beneath import DIRECTORY, open_beneath
 from handaxe.host.search.ignores import NAMES, NOBODY, Ignores
 from handaxe.host.search.watch import Watch
 
@@ -27,7 +27,7 @@ Listings = dict[str, list[os.DirEntry[str]]]
 
 PIECE = 5_000
 """So many entries of a directory are looked at at a time, so that none is too large."""
-_NEVER = frozenset(VCS_NAMES)
+_NEVER = frozenset(VERSION_CONTROL)
 _SPECIAL = _NEVER.union(ignore_files.NAMES)
 _name = attrgetter("name")
 _IGNORE_FILE = "ignore"
@@ -60,10 +60,11 @@ class Walk:
         root: str,
         watch: Watch,
         *,
+        fd: int,
         ignores: Ignores | None,
         choice: Choice = EVERYTHING,
-        opened_at: str | None = None,
         by_level: bool = False,
+        reached_by: str | None = None,
         listings: Listings | None = None,
     ) -> None:
         """Plan a walk.
@@ -71,14 +72,17 @@ class Walk:
         Args:
             root: where it begins; paths are told relative to it.
             watch: when it ends.
+            fd: the root, open.
             ignores: the ignore files above the root; None if no such file is to be looked at.
             choice: what of the tree matters.
-            opened_at: another name of the root, which nobody can turn into a link.
             by_level: whether what lies near the root comes first, not what comes first by name.
+            reached_by: a path of the root, which is faster; then a link may have led elsewhere, and
+                whoever shows names has to look into that. If left out, no link is followed.
             listings: what another walk of the same root has read, and this one adds to.
         """
         self._base = root.rstrip("/") + "/"
-        self._opened = self._base if opened_at is None else opened_at + "/"
+        self._fd = fd
+        self._opened = None if reached_by is None else reached_by.rstrip("/") + "/"
         self._watch = watch
         self._hides = choice.hides
         self._enters = choice.enters
@@ -106,21 +110,32 @@ class Walk:
             directory, ignores = take()
             listings = self._listings
             entries = None if listings is None else listings.get(directory)
-            if entries is None:
-                try:
-                    with os.scandir(self._opened + directory) as listing:
-                        entries = list(islice(listing, PIECE))
-                        if len(entries) == PIECE:
-                            unwatched = LOOK_UP
-                            yield from self._in_pieces(directory, entries, listing, ignores)
-                            continue
-                except OSError:
-                    self.unreadable += 1
-                    continue
-                if listings is not None:
-                    listings[directory] = entries
-            unwatched += 1 + len(entries)
-            yield self._visit(directory, entries, ignores)
+            if entries is not None:
+                unwatched += 1 + len(entries)
+                yield self._visit(directory, entries, ignores)
+                continue
+            fd = -1
+            try:
+                # It stays open while it is told of: entries are looked at by way of it.
+                opened = self._opened
+                if opened is None:
+                    fd = open_beneath(self._fd, directory, DIRECTORY)
+                with os.scandir(fd if opened is None else opened + directory) as listing:
+                    entries = list(islice(listing, PIECE))
+                    if len(entries) == PIECE:
+                        unwatched = LOOK_UP
+                        yield from self._in_pieces(directory, entries, listing, ignores)
+                        continue
+                    unwatched += 1 + len(entries)
+                    visit = self._visit(directory, entries, ignores)
+                    if listings is not None:
+                        listings[directory] = entries
+                    yield visit
+            except OSError:
+                self.unreadable += 1
+            finally:
+                if fd >= 0:
+                    os.close(fd)
 
     def _in_pieces(
         self,

@@ -21,12 +21,13 @@ from handaxe.runtime.permission.families import (
     is_foreign,
 )
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.protected import is_env_file, protected_name
+from handaxe.runtime.permission.protected import protected_name
 from handaxe.runtime.permission.request import JudgedPath, Request
 from handaxe.runtime.permission.rules import Rule
 from handaxe.runtime.permission.scopes import PathIndex, Place, place_of
 from handaxe.runtime.permission.texts import fits_domain, fits_host, fits_value, fits_words
 from handaxe.session.workdir import normalize
+from handaxe.text.env_files import is_env_file
 
 __all__ = [
     "JudgedPath",

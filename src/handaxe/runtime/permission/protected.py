@@ -1,4 +1,4 @@
-"""Paths that make other programs run code or relax permissions, and files that hold secrets.
+"""Paths that make other programs run code or relax permissions.
 
 Writing to a protected path is never approved by a rule. Names are compared without regard to
 case and at any depth, whether or not anything exists there: on many file systems `.GIT/config`
@@ -6,6 +6,8 @@ is `.git/config`, and a file that is missing today is read tomorrow.
 """
 
 from collections.abc import Sequence
+
+from handaxe.text.env_files import fold_name
 
 _VERSION_CONTROL = """
     .git .hg .svn .jj .sl .bzr .gitconfig .gitmodules .githooks .hgrc .husky .lefthook
@@ -61,13 +63,12 @@ PROTECTED_PAIRS = frozenset((".config", name) for name in _BELOW_CONFIG.split())
 }
 _FIRST_OF_PAIRS = frozenset(first for first, _ in PROTECTED_PAIRS)
 _NOT_PROTECTED = frozenset({"worktrees", "agent-memory", "agent-memory-local"})
-_ENV_EXAMPLES = frozenset({".env.example", ".env.sample", ".env.template"})
 
 
 def protected_name(path: str) -> str | None:
     """The part of an absolute path that makes it protected, if one does."""
     folded = (
-        path.lower().split("/") if path.isascii() else [_folded(part) for part in path.split("/")]
+        path.lower().split("/") if path.isascii() else [fold_name(part) for part in path.split("/")]
     )
     if PROTECTED_NAMES.isdisjoint(folded) and _FIRST_OF_PAIRS.isdisjoint(folded):
         for name in folded:
@@ -91,27 +92,9 @@ def _first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | None:
     return None
 
 
-def is_env_file(name: str) -> bool:
-    """Whether a file of this name usually holds secrets: `.env` and its kin, not examples."""
-    if not name.startswith(".") and name.isascii():
-        return False
-    folded = _folded(name)
-    return folded == ".env" or (folded.startswith(".env.") and folded not in _ENV_EXAMPLES)
-
-
 def _leads_on(parts: Sequence[str], at: int) -> bool:
     """Whether this `.claude` only leads to something that is judged by its own names.
 
     That is a checkout, or what an agent remembers.
     """
     return parts[at] == ".claude" and len(parts) > at + 2 and parts[at + 1] in _NOT_PROTECTED
-
-
-def _folded(name: str) -> str:
-    if name.isascii():
-        return name.lower()
-    # Some file systems drop invisible characters and fold compatibility forms.
-    import unicodedata
-
-    plain = unicodedata.normalize("NFKC", name.casefold())
-    return "".join(char for char in plain if unicodedata.category(char) != "Cf").casefold()

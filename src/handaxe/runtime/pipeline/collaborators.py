@@ -92,8 +92,8 @@ class CommandProbes(msgspec.Struct, frozen=True):
     """Names under which commands in a directory find a program of the project."""
     sandbox: "Callable[[CommandSubject], ReadableFiles | None]" = lambda _: None
     """What a command can read inside the sandbox that answers for it; None where none does."""
-    disk: DiskLook | None = None
-    """A bounded look at what a command would find."""
+    disk: Callable[[], DiskLook] | None = None
+    """Bounded looks at what a command would find, loaded when the first one is made."""
 
 
 class Collaborators(msgspec.Struct):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.effects import Effects
 from handaxe.runtime.permission.decide import JudgedPath, Policy
-from handaxe.runtime.permission.protected import is_env_file, protected_name
+from handaxe.runtime.permission.protected import protected_name
 from handaxe.runtime.pipeline.collaborators import Collaborators, DiskLook
+from handaxe.text.env_files import is_env_file
 
 if TYPE_CHECKING:
     from handaxe.shell import PathUse, PathVerdict, ShellDecision, TreeCopy
@@ -23,9 +24,9 @@ async def look_ahead(
     decision: Decision, shell: "ShellDecision", effects: Effects, among: Collaborators
 ) -> Decision:
     """The decision after what an allowed command would find was looked at."""
-    disk = among.commands.disk
-    if disk is None or not isinstance(decision, Allow):
+    if among.commands.disk is None or not isinstance(decision, Allow):
         return decision
+    disk = among.commands.disk()
     from handaxe.runtime.permission.commands import apply_verdict, for_ruled
 
     for copy in shell.trees:

@@ -12,6 +12,7 @@ from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, ski
 from handaxe.tools.search.spelling import all_clean, all_shown, clean, shown
 
 _MATCHING = re.compile(r"(?m)^\d+:")
+_OTHER_KINDS = {"withheld": "files such as .env", "links": "links"}
 _MODE_NAMES = {"content": "content", "files": "files_with_matches", "count": "count"}
 
 
@@ -123,6 +124,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         cut = sum(line.is_cut for line in found.lines)
         if cut:
             notes.append(f"{counted(cut, 'long line')} cut to what is around the match.")
+        if found.capped_lines:
+            lines = counted(found.capped_lines, "very long line")
+            notes.append(f"Only the first 1,000 matches of {lines} are shown.")
         is_empty = not found.entries and not found.shown_lines and not self.offset
         return notes + (self._why_nothing() if is_empty else []) + self._left_out(is_empty=is_empty)
 
@@ -176,10 +180,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         told = [
             ("ignored", least, "ignored entry", skipped.ignored),
             ("binary", "", "binary file", skipped.binary),
+            ("withheld", "", "", skipped.withheld),
             ("links", "", "link", skipped.links),
         ]
         told = [kind for kind in told if kind[0] != "ignored" or "ignored" not in looked_at]
-        counts = [before + counted(count, thing) for _, before, thing, count in told if count]
+        counts = [
+            before + counted(count, thing) for _, before, thing, count in told if thing and count
+        ]
         notes = [f"Not searched: {', '.join(counts)}."] if counts else []
         unknown = [kind for kind, *_, count in told if count is None and kind not in looked_at]
         return notes + self._uncounted(unknown) + skipped_notes(skipped, verb="searched")
@@ -188,9 +195,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         """What was passed by without being counted, and how to have it counted."""
         if not kinds:
             return []
-        files = " and ".join(kind for kind in kinds if kind != "links")
+        files = " and ".join(kind for kind in kinds if kind not in _OTHER_KINDS)
         things = [f"{files} files"] if files else []
-        what = ", ".join(things + [kind for kind in kinds if kind == "links"])
+        what = ", ".join(things + [_OTHER_KINDS[kind] for kind in kinds if kind in _OTHER_KINDS])
         how = "; a path further down counts them" if "links" in kinds else ""
         return [f"Not searched and not counted: {what}{how}."]
 

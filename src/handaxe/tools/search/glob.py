@@ -1,6 +1,7 @@
 """Glob: files by name, newest first."""
 
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -9,11 +10,17 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items, Text
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.search import BadQuery, NameQuery, NamesFound, Search
+from handaxe.contract.ports.search import (
+    VERSION_CONTROL,
+    BadQuery,
+    NameQuery,
+    NamesFound,
+    Search,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.workdir import Workdir
+from handaxe.session.workdir import Workdir, is_inside
 from handaxe.settings.model import SearchOptions, Settings
 from handaxe.text import patterns
 from handaxe.text.counting import counted
@@ -22,6 +29,8 @@ from handaxe.tools.search.faults import BadPattern, NoDirectory
 from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
 from handaxe.tools.search.place import searched_place
 from handaxe.tools.search.spelling import all_clean, clean, shown
+
+_NO_VERSION_CONTROL = "Version control directories such as .git are not listed."
 
 
 class GlobArgs(ToolArgs, kw_only=True):
@@ -77,11 +86,15 @@ class Glob(Tool[GlobArgs]):
             timeout_s=options.timeout_s,
         )
         try:
-            found = await ctx[Search].find_names(query)
+            found = NamesFound(paths=[], total=0)
+            is_kept_back = _is_version_control(info.path, query.pattern, ctx[Workdir].roots)
+            if not is_kept_back:
+                found = await ctx[Search].find_names(query)
         except BadQuery as bad:
             raise BadPattern("pattern", args.pattern, bad.diagnostic, None) from None
         took_s = time.monotonic() - began
-        return _result(found, ctx[Workdir].current, options.timeout_s, took_s)
+        notes = [_NO_VERSION_CONTROL] if is_kept_back else []
+        return _result(found, ctx[Workdir].current, options.timeout_s, took_s, notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         where = f" in {partial_input['path']}" if partial_input.get("path") else ""
@@ -132,8 +145,22 @@ def _followed(args: GlobArgs, real: str) -> str:
     return args.pattern
 
 
-def _result(found: NamesFound, cwd: str, timeout_s: float, took_s: float) -> ToolResult:
-    notes: list[str] = []
+def _is_version_control(path: str, pattern: str, roots: Sequence[str]) -> bool:
+    """Whether a pattern leads into a directory that a version control program keeps.
+
+    A working directory counts as what it is, wherever it lies.
+    """
+    literal = GlobPattern(pattern).literal_directory
+    start = literal if literal.startswith("/") else f"{path}/{literal}"
+    inside = [start[len(root) :] for root in roots if is_inside(start, root)]
+    names = min(inside, key=len, default=start).lower().split("/")
+    return not set(VERSION_CONTROL).isdisjoint(names)
+
+
+def _result(
+    found: NamesFound, cwd: str, timeout_s: float, took_s: float, notes: list[str]
+) -> ToolResult:
+    notes = list(notes)
     is_cut = len(found.paths) < found.total
     if is_cut:
         so_far = "" if found.is_complete else "found so far "

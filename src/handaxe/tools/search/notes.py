@@ -19,6 +19,12 @@ def skipped_notes(skipped: Skipped, *, verb: str) -> list[str]:
         )
     if skipped.unreadable:
         notes.append(f"{counted(skipped.unreadable, 'file or directory')} could not be read.")
+    if skipped.withheld:
+        least = "at least " if skipped.withheld_is_least else ""
+        notes.append(
+            f"Not {verb}: {least}{counted(skipped.withheld, 'file')} such as .env. Such files may "
+            "hold secrets, and Read asks for them."
+        )
     if skipped.denied:
         notes.append("Files that a Read rule denies are left out.")
     return notes
@@ -32,13 +38,18 @@ def skipped_data(skipped: Skipped) -> dict[str, Any]:
         "tooLarge": skipped.too_large,
         "unreadable": skipped.unreadable,
         "links": skipped.links,
+        "withheld": skipped.withheld,
     }
     known: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
     unknown = [name for name, count in counts.items() if count is None]
     if unknown:
         known["notCounted"] = unknown
-    if skipped.ignored_is_least and skipped.ignored:
-        known["atLeast"] = ["ignored"]
+    least = {
+        "ignored": skipped.ignored_is_least and skipped.ignored,
+        "withheld": skipped.withheld_is_least and skipped.withheld,
+    }
+    if any(least.values()):
+        known["atLeast"] = [name for name, is_least in least.items() if is_least]
     return {**known, "denied": skipped.denied}
 
 

@@ -1,0 +1,77 @@
+"""What ripgrep found, confirmed: each file was the one that was judged, or is searched again.
+
+Files that may have been others meanwhile are opened so that no link is followed, and ripgrep
+searches the open files. What that does not confirm is dropped without a word: a word would say
+that something outside fits the pattern.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from handaxe.host.search.arguments import Manner
+from handaxe.host.search.blocks import CountStream, Take
+from handaxe.host.search.held_files import AT_A_TIME, HeldFiles
+from handaxe.host.search.place import SearchPlace
+from handaxe.host.search.process import Feed, Process
+from handaxe.host.search.unchanged import Unchanged
+
+OpenHeld = Callable[[Feed, Manner, HeldFiles], Process]
+OpenHeldLines = Callable[[Take, HeldFiles], Process]
+
+
+class Confirming:
+    """For one run or some runs that begin now."""
+
+    def __init__(self, place: SearchPlace, *, is_file: bool) -> None:
+        self._place = place
+        self._is_file = is_file
+        self._unchanged = Unchanged(place.fd)
+        self.is_complete = True
+        """False if time ran out before everything was confirmed."""
+
+    def unsure(self, paths: Iterable[bytes]) -> list[bytes]:
+        """Those paths that may have stood for other files."""
+        return self._unchanged.unsure(paths, are_named=self._is_file)
+
+    def moving(self, directories: Iterable[bytes]) -> set[bytes]:
+        """Those directories whose files have to be looked at one by one."""
+        found = set(directories)
+        return found if self._is_file else self._unchanged.moving(found)
+
+    def counts(
+        self, paths: Sequence[bytes], manner: Manner, open_run: OpenHeld
+    ) -> dict[bytes, int]:
+        """The numbers of matching lines of those files that have some."""
+        counts: dict[bytes, int] = {}
+        for at in range(0, len(paths), AT_A_TIME):
+            with HeldFiles(self._place.fd, paths[at : at + AT_A_TIME]) as held:
+
+                def take(pairs: list[tuple[bytes, int]], held: HeldFiles = held) -> bool:
+                    counts.update((held.path_of(target), count) for target, count in pairs)
+                    return False
+
+                feed = CountStream(take).feed
+                self._finish(held, lambda held, feed=feed: open_run(feed, manner, held))
+        return counts
+
+    def bodies(self, paths: Sequence[bytes], open_run: OpenHeldLines) -> dict[bytes, bytes]:
+        """The lines to show of each file; none for those that have none."""
+        parts: dict[bytes, list[bytes]] = {path: [] for path in paths}
+        for at in range(0, len(paths), AT_A_TIME):
+            with HeldFiles(self._place.fd, paths[at : at + AT_A_TIME]) as held:
+
+                def take(target: bytes, body: bytes, held: HeldFiles = held) -> bool:
+                    parts[held.path_of(target)].append(body)
+                    return False
+
+                self._finish(held, lambda held, take=take: open_run(take, held))
+        return {path: b"".join(bodies) for path, bodies in parts.items()}
+
+    def _finish(self, held: HeldFiles, open_run: Callable[[HeldFiles], Process]) -> None:
+        if not held.targets:
+            return
+        run = open_run(held)
+        try:
+            if run.go() == "out_of_time":
+                self.is_complete = False
+        finally:
+            run.end()
