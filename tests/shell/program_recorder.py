@@ -41,7 +41,7 @@ INTERPRETERS = {
 _EXEC = re.compile(r'execve(?:at)?\("([^"]*)".*= 0$')
 _OPEN = re.compile(r'(?:open|openat|openat2|creat)\((?:[^,"]*, )?"((?:[^"\\]|\\.)*)"(.*)$')
 _FREE = re.compile(
-    r"/dev/(null|tty|pts/\d+|stdout|stderr|full)$|/proc/|pipe:|\d+$|.*\.git/(worktrees/[^/]+/)?index(\.lock)?$"
+    r"/dev/(null|tty|pts/\d+|stdout|stderr|full)$|/proc/|pipe:|.*\.git/(worktrees/[^/]+/)?index(\.lock)?$"
 )
 _FAMILY = re.compile(r"sa_family=AF_(INET6?|UNIX)")
 
@@ -177,11 +177,11 @@ def read_trace(trace: Path, program: str, texts: list[str]) -> list[str]:
             if found:
                 executed += 1
                 ran = os.path.basename(found.group(1))
-                allowed = {program, "sh", *INTERPRETERS.get(program, ()), *_uses(program)}
+                allowed = {program, *INTERPRETERS.get(program, ()), *_uses(program)}
                 if executed > 1 and ran not in allowed:
                     events.append(f"ran {found.group(1)}")
         elif name in ("open", "openat", "openat2", "creat"):
-            events.extend(_judge_open(call, texts))
+            events.extend(_judge_open(call, texts, program))
         elif name in ("connect", "sendto", "sendmsg"):
             events.extend(_judge_connection(call))
         elif name in ("kill", "tkill"):
@@ -199,7 +199,7 @@ def _uses(program: str) -> frozenset[str]:
     return table.uses if table else frozenset()
 
 
-def _judge_open(call: str, texts: list[str]) -> list[str]:
+def _judge_open(call: str, texts: list[str], program: str) -> list[str]:
     found = _OPEN.match(call)
     if found is None:
         return []
@@ -209,6 +209,8 @@ def _judge_open(call: str, texts: list[str]) -> list[str]:
         return [f"opened {path!r}, which the table takes for text"]
     writes = re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND", rest)
     failed = "= -1" in rest
+    if program in ("java", "javac") and path.isdigit():
+        return []  # Java's own counters below /tmp, gone when it ends.
     if writes and not failed and not _FREE.match(path):
         return [f"opened {path} for writing"]
     return []

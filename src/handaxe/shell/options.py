@@ -165,8 +165,8 @@ def _read_short(field: Field, words: WordReader, table: ProgramTable, found: Arg
     bundle = field.value[1:]
     if table.number_option and bundle.isdigit():
         return
-    if not table.bundles and len(bundle) > 1 and bundle in table.valued:
-        _read_separate(bundle, words, table, found)
+    if not table.bundles and len(bundle) > 1 and (bundle in table.valued or bundle in table.flags):
+        _read_long(Field("known", f"-{field.value}", field.text), words, table, found)
         return
     for index, letter in enumerate(bundle):
         rest = bundle[index + 1 :]
@@ -208,6 +208,10 @@ def _type_operands(found: Arguments, table: ProgramTable) -> None:
     kinds = list(table.operands)
     if kinds and table.pattern_from and found.has(*table.pattern_from):
         kinds = kinds[1:]
+    if found.operands and table.alone and found.has(*table.alone):
+        raise Refused(f"{found.operands[0].text} is not expected with that option")
+    if len(found.operands) < table.min_operands and not found.has("help", "version", "h"):
+        raise Refused("without a file it reads one of the system's")
     if table.max_operands and len(found.operands) > table.max_operands:
         raise Refused(f"a second file operand ({found.operands[-1].text}) would be written")
     if found.operands and table.subcommands and not found.subcommand:

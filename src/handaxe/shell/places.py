@@ -112,6 +112,8 @@ def _is_glob(part: str) -> bool:
 
 
 def _may_climb(part: str) -> bool:
+    if part.startswith((".[^.]", ".[!.]")):
+        return False
     return part == ".." or (part.startswith(".") and len(part) > 1 and part[1] in "*?[.")
 
 

@@ -53,6 +53,9 @@ class ProgramTable(Struct, frozen=True):
     """Pairs of options that only one at a time are harmless."""
     together: tuple[tuple[str, str], ...] = ()
     """Options that are harmless only beside another one."""
+    alone: frozenset[str] = frozenset()
+    """Options that allow no operand."""
+    min_operands: int = 0
     max_operands: int = 0
     check: str = ""
 
@@ -166,6 +169,8 @@ def _table(entry: dict[str, Any]) -> ProgramTable:
         requires=frozenset(entry.get("requires", "").split()),
         apart=_pairs(entry.get("apart", "")),
         together=_pairs(entry.get("together", "")),
+        alone=frozenset(entry.get("alone", "").split()),
+        min_operands=entry.get("min_operands", 0),
         max_operands=entry.get("max_operands", 0),
         check=entry.get("check", ""),
     )
