@@ -24,6 +24,8 @@ _TOKEN = re.compile(
     |[A-Za-z_]\w*\s*=(?!=)|\$?(?P<name>[A-Za-z_]\w*)|\$\{(?P<braced>[A-Za-z_]\w*)\}
     |[-+*/%()<>=!&|^~?:,]"""
 )
+_OWN_NUMBERS = names("RANDOM SRANDOM LINENO PPID UID EUID BASHPID")
+"""Variables that bash itself fills with numbers, whatever the environment holds."""
 _NUMERIC_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _NAMED_TESTS = frozenset({"-v", "-R"})
 _TEST_OPERATORS = names("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o ! ( ) ]")
@@ -107,6 +109,8 @@ def arithmetic_doubt(text: str, variables: Variables) -> str:
 
 
 def _holds_number(name: str, variables: Variables) -> bool:
+    if name not in variables and name in _OWN_NUMBERS:
+        return True
     value = variables.get(name)
     return value is not None and (value.is_number or (value.known or "").isdigit())
 

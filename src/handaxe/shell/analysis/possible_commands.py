@@ -290,7 +290,7 @@ class CommandFinder:
 
     def _stdin_texts(self, part: Part, fields: list[Field], depth: int) -> list[str]:
         """The texts on standard input; a shell without a script runs them."""
-        is_shell = any(program_name(field) in _READING_SHELLS for field in fields)
+        is_shell = _reads_script(fields)
         runs_input = is_shell or runs_what_it_is_fed(fields)
         texts: list[str] = []
         for redirect in part.redirects:
@@ -314,6 +314,14 @@ class CommandFinder:
             self.found.unknown = "its arguments are too long to look through"
         if tokens:
             self.found.mentions.append(tokens[:_TOKENS])
+
+
+def _reads_script(fields: list[Field]) -> bool:
+    """Whether a shell, or `source`, is among the words of a command."""
+    builtins = [field for field in fields[:1] if field.known not in ("command", "builtin")]
+    first = builtins or fields[1:2]
+    named = any(program_name(field) in _READING_SHELLS for field in first)
+    return named or any(program_name(field) in SHELLS for field in fields[1:])
 
 
 def _is_inert(program: str, fields: list[Field]) -> bool:
