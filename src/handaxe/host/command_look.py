@@ -3,13 +3,9 @@
 Every function stops at its bound and says so with None: what was not seen whole is not known.
 """
 
-import glob
 import itertools
 import os
-import subprocess
-import tarfile
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
@@ -65,6 +61,8 @@ def list_names(argv: Sequence[str], cwd: str, *, null: bool) -> list[str] | None
 
 def expand_glob(pattern: str) -> list[str] | None:
     """What an absolute glob names now."""
+    import glob
+
     found = list(itertools.islice(glob.iglob(pattern), MAX_MATCHES + 1))  # noqa: PTH207
     return found if len(found) <= MAX_MATCHES else None
 
@@ -86,6 +84,9 @@ def follow(path: str) -> str:
 
 def list_archive(path: str) -> list[str] | None:
     """Every name in a tar or zip archive; None where it cannot be read within the bound."""
+    import tarfile
+    import zipfile
+
     end = time.monotonic() + MAX_SECONDS
     try:
         if os.stat(path).st_size > _MAX_ARCHIVE_BYTES:
@@ -168,6 +169,8 @@ def _ask_git(directory: str, *arguments: str) -> str | None:
 
 
 def _run(argv: list[str], directory: str) -> str | None:
+    import subprocess
+
     try:
         done = subprocess.run(  # noqa: S603 - a proved listing, or git with arguments of ours
             argv,
