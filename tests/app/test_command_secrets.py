@@ -225,3 +225,17 @@ async def test_the_log_of_a_server_and_its_answers_hold_no_secret_that_it_was_gi
     assert MARK in log
     assert TOKEN not in log + result.text
     assert "Lit3ral-Password" not in log + result.text
+
+
+async def test_the_marker_of_a_secret_is_never_written_into_a_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_16characterslong42")
+    (tmp_path / "config.ini").write_text("token = ghp_16characterslong42\nname = a\n")
+    async with Session(tmp_path, permission_mode="acceptEdits", home=tmp_path / "h") as session:
+        shown = await session.call("Read", file_path="config.ini")
+        assert "[redacted: GITHUB_TOKEN]" in shown.text
+        text = "token = [redacted: GITHUB_TOKEN]\nname = b\n"
+        refused = await session.call("Write", file_path="config.ini", content=text)
+        assert refused.code == "file.redacted"
+        change = {"old_string": "name = a", "new_string": "name = b"}
+        assert (await session.call("Edit", file_path="config.ini", **change)).ok
+    assert (tmp_path / "config.ini").read_text() == "token = ghp_16characterslong42\nname = b\n"

@@ -92,6 +92,18 @@ class WriteFailed(ToolFault):
         super().__init__(f"{path} could not be written: {reason}. {state}.")
 
 
+class RedactedText(ToolFault):
+    """The new text holds the marker that stands for a secret value."""
+
+    code = "file.redacted"
+
+    def __init__(self, marker: str) -> None:
+        super().__init__(
+            f"The text holds {marker}, which stands for a secret value that you were not shown. "
+            "Nothing was written. Change only the lines around it, with Edit."
+        )
+
+
 class CannotEncode(ToolFault):
     """The file's encoding has no bytes for a character."""
 

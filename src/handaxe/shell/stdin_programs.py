@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from handaxe.shell.program_names import base_name
 from handaxe.shell.runners import runners
 from handaxe.shell.running_options import may_run_others
 from handaxe.shell.subcommands import WITH_SUBCOMMANDS
@@ -96,9 +97,7 @@ def _form(entry: dict[str, Any]) -> StdinForm:
 
 def program_names(word: str) -> tuple[str, ...]:
     """The names a program may be known by: without directory, `.exe`, ending and version."""
-    name = word.rstrip("/").rpartition("/")[2]
-    if name.lower().endswith(".exe"):
-        name = name[:-4].lower()
+    name = base_name(word)
     return tuple(dict.fromkeys((name, name.partition(".")[0], _VERSION.sub("", name))))
 
 

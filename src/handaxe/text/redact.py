@@ -62,6 +62,12 @@ class Redactor:
         """The text without secrets."""
         return _replace(text, self._texts) if self._texts else text
 
+    def find_marker(self, text: str) -> str | None:
+        """A marker of this session in a text; None where there is none."""
+        if not self._texts or "[redacted: " not in text:
+            return None
+        return next((marker for marker in self._markers.values() if marker in text), None)
+
     def redact_bytes(self, data: bytes) -> bytes:
         """The bytes without secrets."""
         return _replace(data, self._raw) if self._raw else data

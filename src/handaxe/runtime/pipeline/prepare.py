@@ -16,10 +16,12 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.contract.events import CallProgress, Event
 from handaxe.contract.faults import Asked, Cancelled, Denied, HookBlocked
+from handaxe.contract.file_faults import RedactedText
 from handaxe.contract.ports.files import Files
 from handaxe.contract.subjects import Access, PathSubject
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.families import CHANGING_FILE_TOOLS, canonical_name
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.heard import Heard, Refused, Rewritten, Undecided
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
@@ -165,6 +167,7 @@ async def _checked(
     if found is not None:
         parsed = situated(parsed, *found)
         grants, ctx = _context(parsed, among)
+    _refuse_marker(parsed, among)
     try:
         await parsed.tool.validate(parsed.args, ctx)
     except Undecided:
@@ -173,6 +176,15 @@ async def _checked(
         told = await parsed.tool.for_observers(parsed.args, ctx)
         parsed = msgspec.structs.replace(parsed, told=told)
     return parsed, grants, ctx, True
+
+
+def _refuse_marker(parsed: Parsed, among: Collaborators) -> None:
+    """A file must not get the marker in the place of a secret that a result hid."""
+    if not among.redactor or canonical_name(parsed.tool.name) not in CHANGING_FILE_TOOLS:
+        return
+    marker = among.redactor.find_marker(str(parsed.call.input))
+    if marker is not None:
+        raise RedactedText(marker)
 
 
 def _context(parsed: Parsed, among: Collaborators) -> tuple[_Grants, ToolContext]:
