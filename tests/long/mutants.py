@@ -27,14 +27,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
 
+from product_model import Row
 from product_table import check_row, choose_rows, make_rows
 
 SOURCE = Path(__file__).parents[2] / "src" / "handaxe"
 PACKAGES = ("shell", "runtime/permission", "permission")
 NOT_ANALYSIS = {"exec", "sandbox"}
 """Folders of these packages that run commands instead of judging them."""
-WORDING = re.compile(r"propos|reason|text|suggest|display|explain|saved|book|closed|prompt")
-"""Modules that word sentences and proposals: no verdict depends on them."""
+WORDING = re.compile(r"propos|reason|text|suggest|display|explain|saved|book|closed|prompt|famil")
+"""Modules that word sentences and proposals or name other tools: no row depends on them."""
 ORDER_SEED = 7
 TURNED = {
     ast.In: "not in", ast.NotIn: "in", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
@@ -54,6 +55,7 @@ class Mutant:
     new: str
     kind: str
     function: str
+    """The function, or the name of the module's list."""
     line: int
 
     def apply(self, source: str) -> str:
@@ -88,7 +90,7 @@ class Finder(ast.NodeVisitor):
     def _add(self, node, new: str, kind: str) -> None:
         start = self._offset(node.lineno, node.col_offset)
         end = self._offset(node.end_lineno, node.end_col_offset)
-        name = ".".join(self.scope) or "module"
+        name = ".".join(self.scope)
         old = self.source[start:end]
         if old != new:
             self.found.append(Mutant(self.path, start, end, old, new, kind, name, node.lineno))
@@ -152,22 +154,24 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        if not self.scope:
-            self._empty(node.value)
+        if not self.scope and isinstance(node.targets[0], ast.Name):
+            self._empty(node.targets[0].id, node.value)
         self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if not self.scope and node.value is not None:
-            self._empty(node.value)
+        if not self.scope and node.value is not None and isinstance(node.target, ast.Name):
+            self._empty(node.target.id, node.value)
         self.generic_visit(node)
 
-    def _empty(self, value: ast.expr) -> None:
+    def _empty(self, name: str, value: ast.expr) -> None:
         inner, kind = value, type(value).__name__.lower()
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.args:
             inner, kind = value.args[0], value.func.id
         entries = inner.keys if isinstance(inner, ast.Dict) else getattr(inner, "elts", [])
         if kind in EMPTY and len(entries) >= 3:
+            self.scope.append(name)
             self._add(value, EMPTY[kind], "list emptied")
+            self.scope.pop()
 
 
 def find_mutants() -> list[Mutant]:
@@ -204,8 +208,7 @@ def choose_mutants(found: list[Mutant], count: int, seed: int) -> list[Mutant]:
     dice = random.Random(seed)
     by_function: dict[tuple[str, str], list[Mutant]] = {}
     for mutant in found:
-        place = (mutant.path, mutant.function if mutant.function != "module" else str(mutant.line))
-        by_function.setdefault(place, []).append(mutant)
+        by_function.setdefault((mutant.path, mutant.function), []).append(mutant)
     used: Counter = Counter()
     chosen: list[Mutant] = []
     for place in dice.sample(sorted(by_function), len(by_function)):
@@ -239,22 +242,45 @@ def trace_lines(count: int) -> dict[str, set[int]]:
     check_row(make_rows()[0])
     sys.settrace(follow)
     try:
-        for row in choose_rows(count, ORDER_SEED):
+        for row in order_rows(count):
             check_row(row)
     finally:
         sys.settrace(None)
     return {str(Path(path).relative_to(SOURCE)): lines for path, lines in executed.items()}
 
 
+def order_rows(count: int) -> list[Row]:
+    """Rows in an order that soon meets every group, then every command, then the rest."""
+    seen: Counter = Counter()
+    ordered = []
+    for row in choose_rows(len(make_rows()), ORDER_SEED):
+        ordered.append((seen[row.command], row))
+        seen[row.command] += 1
+    ordered.sort(key=lambda pair: pair[0])
+    return [row for _, row in ordered][:count]
+
+
+def is_met(mutant: Mutant, executed: dict[str, set[int]]) -> bool:
+    """A row executes the line; of a list of the module, a line that names it."""
+    if mutant.kind != "list emptied":
+        return mutant.line in executed[mutant.path]
+    name = re.compile(rf"\b{mutant.function}\b")
+    for path, lines in executed.items():
+        text = (SOURCE / path).read_text("utf-8").splitlines()
+        if any(name.search(text[line - 1]) for line in lines):
+            return True
+    return False
+
+
 def find_wrong_rows(count: int) -> list[str]:
     """The rows that are wrong without any mutant."""
-    return [row.id for row in choose_rows(count, ORDER_SEED) if check_row(row)]
+    return [row.id for row in order_rows(count) if check_row(row)]
 
 
 def run_worker(known: Path, count: int) -> int:
     """Print the first row that a mutant makes wrong."""
     skip = set(json.loads(known.read_text()))
-    for row in choose_rows(count, ORDER_SEED):
+    for row in order_rows(count):
         if row.id in skip:
             continue
         if wrong := check_row(row):
@@ -290,13 +316,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=25000, help="rows that each mutant meets")
+    parser.add_argument("--rows", type=int, default=60000, help="rows that each mutant meets")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         return run_worker(arguments.worker, arguments.rows)
     found, executed = find_mutants(), trace_lines(6000)
-    met = [one for one in found if one.line in executed[one.path] or one.function == "module"]
+    met = [one for one in found if is_met(one, executed)]
     chosen = choose_mutants(met, arguments.count, arguments.seed)
     say(
         f"{len(found)} possible mutants, {len(met)} on lines that rows execute, {len(chosen)} planted"
