@@ -295,7 +295,7 @@ def read_corpus() -> list[dict]:
         for name in ("everyday.txt", "everyday_asks.txt", "ordinary.txt")
         for line in (folder / name).read_text("utf-8").splitlines()
     ]
-    texts += [text for text in json.loads((folder / "hostile.json").read_text("utf-8"))]
+    texts += list(json.loads((folder / "hostile.json").read_text("utf-8")))
     table = tomllib.loads((folder / "table.toml").read_text("utf-8"))
     texts += [text for group in table["group"] for text in group["commands"]]
     maker = Maker(ORDER_SEED)
