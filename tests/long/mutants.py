@@ -345,7 +345,7 @@ def judge(mutant: Mutant, copy: Path, known: Path, rows: int) -> tuple[str, str]
     try:
         done = subprocess.run(
             [sys.executable, __file__, "--worker", str(known), "--rows", str(rows)],
-            env=environment, capture_output=True, text=True, timeout=900, check=False,
+            env=environment, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return "crashed", "it does not come to an end"

@@ -19,6 +19,7 @@ COMPOUND = (
     "ls && pwd", "ls; pwd", "ls | wc -l", "ls || true", "cat a.txt | grep x | sort | uniq -c", "if [ -f a.txt ]; then cat a.txt; fi", "for f in a b; do echo $f; done", "for f in src/a.txt src/b.txt; do cat \"$f\"; done", "while false; do ls; done", "(ls; pwd)", "{ ls; pwd; }", "! grep x a.txt", "case a in a) ls;; esac", "[[ -f a.txt ]] && cat a.txt", "echo $(ls)", "echo \"$(git rev-parse HEAD)\"", "echo `pwd`", "cat <<EOF\nhello\nEOF", "cat <<'EOF'\n$(x)\nEOF", "cat <<< hello", "diff <(sort a.txt) <(sort b.txt)", "ls 2>/dev/null", "ls > /dev/null 2>&1", "ls 2>&1 | head", "ls &> /dev/null", "ls >&2", "cat < a.txt", "< a.txt cat", "x=1; echo $x", "x=$(git rev-parse HEAD); echo \"$x\"", "echo $HOME", "echo \"$USER\"", "echo $PATH", "echo ${LANG:-C}", "git log $(git merge-base main HEAD)..HEAD", "a=(x y); echo ${a[1]}", "time ls", "timeout 5 ls", "nice ls", "command ls", "ls -la # comment", "LC_ALL=C sort a.txt", "TZ=UTC date", "NO_COLOR=1 ls", "LANG=C ls -l",
     "cd src && ls", "cd src && cat ../a.txt", "cd src && cd .. && cat a.txt", "(cd src && cat ../a.txt)", "cd src/sub && cat ../../a.txt", "cd /repo/src && ls", "cd ./src && cat a.txt && pwd", "cd /repo && ls", "cd . && ls",
     "find src -name '*.py' -print0 | xargs -0 grep foo", "find . -type f -name '*.md' | xargs wc -l", "git ls-files | xargs wc -l", "git ls-files -z | xargs -0 grep -n TODO", "rg -l foo | xargs head -n 3", "rg -l0 foo | xargs -0 wc -l", "git ls-files | xargs -n 1 file", "find . -print0 | xargs -0 -r -n 10 -P 4 grep -l x", "git ls-files '*.py' | xargs -d '\\n' cat", "find src -type f -print | xargs cat", "fd py | xargs head",
+    "echo {1..3}", "cat {a,b}.txt", "cat a{1..3}.txt", "ls src/{x,y}", "for i in {1..3}; do echo $i; done", "head -n 1 src/{a,b}.txt", "echo {a..c}", "cat a{01..03}.txt", "ls {src,docs}/x", "echo a{,b}", "wc -l f{1..5..2}.txt",
     "cat src/*.py", "ls src/*.py", "wc -l src/*.txt", "head src/*.md", "grep x src/*.py", "cat .env.example", "cat .env.sample", "cat .env.template", "cat sub/.env.example", "grep x .env.example", "git show HEAD:.env.example", "find . -name .env", "rg --hidden -g '!.env' x", "ls -a", "cat .mcp.json", "cat .gitignore", "cat .claude/settings.json", "grep x .mcp.json", "cat a.env.txt", "cat env", "cat src/env.py", "python3 --version", "node --version", "git --version", "rg --version",
 )  # fmt: skip
 
@@ -81,6 +82,29 @@ CUT_SHORT = (
 """Options without their value and programs without operands: whatever the verdict, it is one."""
 OPEN_READS = ("pip list", "pip show x", "pip freeze", "npm ls", "git config --get user.name", "cargo --version", "tail -f a.txt", "yes", "cat *", "cat .*", "cat .e*", "cat \"$PWD/.env\"", "grep -c x .env", "wc -l .env", "git log -- .env", "git log -p", "diff -N d1 d2", "rg -uu x", "grep -r x .", "echo ${#GITHUB_TOKEN}", "[ -n \"$GITHUB_TOKEN\" ]", "/bin/ls", "pushd src && ls", "grep -e \"$(cat a.txt)\" b.txt", "cat .ENV", "grep -r --include='*' x .", "cat .git/config", "less a.txt", "tree", "lsb_release -a", "free -h", "ps aux", "env | wc -l", "cat <<EOF\nunfinished", "du -sh *", "echo *", "diff -r a b", "git diff $(git merge-base main HEAD)", "ls -la .env", "stat .env", "test -f .env", "[ -f .env ]", "git ls-files .env", "FOO=1 ls", "git diff --no-index a.txt b.txt", "xxd a.txt", "base64 a.txt", "history", "jobs", "sleep 1", "git cat-file -p HEAD:a.txt")  # fmt: skip
 
+OUTSIDE_BRACES = (
+    "cat {a.txt,/etc/passwd}",
+    "cat /etc/{passwd,group}",
+    "ls {src,..}",
+    "cat {.,..}/x",
+    "cat a{1..3}/../../../x",
+    "head {a,../b}.txt",
+    "ls {/etc,src}",
+    "cat ../f{1..3}.txt",
+    "wc -l {~,src}/x",
+    "cat {a,$x}.txt",
+    "cat /proc/self/environ",
+    "cat /proc/self/root/etc/passwd",
+    "ls /proc/1/root",
+    "cat /dev/fd/3",
+    "cat /proc/self/cwd/../x",
+    "sort {-o,out} a.txt",
+    "sort -{o,u} out a.txt",
+    "find . -{delete,print}",
+    "cat {.env,a.txt}",
+    "cat .en{v,x}",
+    "cat .e{n,m}v",
+)
 OUTSIDE_PATHS = (
     "/etc/passwd",
     "../x",
@@ -261,6 +285,7 @@ def make_rows() -> list[Row]:
             [NO_RULE],
         ),
         *cross("outside paths", _make_asking_cases(outside, "C10"), careful, [NO_RULE]),
+        *cross("outside paths", _make_asking_cases(OUTSIDE_BRACES, "C10"), careful, [NO_RULE]),
         *cross("unknown paths", _make_asking_cases(unknown, "C10"), careful, [NO_RULE]),
         *cross("unsafe options", _make_asking_cases(OPTIONS, "C7"), careful, [NO_RULE]),
         *cross("globs", _make_asking_cases(GLOBS, "C7"), careful, [NO_RULE]),
