@@ -2,8 +2,10 @@
 
 Mutants are made from the syntax of the analysis, not from texts written by hand: a condition is
 negated, a check is skipped, an answer is turned, a function returns early, a list is emptied. Each is
-planted in a copy of `src`; it is killed if a row of the table that was right becomes wrong. Lines that
-no row executes (they are counted) and modules that only word sentences and proposals get none.
+planted in a copy of `src`; it is killed if a row of the table that was right becomes wrong. A mutant
+counts if it changes some verdict: of a corpus that is not part of the table (the other suites of
+tests/shell, random commands). Lines that no row executes and modules that only word sentences and
+proposals get none.
 """
 # pyright: basic
 
@@ -21,25 +23,43 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
 
-from product_table import check_row, choose_rows, make_rows
+from grammar import Maker
+from product_model import Row
+from product_table import ask, check_row, choose_rows, make_rows
 
 SOURCE = Path(__file__).parents[2] / "src" / "handaxe"
 PACKAGES = ("shell", "runtime/permission", "permission")
 NOT_ANALYSIS = {"exec", "sandbox"}
 """Folders of these packages that run commands instead of judging them."""
-WORDING = re.compile(r"propos|reason|text|suggest|display|explain|saved|book|closed|prompt")
-"""Modules that word sentences and proposals: no verdict depends on them."""
+WORDING = re.compile(r"propos|reason|text|suggest|display|explain|saved|book|closed|prompt|famil")
+"""Modules that word sentences and proposals or name other tools: no row depends on them."""
 ORDER_SEED = 7
 TURNED = {
     ast.In: "not in", ast.NotIn: "in", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
     ast.IsNot: "is", ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">",
 }  # fmt: skip
+IDLE = 3
+CORPUS_RULES = (
+    {},
+    {"rules": {"allow": ["Bash"], "deny": ["Bash(rm:*)", "Edit(/src/**)", "Read(secret.txt)"]}},
+    {"mode": "acceptEdits"},
+    {
+        "rules": {
+            "allow": ["Bash(git:*)", "Bash(echo:*)", "Bash(x:*)", "Bash(cp:*)", "Bash(find:*)"]
+        }
+    },
+    {"rules": {"allow": ["Bash"], "ask": ["Bash(curl:*)"]}},
+    {"rules": {"allow": ["Bash"]}, "mode": "dontAsk"},
+    {"mode": "plan", "rules": {"allow": ["Bash"]}},
+)
 EMPTY = {"tuple": "()", "list": "[]", "dict": "{}", "set": "set()", "frozenset": "frozenset()"}
 
 
@@ -54,6 +74,7 @@ class Mutant:
     new: str
     kind: str
     function: str
+    """The function, or the name of the module's list."""
     line: int
 
     def apply(self, source: str) -> str:
@@ -88,7 +109,7 @@ class Finder(ast.NodeVisitor):
     def _add(self, node, new: str, kind: str) -> None:
         start = self._offset(node.lineno, node.col_offset)
         end = self._offset(node.end_lineno, node.end_col_offset)
-        name = ".".join(self.scope) or "module"
+        name = ".".join(self.scope)
         old = self.source[start:end]
         if old != new:
             self.found.append(Mutant(self.path, start, end, old, new, kind, name, node.lineno))
@@ -152,22 +173,24 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        if not self.scope:
-            self._empty(node.value)
+        if not self.scope and isinstance(node.targets[0], ast.Name):
+            self._empty(node.targets[0].id, node.value)
         self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if not self.scope and node.value is not None:
-            self._empty(node.value)
+        if not self.scope and node.value is not None and isinstance(node.target, ast.Name):
+            self._empty(node.target.id, node.value)
         self.generic_visit(node)
 
-    def _empty(self, value: ast.expr) -> None:
+    def _empty(self, name: str, value: ast.expr) -> None:
         inner, kind = value, type(value).__name__.lower()
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.args:
             inner, kind = value.args[0], value.func.id
         entries = inner.keys if isinstance(inner, ast.Dict) else getattr(inner, "elts", [])
         if kind in EMPTY and len(entries) >= 3:
+            self.scope.append(name)
             self._add(value, EMPTY[kind], "list emptied")
+            self.scope.pop()
 
 
 def find_mutants() -> list[Mutant]:
@@ -199,25 +222,20 @@ def _compiles(mutant: Mutant) -> bool:
     return True
 
 
-def choose_mutants(found: list[Mutant], count: int, seed: int) -> list[Mutant]:
+def choose_mutants(found: list[Mutant], seed: int) -> Iterator[Mutant]:
     """At most one per function, spread over the kinds."""
     dice = random.Random(seed)
     by_function: dict[tuple[str, str], list[Mutant]] = {}
     for mutant in found:
-        place = (mutant.path, mutant.function if mutant.function != "module" else str(mutant.line))
-        by_function.setdefault(place, []).append(mutant)
+        by_function.setdefault((mutant.path, mutant.function), []).append(mutant)
     used: Counter = Counter()
-    chosen: list[Mutant] = []
     for place in dice.sample(sorted(by_function), len(by_function)):
-        if len(chosen) == count:
-            break
         options = by_function[place]
         rarest = min(used[option.kind] for option in options)
         mutant = dice.choice([option for option in options if used[option.kind] == rarest])
         if _compiles(mutant):
             used[mutant.kind] += 1
-            chosen.append(mutant)
-    return chosen
+            yield mutant
 
 
 def trace_lines(count: int) -> dict[str, set[int]]:
@@ -239,22 +257,77 @@ def trace_lines(count: int) -> dict[str, set[int]]:
     check_row(make_rows()[0])
     sys.settrace(follow)
     try:
-        for row in choose_rows(count, ORDER_SEED):
+        for row in order_rows(count):
             check_row(row)
     finally:
         sys.settrace(None)
     return {str(Path(path).relative_to(SOURCE)): lines for path, lines in executed.items()}
 
 
+def order_rows(count: int) -> list[Row]:
+    """Rows in an order that soon meets every group, then every command, then the rest."""
+    seen: Counter = Counter()
+    ordered = []
+    for row in choose_rows(len(make_rows()), ORDER_SEED):
+        ordered.append((seen[row.command], row))
+        seen[row.command] += 1
+    ordered.sort(key=lambda pair: pair[0])
+    return [row for _, row in ordered][:count]
+
+
+def is_met(mutant: Mutant, executed: dict[str, set[int]]) -> bool:
+    """A row executes the line; of a list of the module, a line that names it."""
+    if mutant.kind != "list emptied":
+        return mutant.line in executed[mutant.path]
+    name = re.compile(rf"\b{mutant.function}\b")
+    for path, lines in executed.items():
+        text = (SOURCE / path).read_text("utf-8").splitlines()
+        if any(name.search(text[line - 1]) for line in lines):
+            return True
+    return False
+
+
+def read_corpus() -> list[dict]:
+    """Requests that the table does not know: the other suites of the folder and random commands."""
+    folder = Path(__file__).parents[1] / "shell"
+    texts = [
+        line
+        for name in ("everyday.txt", "everyday_asks.txt", "ordinary.txt")
+        for line in (folder / name).read_text("utf-8").splitlines()
+    ]
+    texts += list(json.loads((folder / "hostile.json").read_text("utf-8")))
+    table = tomllib.loads((folder / "table.toml").read_text("utf-8"))
+    texts += [text for group in table["group"] for text in group["commands"]]
+    maker = Maker(ORDER_SEED)
+    texts += [maker.command() for _ in range(1500)]
+    texts = random.Random(ORDER_SEED).sample(texts, len(texts))
+    return [
+        {
+            "tool": "Bash",
+            "input": {"command": text},
+            **CORPUS_RULES[(number + step) % len(CORPUS_RULES)],
+        }
+        for step in (0, 2)
+        for number, text in enumerate(texts)
+        if isinstance(text, str)
+    ]
+
+
 def find_wrong_rows(count: int) -> list[str]:
     """The rows that are wrong without any mutant."""
-    return [row.id for row in choose_rows(count, ORDER_SEED) if check_row(row)]
+    return [row.id for row in order_rows(count) if check_row(row)]
 
 
 def run_worker(known: Path, count: int) -> int:
     """Print the first row that a mutant makes wrong."""
-    skip = set(json.loads(known.read_text()))
-    for row in choose_rows(count, ORDER_SEED):
+    before = json.loads(known.read_text())
+    if all(
+        ask(asked)["verdict"] == verdict
+        for asked, verdict in zip(read_corpus(), before["corpus"], strict=True)
+    ):
+        return IDLE
+    skip = set(before["wrong"])
+    for row in order_rows(count):
         if row.id in skip:
             continue
         if wrong := check_row(row):
@@ -264,7 +337,7 @@ def run_worker(known: Path, count: int) -> int:
 
 
 def judge(mutant: Mutant, copy: Path, known: Path, rows: int) -> tuple[str, str]:
-    """Plant a mutant in the copy, and say `killed`, `crashed` or `survived` and by what."""
+    """Plant a mutant in the copy; say `idle`, `killed`, `crashed` or `survived`, and by what."""
     target = copy / "handaxe" / mutant.path
     before = target.read_bytes()
     target.write_text(mutant.apply(before.decode()), "utf-8")
@@ -272,14 +345,14 @@ def judge(mutant: Mutant, copy: Path, known: Path, rows: int) -> tuple[str, str]
     try:
         done = subprocess.run(
             [sys.executable, __file__, "--worker", str(known), "--rows", str(rows)],
-            env=environment, capture_output=True, text=True, timeout=900, check=False,
+            env=environment, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return "crashed", "it does not come to an end"
     finally:
         target.write_bytes(before)
-    if done.returncode == 0:
-        return "survived", ""
+    if done.returncode in {0, IDLE}:
+        return "survived" if done.returncode == 0 else "idle", ""
     if done.stdout:
         return "killed", done.stdout.strip()
     return "crashed", (done.stderr.strip().splitlines() or ["no output"])[-1]
@@ -288,19 +361,16 @@ def judge(mutant: Mutant, copy: Path, known: Path, rows: int) -> tuple[str, str]
 def main() -> int:
     """Plant mutants and count those that the table kills."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--count", type=int, default=30, help="mutants that change a verdict")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=25000, help="rows that each mutant meets")
+    parser.add_argument("--rows", type=int, default=60000, help="rows that each mutant meets")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         return run_worker(arguments.worker, arguments.rows)
     found, executed = find_mutants(), trace_lines(6000)
-    met = [one for one in found if one.line in executed[one.path] or one.function == "module"]
-    chosen = choose_mutants(met, arguments.count, arguments.seed)
-    say(
-        f"{len(found)} possible mutants, {len(met)} on lines that rows execute, {len(chosen)} planted"
-    )
+    met = [one for one in found if is_met(one, executed)]
+    say(f"{len(found)} possible mutants, {len(met)} on lines that rows execute")
     counts: Counter = Counter()
     with tempfile.TemporaryDirectory() as place:
         copy, known = Path(place) / "src", Path(place) / "known.json"
@@ -308,14 +378,21 @@ def main() -> int:
         compileall.compile_dir(
             copy, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
         )
-        known.write_text(json.dumps(find_wrong_rows(arguments.rows)))
-        for mutant in chosen:
+        verdicts = [ask(asked)["verdict"] for asked in read_corpus()]
+        wrong = find_wrong_rows(arguments.rows)
+        known.write_text(json.dumps({"corpus": verdicts, "wrong": wrong}))
+        for mutant in choose_mutants(met, arguments.seed):
             outcome, why = judge(mutant, copy, known, arguments.rows)
             counts[outcome] += 1
-            say(f"{outcome:8} {mutant}\n         {why}")
+            say(f"{outcome:8} {mutant}" + (f"\n         {why}" if why else ""))
+            if counts.total() - counts["idle"] == arguments.count:
+                break
     killed = counts["killed"] + counts["crashed"]
-    say(f"{killed} of {len(chosen)} killed, {counts['crashed']} of them by a crash")
-    return 0 if killed * 30 >= len(chosen) * 28 else 1
+    say(
+        f"{killed} of {arguments.count} killed, {counts['crashed']} of them by a crash;"
+        f" {counts['idle']} more change no verdict"
+    )
+    return 0 if killed * 30 >= arguments.count * 28 else 1
 
 
 def say(text: str) -> None:
