@@ -26,7 +26,7 @@ pytestmark = pytest.mark.proves("AR-1")
         ({"permission_mode": ""}, "is not a permission mode"),
         ({"trusted": "no"}, "`trusted` is True, False or None"),
         ({"on_question": 5}, "`on_question` is an async function"),
-        ({"classifier": 5}, "`classifier` is an async function"),
+        ({"classifier": 5}, "`classifier` must be an async function"),
         ({"setting_sources": 5}, "`setting_sources` takes names"),
         ({"setting_sources": [5]}, "`setting_sources` takes names"),
         ({"mcp_servers": 5}, "`mcp_servers` takes a table"),

@@ -43,7 +43,7 @@ def path_rules(
         parts = path.split("/")
         if access == "write":
             if PROTECTED & set(parts) or parts[-1] in PROTECTED_FILES:
-                return PathVerdict("ask", "a protected path")
+                return PathVerdict("ask", "a protected path", is_binding=True)
             if mode != "acceptEdits":
                 return PathVerdict("ask", "a write in this mode")
         if parts[-1] == ".env" or parts[-1].startswith(".env."):
@@ -97,6 +97,7 @@ def decision(
         working_dirs=dirs,
         path_verdict=path_rules(mode, dirs, deny_read, deny_edit),
         repository=Repository(is_clean=git_clean),
+        written_verdict=path_rules("acceptEdits", dirs, deny_read, deny_edit),
         fences=(
             *(fence(path, "Read") for path in deny_read),
             *(fence(path, "Edit") for path in deny_edit),

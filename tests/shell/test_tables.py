@@ -82,15 +82,13 @@ def test_the_words_with_which_a_program_prints_its_version_pass(command):
 def test_a_program_that_consists_of_others_asks_where_the_project_has_its_own():
     from reference import path_rules, rules
 
-    from handaxe.shell import decide
+    from handaxe.shell import analyze, decide
 
     for own, verdict in ((frozenset(), "allow"), (frozenset({"gzip"}), "ask")):
         found = decide(
-            "gunzip -c f.gz",
+            analyze("gunzip -c f.gz", "/repo", "/home/dev"),
             rules=rules(),
             mode="default",
-            cwd="/repo",
-            home="/home/dev",
             working_dirs=("/repo",),
             path_verdict=path_rules(),
             project_programs=own,

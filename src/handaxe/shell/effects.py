@@ -188,8 +188,16 @@ def _revision_uses(fields: list[Field], state: State) -> list[PathUse]:
         # `:2:path` is the path in one stage of a merge.
         path = path.partition(":")[2] if path[1:2] == ":" else path
         if path:
-            uses.extend(uses_of(Field(field.kind, path, field.text), "read", state.cwds))
+            # Seen from the top of the repository, which may be any directory above.
+            tops = frozenset(top for cwd in state.cwds for top in _directories_above(cwd))
+            uses.extend(uses_of(Field(field.kind, path, field.text), "read", tops))
     return uses
+
+
+def _directories_above(path: str) -> list[str]:
+    """A directory and those above it, the nearest first."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts), 1, -1)]
 
 
 def _operands(fields: list[Field], program: str) -> list[Field]:

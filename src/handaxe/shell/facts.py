@@ -107,6 +107,8 @@ class PossibleCommand(Struct, frozen=True):
     """Where it may run; none when that is not known."""
     program: str | None = None
     """The program's name without its directory, or None when the text does not say."""
+    consists_of: frozenset[str] = frozenset()
+    """Programs that it runs in turn, being a script of them."""
     is_wrapper: bool = False
     """Whether it only runs the command it is given, which stands beside it."""
     opened: tuple[PathUse, ...] = ()

@@ -18,6 +18,7 @@ PROCESS = "/dev/fd/of-a-process"
 """Stands for the name bash gives the output of `<( )`."""
 
 _COUNTS = frozenset("#?$!")
+_TILDE = re.compile(r"~([A-Za-z0-9_.+-]*)(?=/|$)")
 _INTEGER = re.compile(r"-?\d+")
 _SPLITS = frozenset(" \t\n*?[]\\")
 
@@ -67,7 +68,16 @@ def fields_of(word: Word, variables: Variables) -> list[Field]:
     if expanded is None:
         return [Field("unknown", "", word.text, single=False)]
     # An empty alternative is no word at all, and the next one takes its place.
-    return [_field(pieces, word.text, variables) for pieces in expanded if pieces]
+    return [_field(_read_tilde(pieces), word.text, variables) for pieces in expanded if pieces]
+
+
+def _read_tilde(pieces: list[Piece]) -> list[Piece]:
+    """An alternative of a brace expansion with the tilde it begins with, which bash expands too."""
+    first = pieces[0]
+    found = _TILDE.match(first.text) if first.kind == "text" and not first.quoted else None
+    if found is None:
+        return pieces
+    return [Piece("tilde", found[1]), Piece("text", first.text[found.end() :]), *pieces[1:]]
 
 
 def value_field(word: Word, variables: Variables) -> Field:

@@ -31,9 +31,6 @@ def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUs
     """The paths a read-only git form names; raises `Refused`."""
     if state.cwds != frozenset({setting.cwd}):
         raise Refused("git in another directory may run what that directory configures")
-    if not setting.git_clean:
-        told = "the repository's configuration names a program that git would run"
-        raise Refused(setting.git_doubt or told)
     fields = _skip_globals(fields, setting)
     if not fields:
         raise Refused("git without a sub-command")

@@ -347,8 +347,10 @@ def find_whole_rule(rules: tuple[Rule, ...], facts: CommandFacts) -> Rule | None
 
 def find_project_program(part: CommandPart, programs: frozenset[str]) -> str | None:
     """The program of the project that a part could run instead of the well-known one."""
-    found = (command.program for command in part.commands if command.program in programs)
-    return next(found, None) if programs else None
+    if not programs:
+        return None
+    run = (name for item in part.commands for name in (item.program or "", *item.consists_of))
+    return next((name for name in run if name in programs), None)
 
 
 def _by_rule(text: str, rule: Rule) -> PartDecision:

@@ -32,12 +32,6 @@ class Setting(Struct, frozen=True):
 
     cwd: str
     home: str
-    git_clean: bool = True
-    git_doubt: str = ""
-    """What is wrong with the repository's configuration, in words."""
-    project_programs: frozenset[str] = frozenset()
-    """Names under which PATH finds a program of the project: what is known of the name is not
-    known of it."""
     working_dirs: tuple[str, ...] = ()
     git_top: str = ""
     """Where the repository begins; empty if nobody has looked."""

@@ -76,7 +76,7 @@ def judge_command(
 
 def read_facts(request: Request, policy: Policy, machine: Machine) -> CommandFacts:
     """The facts of a call's command, where it runs."""
-    return analyze(request.command or "", machine.cwd or policy.cwd, policy.home)
+    return analyze(request.command or "", machine.cwd or policy.cwd, policy.home, policy.roots)
 
 
 def apply_mode(

@@ -40,10 +40,11 @@ from handaxe.shell.runners import inner_of, is_wrapper, program_name
 from handaxe.shell.scan import scan
 from handaxe.shell.secrets import is_harmless_prefix
 from handaxe.shell.syntax import Script, Simple
-from handaxe.shell.tables import names
+from handaxe.shell.tables import ProgramTable, names, read_only_programs
 from handaxe.shell.writes import find_writes
 
 _PART_LIMIT = 120
+_NO_TABLE = ProgramTable()
 _SCAN_LIMIT = 3_000
 _LOOK_LIMIT = 300
 _MOVERS = names("cd pushd popd")
@@ -52,14 +53,19 @@ _FED = names("xargs parallel")
 
 
 @lru_cache(maxsize=256)
-def analyze(command: str, cwd: str = "/project", home: str = "/home/user") -> CommandFacts:
-    """What `command` does when it is run in `cwd`; nothing on the disk is looked at."""
+def analyze(
+    command: str, cwd: str = "/project", home: str = "/home/user", roots: tuple[str, ...] = ()
+) -> CommandFacts:
+    """What `command` does when it is run in `cwd`; nothing on the disk is looked at.
+
+    The top of a repository around `cwd` may be any directory up to one of `roots`.
+    """
     cwd = resolve(cwd, "/")
     script = parse(command)
     hidden = next((item.message for item in script.problems if item.code == "characters"), "")
     problems = tuple(item.message for item in script.problems if item.code != "characters")
     walked = walk(script, cwd, home)
-    reader = _Reader(cwd, home, _assigned_values(walked))
+    reader = _Reader(Setting(cwd, home, working_dirs=roots or (cwd,)), _assigned_values(walked))
     parts = [reader.read_part(part) for part in walked[:_PART_LIMIT]]
     later = reader.read_later(walked[_PART_LIMIT:])
     if script.problems:
@@ -130,11 +136,11 @@ def _programs(parts: list[Part]) -> frozenset[str]:
 class _Reader:
     """Makes the facts of the parts of one command."""
 
-    def __init__(self, cwd: str, home: str, assigned: dict[str, set[str]]) -> None:
-        self._cwd = cwd
-        self._home = home
+    def __init__(self, setting: Setting, assigned: dict[str, set[str]]) -> None:
+        self._cwd = setting.cwd
+        self._home = setting.home
         self._assigned = assigned
-        self._setting = Setting(cwd, home, working_dirs=(cwd,))
+        self._setting = setting
         self._known: dict[tuple[object, ...], CommandPart] = {}
 
     def read_part(self, part: Part) -> CommandPart:
@@ -282,6 +288,7 @@ def _possible_command(candidate: Candidate, *, is_fed: bool) -> PossibleCommand:
         candidate.certain,
         candidate.cwds,
         program,
+        consists_of=read_only_programs().get(program or "", _NO_TABLE).uses,
         is_wrapper=wraps,
         opened=tuple(_opened(fields, state)) if wraps else (),
         files=FileUses() if wraps else file_uses(fields, state, is_fed=is_fed),

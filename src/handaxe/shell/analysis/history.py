@@ -14,7 +14,7 @@ _NAMES_ONLY = names(
 )
 _PAST = names("show whatchanged format-patch")
 _LOGS = names("log reflog shortlog rev-list")
-_NOW = names("diff diff-index diff-tree diff-files grep archive")
+_NOW = names("diff diff-index diff-tree diff-files")
 
 
 def find_history(fields: tuple[Field, ...]) -> History | None:

@@ -16,7 +16,7 @@ def read_effects(
     bounded: bool = False,
 ) -> Effects:
     """What a command reads and writes; `bounded`: with everything it writes at most, for undo."""
-    facts = analyze(command, cwd, home)
+    facts = analyze(command, cwd, home, roots)
     if facts.only_reads:
         return _MOVES if facts.changes_directory else Effects.none()
     return Effects(
