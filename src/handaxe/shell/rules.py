@@ -114,6 +114,7 @@ def _lies_inside(place: str | None, dirs: tuple[str, ...]) -> bool:
     return place is not None and any(is_inside(place, root) for root in dirs)
 
 
+@lru_cache(maxsize=256)
 def squeeze_blanks(text: str) -> str:
     """A text with one blank for several; lines stay lines."""
     return re.sub(r"[ \t]+", " ", text.strip())

@@ -225,8 +225,11 @@ class _Reader:
     def _scan(self, text: str) -> list[Candidate]:
         """Places where a program may stand in a text that cannot be parsed."""
         here = frozenset({self._cwd})
-        places = itertools.islice(scan(text), _SCAN_LIMIT)
-        return [Candidate(tuple(fields), certain=True, cwds=here) for fields in places]
+        places = dict.fromkeys(map(tuple, itertools.islice(scan(text), _SCAN_LIMIT)))
+        return [
+            Candidate(fields, certain=True, cwds=here, program=program_name(fields[0]))
+            for fields in places
+        ]
 
     def _prove(self, part: Part, possible: Possible) -> tuple[str, tuple[PathUse, ...]]:
         try:

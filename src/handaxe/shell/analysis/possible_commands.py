@@ -59,11 +59,8 @@ class Candidate(Struct, frozen=True):
     fields: tuple[Field, ...]
     certain: bool
     cwds: frozenset[str] = frozenset()
-
-    @property
-    def program(self) -> str | None:
-        """The program's name without its directory, or None when the text does not say."""
-        return program_name(self.fields[0])
+    program: str | None = None
+    """The program's name without its directory, or None when the text does not say."""
 
 
 class Possible(Struct):
@@ -192,7 +189,8 @@ class CommandFinder:
             self._removals(fields, depth)
 
     def _add(self, fields: list[Field], *, certain: bool) -> None:
-        self.found.candidates.append(Candidate(tuple(fields), certain, self.cwds))
+        program = program_name(fields[0])
+        self.found.candidates.append(Candidate(tuple(fields), certain, self.cwds, program))
 
     def _removals(self, fields: list[Field], depth: int) -> None:
         """A removal in the arguments of a program that may run it."""
