@@ -12,10 +12,10 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1] / "tests/shell"
 sys.path.insert(0, str(TESTS))
 
-from reference import decision
+from reference import decision  # noqa: E402
 
-from handaxe.shell import analyze
-from handaxe.shell.parse import parse
+from handaxe.shell import analyze  # noqa: E402
+from handaxe.shell.parse import parse  # noqa: E402
 
 SIGNS = "abc ls;|&()<>$`'\"\\{}[]*?#!=~\n\t"
 LARGE = (

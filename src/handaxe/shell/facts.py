@@ -109,8 +109,6 @@ class PossibleCommand(Struct, frozen=True):
     """The program's name without its directory, or None when the text does not say."""
     consists_of: frozenset[str] = frozenset()
     """Programs that it runs in turn, being a script of them."""
-    is_wrapper: bool = False
-    """Whether it only runs the command it is given, which stands beside it."""
     opened: tuple[PathUse, ...] = ()
     """Files that a wrapper itself opens, or that what it is fed may name."""
     files: FileUses = FileUses()
@@ -170,7 +168,6 @@ class CommandPart(Struct, frozen=True, kw_only=True):
     redirects: tuple[RedirectUse, ...] = ()
     cwds: frozenset[str] = frozenset()
     """Where it may run; none when that is not known."""
-    reads_pipe: bool = False
     commands: tuple[PossibleCommand, ...] = ()
     """Everything it could run, the command itself first."""
     mentions: tuple[tuple[str, ...], ...] = ()
@@ -185,8 +182,6 @@ class CommandPart(Struct, frozen=True, kw_only=True):
     """What leaves the meaning of words open: it changes later ones, or is code nobody knows."""
     inner_redirects: tuple[PathUse, ...] = ()
     """Files that redirections inside inner shell texts open."""
-    is_fed: bool = False
-    """Whether something is on its standard input."""
     refusal: str = ""
     """Why it is not proved to only read; empty when it is."""
     reads: tuple[PathUse, ...] = ()
