@@ -124,9 +124,22 @@ def inner_of(fields: list[Field]) -> Inner:
             _skip_options(runner, args, inner)
         elif runner is not None:
             _run(runner, args, inner)
+            if program == "xargs":
+                _check_fed(inner)
         if program == "env":
             _split_strings(fields[0], inner)
     return inner
+
+
+def _check_fed(inner: Inner) -> None:
+    """A wrapper or shell that `xargs` gives its command: standard input names the program."""
+    for command, _ in list(inner.commands):
+        name = program_name(command[0]) if command else None
+        if not (is_wrapper(name) or name in SHELLS):
+            continue
+        found = inner_of(command)
+        if not found.commands and not found.texts:
+            inner.unknown = f"standard input names what {command[0].text} runs"
 
 
 def _split_strings(env: Field, inner: Inner) -> None:
@@ -135,10 +148,14 @@ def _split_strings(env: Field, inner: Inner) -> None:
     for text, _ in list(inner.texts):
         if text.known is None:
             continue
+        if "${" in text.known:
+            inner.unknown = f"what {text.text} becomes is not known before it runs"
+        # Outside quotes `\\_` separates words.
+        plain = text.known.replace("\\_", " ")
         try:
-            words = shlex.split(text.known)
+            words = shlex.split(plain)
         except ValueError:
-            words = text.known.split()
+            words = plain.split()
         fields = [Field("known", word, word) for word in words]
         inner.commands.append(([env, *fields, *(rest[0] if rest else [])], True))
 

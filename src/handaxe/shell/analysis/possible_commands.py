@@ -37,6 +37,8 @@ _COMMAND_VARIABLE = re.compile(
 )
 _TOKEN = re.compile(r"[\w./+-]+")
 _TOKENS = 20_000
+_QUOTING = re.compile(r"['\"\\]")
+_ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|[A-Za-z_])")
 _READING_SHELLS = SHELLS | {"source", "."}
 _READ_INSIDE = SHELLS | names("eval trap alias coproc source . find")
 """Programs whose arguments are looked into by their own rules."""
@@ -307,11 +309,15 @@ class CommandFinder:
         return texts
 
     def _mention(self, texts: list[str]) -> None:
-        tokens = tuple(token for text in texts for token in _TOKEN.findall(text))
-        if len(tokens) > _TOKENS:
-            self.found.unknown = "its arguments are too long to look through"
-        if tokens:
-            self.found.mentions.append(tokens[:_TOKENS])
+        joined = "\n".join(texts)
+        # Quotes and escapes in a text mean something to whoever reads it next.
+        readings = (joined, _QUOTING.sub("", joined), _ESCAPES.sub(" ", joined))
+        for reading in dict.fromkeys(readings):
+            tokens = tuple(_TOKEN.findall(reading))
+            if len(tokens) > _TOKENS:
+                self.found.unknown = "its arguments are too long to look through"
+            if tokens:
+                self.found.mentions.append(tokens[:_TOKENS])
 
 
 def _reads_script(fields: list[Field]) -> bool:
