@@ -67,6 +67,25 @@ def expand_glob(pattern: str) -> list[str] | None:
     return found if len(found) <= MAX_MATCHES else None
 
 
+def holds_link(path: str, *, is_archive: bool) -> bool:
+    """Whether a tree or an archive is or holds a link, or cannot be looked at whole."""
+    if is_archive:
+        import tarfile
+
+        try:
+            with tarfile.open(path) as packed:
+                members = itertools.islice(packed, MAX_NAMES + 1)
+                return any(member.issym() or member.islnk() for member in members)
+        except (OSError, ValueError, EOFError, tarfile.TarError):
+            return True
+    if os.path.realpath(path) != path and os.path.lexists(path):
+        return True
+    for count, (_, entry) in enumerate(_walk(path)):
+        if entry.is_symlink() or count > MAX_NAMES:
+            return True
+    return False
+
+
 def is_directory(path: str) -> bool:
     """Whether a directory stands there, links followed."""
     return os.path.isdir(path)

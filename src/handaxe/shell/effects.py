@@ -271,6 +271,7 @@ def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUs
                 uses.extend(uses_of(Field("known", path, field.text), "read", state.cwds))
             if value.startswith("@") or "=@" in value or "=" in value:
                 inner = value.rpartition("@")[2] if "@" in value else value.partition("=")[2]
+                inner = inner.removeprefix("<")
                 uses.extend(uses_of(Field("known", inner, field.text), "read", state.cwds))
             continue
         name, _, attached = value.partition("=")

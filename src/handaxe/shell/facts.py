@@ -87,6 +87,8 @@ class TreeCopy(Struct, frozen=True):
     name: str = ""
     """Where the target is a directory, the tree gets this name in it; empty: its content only."""
     is_archive: bool = False
+    makes_link: bool = False
+    """Whether a link to the source is made instead of a copy."""
 
 
 class Writes(Struct, frozen=True):

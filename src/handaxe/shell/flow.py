@@ -186,8 +186,12 @@ class _Walker:
         targets = [item.heredoc.body if item.heredoc else item.target for item in redirects]
         inner += [word for word in targets if word is not None and word.scripts]
         for word in inner:
+            is_fed = any(piece.kind == "process" and piece.text == ">" for piece in word.pieces)
             for script in word.scripts:
+                first = len(self.parts)
                 self.sequence(script, state)
+                if is_fed and len(self.parts) > first:
+                    self.parts[first].reads_pipe = True
 
     def _simple(self, node: Simple, state: State) -> _Pair:
         values = _assigned_words(node.assignments)

@@ -137,7 +137,7 @@ class Judge(Struct):
         )
 
     def _outside(self, loss: Loss, part: CommandPart) -> str | None:
-        places = part.cwds if loss.in_checkout else loss.paths
+        places = (*loss.paths, *(part.cwds if loss.in_checkout else ()))
         for path in sorted(places):
             if not any(is_inside(path, root) for root in self.working_dirs):
                 return path

@@ -22,6 +22,7 @@ from handaxe.shell.tables import load_toml, names
 
 _HERE = Field("known", ".", ".")
 _SUFFIX_OPTIONS = ("-S", "--suffix")
+_KEEPS_LINKS = ("-P", "-d", "--no-dereference", "--preserve", "-s", "--symbolic")
 _BACKUPS = ("-b", "--backup", *_SUFFIX_OPTIONS)
 _TAR_VALUED = frozenset("fCTXIFHbKLNVg")
 _FIND_WRITES = names("-fprint -fprint0 -fprintf -fls")
@@ -104,7 +105,7 @@ def find_writes(program: str | None, fields: tuple[Field, ...], cwds: frozenset[
     reads = (use for field in found.sources for use in uses_of(field, "read", cwds))
     return Writes(
         uses=tuple(dict.fromkeys(_without_hidden_globs(uses))),
-        trees=tuple(_tree_copies(found, cwds)),
+        trees=tuple(_tree_copies(found, cwds, makes_link=program == "ln")),
         reads=tuple(dict.fromkeys(reads)),
     )
 
@@ -117,15 +118,15 @@ def _without_hidden_globs(uses: Iterable[PathUse]) -> Iterator[PathUse]:
         yield PathUse(None, "write", use.text) if is_open else use
 
 
-def _tree_copies(found: _Found, cwds: frozenset[str]) -> Iterator[TreeCopy]:
+def _tree_copies(found: _Found, cwds: frozenset[str], *, makes_link: bool) -> Iterator[TreeCopy]:
     for source, target, name, is_archive in found.trees:
         text = f"{source.text} to {target.text}"
         if source.kind == "unknown" or target.kind != "known" or not cwds:
-            yield TreeCopy(text, None, None, name, is_archive)
+            yield TreeCopy(text, None, None, name, is_archive, makes_link)
             continue
         for base in sorted(cwds):
             places = (resolve(source.value, base), resolve(target.value, base))
-            yield TreeCopy(text, *places, name, is_archive)
+            yield TreeCopy(text, *places, name, is_archive, makes_link)
 
 
 def _sort_words(fields: tuple[Field, ...], writer: Writer) -> _Words:
@@ -216,7 +217,7 @@ def _put(program: str, words: _Words, writer: Writer, found: _Found) -> None:
     if not sources:
         return
     is_whole = words.has(("-T", "--no-target-directory"))
-    copies_trees = "*" in writer.copies or words.has(writer.copies)
+    copies_trees = "*" in writer.copies or words.has(writer.copies) or words.has(_KEEPS_LINKS)
     found.fields.append(target)
     if program != "ln":
         found.sources.extend(sources)

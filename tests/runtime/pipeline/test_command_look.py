@@ -157,3 +157,28 @@ async def test_what_undo_could_not_hold_asks_although_a_rule_allows_it(tree):
     off = {"fileCheckpointingEnabled": False}
     assert await verdict(tree, "rm -rf src", settings=off, **rules) == "ask"
     assert (tree / "src").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mv dd dq; cat dq/inner", "mv dd dq && cat dq/up/g", "cp -a dd ds; cat ds/inner", "mv dd dt; touch dt/hooks/evil",
+     "cp -r dd eg; echo x > eg/settings"],
+)  # fmt: skip
+async def test_a_later_part_cannot_go_through_links_that_an_earlier_one_moves(command, tree):
+    (tree / ".env").write_text("A=1\n")
+    (tree / "dd").mkdir()
+    links = {
+        "inner": "../.env",
+        "up": tree.parent / "outside",
+        "hooks": "../t",
+        "settings": "../.mcp.json",
+    }
+    for name, target in links.items():
+        (tree / "dd" / name).symlink_to(target)
+    assert await verdict(tree, command, "acceptEdits") == "ask"
+    assert not (tree / ".mcp.json").exists()
+
+
+async def test_plain_files_may_be_moved_and_shown_in_one_command(tree):
+    assert await verdict(tree, "mv s new && cat new/h", "acceptEdits") == "allow"
+    assert await verdict(tree, "ln -s .env e; cat e", allow=["Bash(ln:*)"]) == "ask"

@@ -46,6 +46,10 @@ class DiskLook(Protocol):
         """What an absolute glob names now."""
         ...
 
+    def holds_link(self, path: str, *, is_archive: bool) -> bool:
+        """Whether a tree or an archive is or holds a link, or cannot be looked at whole."""
+        ...
+
     def is_directory(self, path: str) -> bool:
         """Whether a directory stands there, links followed."""
         ...

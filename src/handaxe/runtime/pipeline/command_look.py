@@ -31,6 +31,8 @@ async def look_ahead(
 
     for copy in shell.trees:
         word = await asyncio.to_thread(_judge_tree, copy, disk, for_ruled(among.policy()))
+        if word is None and len(shell.parts) > 1:
+            word = await asyncio.to_thread(_judge_links, copy, disk)
         if word is not None:
             decision = apply_verdict(decision, copy.text, word)
     for part in shell.ruled:
@@ -69,6 +71,8 @@ def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdic
 
     if copy.source is None or copy.target is None:
         return PathVerdict("ask", f"which names {copy.text} writes is not known before it runs")
+    if copy.makes_link:
+        return None
     lists = disk.list_archive if copy.is_archive else disk.list_tree
     names = lists(copy.source)
     if names is None:
@@ -87,6 +91,16 @@ def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdic
         word = verdict_on(JudgedPath(path=path, real=real, access="write"), policy)
         if word.verdict != "allow":
             return word
+    return None
+
+
+def _judge_links(copy: "TreeCopy", disk: DiskLook) -> "PathVerdict | None":
+    """Why the rest of a command may go through links that this part of it puts elsewhere."""
+    from handaxe.shell import PathVerdict
+
+    is_link = copy.makes_link or copy.source is None
+    if is_link or disk.holds_link(copy.source or "/", is_archive=copy.is_archive):
+        return PathVerdict("ask", f"{copy.text}: later parts could go through links that it makes")
     return None
 
 

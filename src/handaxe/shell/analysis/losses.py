@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from handaxe.shell.analysis.possible_commands import Candidate
 from handaxe.shell.facts import CommandFacts, Loss, RedirectUse, Removal
@@ -15,6 +16,7 @@ from handaxe.shell.places import is_critical, is_inside, uses_of
 from handaxe.shell.tables import load_toml, names
 
 _QUOTES = re.compile(r"['\"\\]")
+_GIT_GOES = frozenset({"-C", "--work-tree", "--git-dir"})
 _REMOVERS = frozenset({"rm", "rmdir", "unlink", "shred"})
 _IN_THE_TREE = names("rm rmdir unlink truncate shred find chmod chown chgrp rsync redirection")
 """Destructive forms that change nothing but the paths they name."""
@@ -60,12 +62,17 @@ def find_losses(
 ) -> tuple[Loss, ...]:
     """Every destructive form that a part holds, directly or inside a wrapper."""
     found: list[Loss] = []
-    for candidate in candidates:
-        program = (candidate.program or "").partition(".")[0]
-        values = [program, *(field.value for field in candidate.fields[1:])]
-        form = next((form for form in _forms().get(program, ()) if _fits(values, form)), None)
+    listed = list(candidates)
+    elsewhere = tuple(path for candidate in listed for path in _git_places(candidate))
+    for candidate in listed:
+        program, *more = (candidate.program or "").partition(".")[0].split("-", 1)
+        is_git = program == "git"
+        head = [program, *more] if is_git else [(candidate.program or "").partition(".")[0]]
+        values = [*head, *(field.value for field in candidate.fields[1:])]
+        form = next((form for form in _forms().get(head[0], ()) if _fits(values, form)), None)
         if form is not None:
-            found.append(_loss(candidate, form))
+            loss = _loss(candidate, form)
+            found.append(replace(loss, paths=(*loss.paths, *elsewhere)) if is_git else loss)
     for use in redirects:
         if use.replaces:
             paths = tuple(item.path for item in use.uses if item.path)
@@ -73,13 +80,35 @@ def find_losses(
     return tuple(dict.fromkeys(found))
 
 
+def _git_places(candidate: Candidate) -> Iterator[str]:
+    """Directories that global options of git name."""
+    fields = candidate.fields if candidate.program == "git" else ()
+    for at, field in enumerate(fields[1:], start=1):
+        name, equals, attached = field.value.partition("=")
+        if name not in _GIT_GOES:
+            continue
+        given = Field(field.kind, attached, field.text) if equals else None
+        following = fields[at + 1] if at + 1 < len(fields) else None
+        target = given or following
+        for use in uses_of(target, "write", candidate.cwds) if target is not None else ():
+            yield use.path or "/"
+
+
 def _fits(values: list[str], form: _Form) -> bool:
     size = len(form.words)
     bare = [value for value in values if not value.startswith("-")]
-    if form.words not in (tuple(values[:size]), tuple(bare[:size])):
+    is_named = form.words in (tuple(values[:size]), tuple(bare[:size]))
+    # Values of global options may stand between the words.
+    is_spread = form.words[0] != "git" and form.is_lasting and _stand_in_order(form.words, values)
+    if not is_named and not is_spread:
         return False
     rest = [value for value in values if value not in form.words]
     return not form.options or any(_carries(value, form.options) for value in rest)
+
+
+def _stand_in_order(words: tuple[str, ...], values: list[str]) -> bool:
+    rest = iter(value.lower() for value in values)
+    return all(word in rest for word in words)
 
 
 def _carries(value: str, options: frozenset[str]) -> bool:

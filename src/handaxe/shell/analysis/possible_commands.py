@@ -187,7 +187,13 @@ class CommandFinder:
         is_read = self._inner(fields, depth, certain=certain)
         self._options(fields, certain=certain)
         if not is_read and not _is_inert(program or "", fields):
-            self._mention([*[field.value or field.text for field in fields[1:]], *(fed or ())])
+            words = [field.value or field.text for field in fields[1:]]
+            if program in ("sed", "gsed"):
+                # The command e of sed runs what stands right behind it.
+                words += [word.replace("e", " ") for word in words] + [
+                    re.sub(r"e(?=\S)", " ", word) for word in words
+                ]
+            self._mention([*words, *(fed or ())])
             self._removals(fields, depth)
 
     def _add(self, fields: list[Field], *, certain: bool) -> None:
