@@ -174,7 +174,7 @@ def find_tracked_env_file(
         return ""
     limits = ["--", *(paths or _ENV_PATHS)]
     named = _ask_git(
-        directory, "log", "--all", "--format=", "--name-only", "-z", "--diff-filter=AM",
+        directory, "log", "--all", "--reflog", "-m", "--root", "--format=", "--name-only", "-z",
         "--no-ext-diff", "--no-textconv", *limits,
     )  # fmt: skip
     if named is None:

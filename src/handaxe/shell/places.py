@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal
 
@@ -121,7 +122,9 @@ def is_critical(path: str, cwd: str, home: str, working_dirs: tuple[str, ...]) -
     """Whether removing `path` would remove the system, the home, the project or a repository."""
     stripped = path.removesuffix("/*")
     stripped = stripped.rstrip("/") or "/"
-    if stripped == "/" or stripped.count("/") == 1 or stripped.endswith("/.git"):
+    last = stripped.rpartition("/")[2]
+    is_git = last == ".git" or (last[:1] == "." and fnmatchcase(".git", last))
+    if stripped == "/" or stripped.count("/") == 1 or is_git:
         return True
     first = stripped.split("/")[1]
     if first in _SYSTEM and first not in ("home", "tmp", "Users", "mnt", "media", "private", "var"):

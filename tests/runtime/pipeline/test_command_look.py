@@ -182,3 +182,37 @@ async def test_a_later_part_cannot_go_through_links_that_an_earlier_one_moves(co
 async def test_plain_files_may_be_moved_and_shown_in_one_command(tree):
     assert await verdict(tree, "mv s new && cat new/h", "acceptEdits") == "allow"
     assert await verdict(tree, "ln -s .env e; cat e", allow=["Bash(ln:*)"]) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mv clean x2; grep -r x x2", "cp -r clean x3; rg --hidden x x3", "mv clean x6; find x6 -type f | xargs cat",
+     "cp -r clean x5 && diff -r x5 src", "mkdir -p objects refs; echo 'ref: refs/heads/x' > HEAD; echo a > config; git status",
+     "mv t/.git/hooks x; git status"],
+)  # fmt: skip
+async def test_a_look_is_not_trusted_after_an_earlier_part_changed_the_place(command, tree):
+    git(tree, "init")
+    assert await verdict(tree, command, "acceptEdits") == "ask"
+
+
+async def test_git_may_look_after_a_plain_edit(tree):
+    git(tree, "init")
+    assert await verdict(tree, "sed -i s/x/y/ a.txt && git diff", "acceptEdits") == "allow"
+    assert await verdict(tree, "touch b.txt && git status", "acceptEdits") == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git diff main side", "git log --all --binary", "git diff-tree -p side", "git show :/two", "git log -p --all",
+     "git cat-file -p side:.env", "git diff --no-index src clean"],
+)  # fmt: skip
+async def test_secrets_of_other_branches_ask(command, tree):
+    git(tree, "init")
+    git(tree, "add", "src")
+    git(tree, "commit", "-m", "one")
+    git(tree, "checkout", "-q", "-b", "side")
+    (tree / ".env").write_text("A=1\n")
+    git(tree, "add", "-f", ".env")
+    git(tree, "commit", "-m", "two")
+    git(tree, "checkout", "-q", "main")
+    assert await verdict(tree, command) == "ask"

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from handaxe.shell.facts import CommandPart, ListedOperands, Sweep
 
 
+_GIT_FILES = frozenset({"head", "config", "objects", "refs", ".git", "commondir", "gitdir"})
+"""Names that make git take a directory for a repository, or choose its configuration."""
+
+
 async def look_ahead(
     decision: Decision, shell: "ShellDecision", effects: Effects, among: Collaborators
 ) -> Decision:
@@ -35,6 +39,8 @@ async def look_ahead(
             word = await asyncio.to_thread(_judge_links, copy, disk)
         if word is not None:
             decision = apply_verdict(decision, copy.text, word)
+    if (word := _judge_order(shell)) is not None:
+        decision = apply_verdict(decision, shell.parts[-1].text, word)
     for part in shell.ruled:
         word = await _judge_losses(part, effects, among)
         if word is not None:
@@ -44,6 +50,22 @@ async def look_ahead(
         if word is not None:
             decision = apply_verdict(decision, part.text, word)
     return decision
+
+
+def _judge_order(shell: "ShellDecision") -> "PathVerdict | None":
+    """Why a look is not valid any more when a later part runs: an earlier one changes the place."""
+    from handaxe.shell import PathVerdict
+
+    written = [use.path or "" for use in (*shell.uses, *shell.written) if use.access == "write"]
+    makes_repository = any(path.rpartition("/")[2].lower() in _GIT_FILES for path in written)
+    for part in shell.proved if len(shell.parts) > 1 else ():
+        if part.runs_git and (shell.trees or makes_repository):
+            return PathVerdict("ask", f"{part.text} may find another repository by then")
+        reads_trees = any(command.files.sweeps for command in part.commands)
+        reads_trees = reads_trees or part.listed is not None or any(u.sweeps for u in part.reads)
+        if reads_trees and shell.trees:
+            return PathVerdict("ask", f"{part.text} may find other files by then")
+    return None
 
 
 async def _judge_losses(

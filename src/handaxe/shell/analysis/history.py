@@ -7,14 +7,17 @@ from handaxe.shell.fields import Field
 from handaxe.shell.subcommands import git_arguments
 from handaxe.shell.tables import names
 
-_PATCHES = names("-p -u --patch --patch-with-stat --patch-with-raw -c --cc --remerge-diff -m")
+_PATCHES = names(
+    "-p -u --patch --patch-with-stat --patch-with-raw -c --cc --dd --remerge-diff -m --binary "
+    "--full-index --word-diff --color-words --function-context -W"
+)
 _NAMES_ONLY = names(
     "--stat --numstat --shortstat --name-only --name-status --no-patch -s --summary --raw --quiet "
     "--dirstat --compact-summary"
 )
-_PAST = names("show whatchanged format-patch")
+_PAST = names("show whatchanged format-patch cat-file diff-tree diff-index")
 _LOGS = names("log reflog shortlog rev-list")
-_NOW = names("diff diff-index diff-tree diff-files")
+_NOW = names("diff diff-files")
 
 
 def find_history(fields: tuple[Field, ...]) -> History | None:
@@ -29,7 +32,7 @@ def find_history(fields: tuple[Field, ...]) -> History | None:
     has_patch = any(
         word in _PATCHES or word.startswith(("-L", "-U", "--unified")) for word in words
     )
-    if name == "stash" and words[:1] == ["show"] and has_patch:
+    if name == "stash" and (has_patch or words[:1] == ["show"]):
         return History(text, is_past=True)
     if name in _LOGS and has_patch:
         return History(text, is_past=True, paths=paths)
@@ -37,6 +40,10 @@ def find_history(fields: tuple[Field, ...]) -> History | None:
         return None
     if name in _PAST:
         # `rev:path` prints one file, which is judged as a read.
-        is_file = any(":" in word for word in words if not word.startswith("-"))
+        named = [word for word in words if not word.startswith(("-", ":/"))]
+        is_file = bool(named) and all(":" in word for word in named)
         return None if is_file else History(text, is_past=True, paths=paths)
-    return History(text, paths=paths) if name in _NOW else None
+    # A revision may be any commit, of other branches as well.
+    given = words[: words.index("--")] if "--" in words else words
+    is_past = any(not word.startswith("-") for word in given)
+    return History(text, is_past=is_past, paths=paths) if name in _NOW else None

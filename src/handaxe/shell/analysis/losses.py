@@ -168,7 +168,9 @@ def _targets(
     field: Field, cwds: frozenset[str], *, recursive: bool
 ) -> Iterator[tuple[str | None, bool]]:
     if field.kind == "unknown":
-        yield None, not field.value and ("/" in field.text or recursive)
+        # What is known of it may be no more than the root: `rm -rf /$x`.
+        head = field.value.strip("/")
+        yield None, not head and ("/" in field.text or recursive)
         return
     for use in uses_of(field, "write", cwds):
         if use.path is None:
