@@ -105,7 +105,7 @@ def _options(
         given.append(OWN_NETWORK)
     if policy.confines_files:
         given += _machine(policy)
-        given += _temporary(policy, here)
+        given += _temporary(policy, here, visible)
         for place in visible:
             if _is_replaced(place) or not is_readable(policy, place):
                 given += ["--ro-bind-try", place, place]
@@ -200,10 +200,10 @@ def _resolver(policy: SandboxPolicy) -> list[str]:
     return [real] if is_below(real, "/run") else []
 
 
-def _temporary(policy: SandboxPolicy, here: _Here) -> list[str]:
+def _temporary(policy: SandboxPolicy, here: _Here, visible: tuple[str, ...]) -> list[str]:
     """The command's own place for temporary files, as everybody calls it."""
     own, usual = policy.temp_directory, "/tmp"  # noqa: S108 - the sandbox's own
-    used = (own, *here.writable, *here.readable, *here.allowed)
+    used = (own, *visible, *here.writable, *here.readable, *here.allowed)
     if is_closed(policy) and not any(is_below(path, usual) for path in used):
         # A link costs nothing, a bind a good part of a millisecond.
         return ["--symlink", own, usual]
