@@ -27,6 +27,7 @@ from handaxe.shell.facts import (
     History,
     ListedOperands,
     PossibleCommand,
+    Writes,
 )
 from handaxe.shell.fields import Field, fields_of
 from handaxe.shell.flow import Part, State, walk
@@ -41,7 +42,7 @@ from handaxe.shell.scan import scan
 from handaxe.shell.secrets import is_harmless_prefix
 from handaxe.shell.syntax import Script, Simple
 from handaxe.shell.tables import ProgramTable, names, read_only_programs
-from handaxe.shell.writes import find_writes
+from handaxe.shell.writes import find_writes, writers
 
 _PART_LIMIT = 120
 _NO_TABLE = ProgramTable()
@@ -50,6 +51,7 @@ _LOOK_LIMIT = 300
 _MOVERS = names("cd pushd popd")
 _PRINTERS = names("cat /bin/cat /usr/bin/cat")
 _FED = names("xargs parallel")
+_OPERAND_WRITERS = names("every put in_place rest pack")
 
 
 @lru_cache(maxsize=256)
@@ -292,13 +294,23 @@ def _possible_command(candidate: Candidate, *, is_fed: bool) -> PossibleCommand:
         consists_of=read_only_programs().get(program or "", _NO_TABLE).uses,
         opened=tuple(_opened(fields, state)) if wraps else (),
         files=FileUses() if wraps else file_uses(fields, state, is_fed=is_fed),
-        writes=find_writes(program, candidate.fields, candidate.cwds),
+        writes=_fed_writes(fields)
+        if program in _FED
+        else find_writes(program, candidate.fields, candidate.cwds),
     )
 
 
 def _find_history(possible: Possible) -> History | None:
     found = (find_history(item.fields) for item in possible.candidates if item.program == "git")
     return next(filter(None, found), None)
+
+
+def _fed_writes(fields: list[Field]) -> Writes:
+    """What a program writes that gets its operands from standard input: nobody knows."""
+    inner = [program_name(command[0]) for command, _ in inner_of(fields).commands if command]
+    if not any(name in writers() and writers()[name].shape in _OPERAND_WRITERS for name in inner):
+        return Writes()
+    return Writes((PathUse(None, "write", f"what {fields[0].text} is fed"),))
 
 
 def _opened(fields: list[Field], state: State) -> Iterator[PathUse]:
