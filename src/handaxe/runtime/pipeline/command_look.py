@@ -98,7 +98,9 @@ def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdic
     lists = disk.list_archive if copy.is_archive else disk.list_tree
     names = lists(copy.source)
     if names is None:
-        return PathVerdict("ask", f"{copy.text} writes too many names to look at")
+        return PathVerdict(
+            "ask", f"the names that {copy.text} writes cannot be read, or are too many"
+        )
     target = copy.target
     if copy.name and disk.is_directory(target):
         target = f"{target}/{copy.name}"
