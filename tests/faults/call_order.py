@@ -58,14 +58,13 @@ def overwrite_problems(calls: list[tracing.Call]) -> list[str]:
 def record_problems(calls: list[tracing.Call]) -> list[str]:
     """What is wrong with the order of calls of a tool whose change is undoable."""
     synced = _find(calls, "fdatasync", r"^\d+$")
-    # No result is shown of a call that another thread's came between.
-    if synced is None or calls[synced[0]].result not in {"0", ""}:
+    if synced is None or calls[synced[0]].result != "0":
         return ["the record is not synced"]
     sync_fd = calls[synced[0]].arguments
     copies = [
         call.arguments.partition(",")[0]
         for call in calls[: synced[0]]
-        if "F_DUPFD_CLOEXEC" in call.arguments and call.result in {sync_fd, ""}
+        if "F_DUPFD_CLOEXEC" in call.arguments and call.result == sync_fd
     ]
     log = copies[-1] if copies else sync_fd
     wrong: list[str] = []

@@ -62,6 +62,22 @@ def test_a_large_file_is_replaced_after_the_second_name_that_keeps_it_is_durable
     assert call_order.pin_problems(unsynced) != []
 
 
+def test_a_call_is_whole_where_another_thread_came_between_its_halves():
+    trace = [
+        "7  sched_yield() = 0",
+        '7  openat(3, "a", O_EXCL <unfinished ...>',
+        "8  futex(0x1) = 0",
+        "7  <... openat resumed>, 0600) = 12",
+        "7  fsync(12 <unfinished ...>",
+        "7  <... fsync resumed>) = 0",
+        "7  sched_yield() = 0",
+    ]
+    assert list(tracing.between_marks(trace)) == [
+        tracing.Call("openat", '3, "a", O_EXCL, 0600', "12", 1),
+        tracing.Call("fsync", "12", "0", 1),
+    ]
+
+
 def test_the_order_check_notices_a_late_record():
     good = [
         tracing.Call("write", '8, "record", 6', "6", 1),

@@ -17,6 +17,8 @@ VICTIM = Path(__file__).with_name("one_change.py")
 _CALL = re.compile(
     r"\d+ +(?P<name>\w+)\((?P<arguments>.*?)(?:\) += (?P<result>-?\w+).*| <unfinished \.\.\.>)$"
 )
+_BEGUN = " <unfinished ...>"
+_RESUMED = re.compile(r"\d+ +<\.\.\. \w+ resumed>(?P<rest>.*)")
 
 
 class Call(NamedTuple):
@@ -83,19 +85,37 @@ def calls_of(change: str) -> list[Call]:
         trace = place / "trace"
         status, answer = run(change, place, "-o", str(trace))
         assert (status, answer) == (0, {"fault": None}), (status, answer)
-        return list(_between_marks(trace.read_text(errors="replace").splitlines()))
+        return list(between_marks(trace.read_text(errors="replace").splitlines()))
 
 
-def _between_marks(lines: list[str]) -> Iterator[Call]:
+def between_marks(lines: list[str]) -> Iterator[Call]:
+    """The calls of the main thread between the first mark of the victim and the second."""
     seen: dict[str, int] = {}
     marks = 0
-    main_thread = lines[0].split()[0]
-    for line in lines:
+    for line in _lines_of_the_main_thread(lines):
         found = _CALL.match(line)
-        if found is None or line.split()[0] != main_thread:
+        if found is None:
             continue
         name = found["name"]
         seen[name] = seen.get(name, 0) + 1
         marks += name == "sched_yield"
         if marks == 1 and name != "sched_yield":
             yield Call(name, found["arguments"], found["result"] or "", seen[name])
+
+
+def _lines_of_the_main_thread(lines: list[str]) -> Iterator[str]:
+    """One line for each call, also where the line of another thread came between its halves."""
+    main_thread = lines[0].split()[0]
+    begun = ""
+    for line in lines:
+        if line.split()[0] != main_thread:
+            continue
+        if line.endswith(_BEGUN):
+            begun = line
+        elif begun and (resumed := _RESUMED.match(line)):
+            yield begun.removesuffix(_BEGUN) + resumed["rest"]
+            begun = ""
+        else:
+            yield line
+    if begun:
+        yield begun
