@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from handaxe.shell.facts import FileUses, RedirectUse, Sweep
 from handaxe.shell.fields import PROCESS, Field, fields_of
+from handaxe.shell.find_actions import read_find
 from handaxe.shell.flow import Part, State
 from handaxe.shell.options import abbreviates
 from handaxe.shell.places import Access, PathUse, is_dynamic_device, resolve, uses_of
+from handaxe.shell.program_names import strip_digits, strip_version
 from handaxe.shell.runners import program_name
 from handaxe.shell.subcommands import git_arguments
 from handaxe.shell.sweeps import sweeps_of
@@ -23,6 +25,14 @@ from handaxe.shell.syntax import Redirect
 from handaxe.shell.tables import load_toml, names, read_only_programs
 from handaxe.shell.writes import writers
 
+_AWKS = names("awk gawk mawk nawk")
+_SCRIPTED = _AWKS | names(
+    "vi vim nvim ex ed emacs perl python ruby node deno bun php lua tclsh sqlite psql osascript"
+)
+"""Programs that may be given a script among their words."""
+_SCRIPT = re.compile(r"[\s\"'(]")
+_TOKEN = re.compile(r"[\w.~][\w./~+@%-]*|/[\w./~+@%-]+")
+_TOKENS = 100
 _DUPLICATION = re.compile(r"\d+-?|-")
 _INPUTS = frozenset({"<", "<&"})
 _GOES = names("-C --directory --chdir --cwd --work-tree --prefix --git-dir --manifest-path")
@@ -119,6 +129,8 @@ def file_uses(fields: list[Field], state: State, *, is_fed: bool = False) -> Fil
         if program == "git":
             uses.extend(_revision_uses(fields[1:], place))
         found.extend(use if known else replace(use, is_sure=False) for use in uses)
+        if strip_digits(strip_version(program)) in _SCRIPTED:
+            found.extend(_script_uses(fields[1:], place))
         sweeps.extend(sweeps_of(program, fields[1:], operands, place, is_fed=is_fed))
     reads = tuple(use for use in found if use.access == "read")
     return FileUses(
@@ -126,9 +138,34 @@ def file_uses(fields: list[Field], state: State, *, is_fed: bool = False) -> Fil
         tuple(dict.fromkeys(sweeps)),
         holds_files=known and program not in table.unsure,
         opaque=tuple(_opaque_uses(fields[1:], program)),
-        moved=reads if program in table.moves else (),
+        moved=reads if _moves_trees(program, fields) else (),
         may_write=not _only_reads(program, fields),
     )
+
+
+def _script_uses(fields: list[Field], state: State) -> list[PathUse]:
+    """Paths that may stand inside a script among the words: `awk '{print > "out"}'`."""
+    scripts = (field for field in fields if _SCRIPT.search(field.value))
+    tokens = dict.fromkeys(token for field in scripts for token in _TOKEN.findall(field.value))
+    return [
+        PathUse(use.path, "write", use.text, is_sure=False)
+        for token in list(tokens)[:_TOKENS]
+        for use in uses_of(Field("known", token, token), "write", state.cwds)
+        if use.path is not None
+    ]
+
+
+def _moves_trees(program: str, fields: list[Field]) -> bool:
+    """Whether what lies below its operands may change with them."""
+    if program == "find":
+        action = read_find(fields[1:])
+        return action.deletes or not all(_is_reader(program) for program in action.programs)
+    return program in _table().moves
+
+
+def _is_reader(program: str | None) -> bool:
+    known = program in read_only_programs() or program in _PRINTS
+    return known and program not in writers()
 
 
 def _only_reads(program: str, fields: list[Field]) -> bool:
@@ -136,6 +173,8 @@ def _only_reads(program: str, fields: list[Field]) -> bool:
     if program == "git":
         rest = git_arguments(fields[1:])
         return bool(rest) and rest[0].value in _GIT_READS
+    if program in _AWKS and any("inplace" in field.value for field in fields):
+        return False
     # What the programs of `writers` write is known by their words.
     return program in read_only_programs() or program in writers() or program in _table().viewers
 

@@ -20,7 +20,9 @@ from handaxe.shell.tables import load_toml, names
 SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
 _SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
-_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+FED = names("xargs parallel")
+"""Programs that give another one the operands they read."""
+FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LOOSE_LIMIT = 40
 
 
@@ -219,7 +221,7 @@ def _joined(args: list[Field]) -> Field:
 
 def _find(args: list[Field], inner: Inner) -> None:
     for index, field in enumerate(args):
-        if field.known in _FIND_RUNS:
+        if field.known in FIND_RUNS:
             end = index + 1
             while end < len(args) and args[end].known not in (";", "+"):
                 end += 1

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from handaxe.shell.facts import TreeCopy, Writes
 from handaxe.shell.fields import Field
+from handaxe.shell.find_actions import read_find
 from handaxe.shell.little_languages import is_printing_sed
 from handaxe.shell.options import abbreviates
 from handaxe.shell.places import PathUse, resolve, uses_of
@@ -340,6 +341,9 @@ def _find(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
     for at, field in enumerate(words.all[:-1]):
         if field.known in _FIND_WRITES:
             found.fields.append(words.all[at + 1])
+    action = read_find(words.all)
+    if action.deletes or any(program in writers() for program in action.programs):
+        found.fields.extend(action.roots)
 
 
 def _unzip(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:

@@ -179,6 +179,19 @@ async def test_a_later_part_cannot_go_through_links_that_an_earlier_one_moves(co
     assert not (tree / ".mcp.json").exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["cp -P lenv other; cat other", "cp -d lenv other && cat other", "cp -a lenv other; head other",
+     "cp -rL dd copy; cat copy/inner", "cp -r dd copy; cat copy/inner"],
+)  # fmt: skip
+async def test_a_secret_cannot_be_shown_through_a_copied_link(command, tree):
+    (tree / ".env").write_text("A=1\n")
+    (tree / "lenv").symlink_to(".env")
+    (tree / "dd").mkdir()
+    (tree / "dd/inner").symlink_to("../.env")
+    assert await verdict(tree, command, "acceptEdits") == "ask"
+
+
 async def test_plain_files_may_be_moved_and_shown_in_one_command(tree):
     assert await verdict(tree, "mv s new && cat new/h", "acceptEdits") == "allow"
     assert await verdict(tree, "ln -s .env e; cat e", allow=["Bash(ln:*)"]) == "ask"

@@ -37,7 +37,7 @@ from handaxe.shell.options import Refused
 from handaxe.shell.parse import parse, parse_expansions
 from handaxe.shell.places import PathUse, resolve, uses_of
 from handaxe.shell.prove import prove
-from handaxe.shell.runners import inner_of, is_wrapper, program_name
+from handaxe.shell.runners import FED, inner_of, is_wrapper, program_name
 from handaxe.shell.scan import scan
 from handaxe.shell.secrets import is_harmless_prefix
 from handaxe.shell.syntax import Script, Simple
@@ -50,7 +50,6 @@ _SCAN_LIMIT = 3_000
 _LOOK_LIMIT = 300
 _MOVERS = names("cd pushd popd")
 _PRINTERS = names("cat /bin/cat /usr/bin/cat")
-_FED = names("xargs parallel")
 _OPERAND_WRITERS = names("every put in_place rest pack")
 
 
@@ -295,7 +294,7 @@ def _possible_command(candidate: Candidate, *, is_fed: bool) -> PossibleCommand:
         opened=tuple(_opened(fields, state)) if wraps else (),
         files=FileUses() if wraps else file_uses(fields, state, is_fed=is_fed),
         writes=_fed_writes(fields)
-        if program in _FED
+        if program in FED
         else find_writes(program, candidate.fields, candidate.cwds),
     )
 
@@ -318,7 +317,7 @@ def _opened(fields: list[Field], state: State) -> Iterator[PathUse]:
     inner = inner_of(fields)
     for field, access in inner.opened:
         yield from uses_of(field, access, state.cwds)
-    if program_name(fields[0]) in _FED:
+    if program_name(fields[0]) in FED:
         for command, sure in inner.commands:
             if sure and command and file_uses(command, state).holds_files:
                 yield PathUse(None, "read", f"what {fields[0].text} is fed")

@@ -12,14 +12,16 @@ from msgspec.structs import replace
 from handaxe.shell.analysis.possible_commands import Candidate
 from handaxe.shell.facts import CommandFacts, Loss, RedirectUse, Removal
 from handaxe.shell.fields import Field
+from handaxe.shell.find_actions import REMOVERS, read_find
 from handaxe.shell.places import is_critical, is_inside, uses_of
+from handaxe.shell.runners import FED, inner_of, program_name
 from handaxe.shell.tables import load_toml, names
 
 _QUOTES = re.compile(r"['\"\\]")
 _GIT_GOES = frozenset({"-C", "--work-tree", "--git-dir"})
-_REMOVERS = frozenset({"rm", "rmdir", "unlink", "shred"})
 _IN_THE_TREE = names("rm rmdir unlink truncate shred find chmod chown chgrp rsync redirection")
 """Destructive forms that change nothing but the paths they name."""
+_MIRROR = re.compile(r"remote\..*\.mirror", re.IGNORECASE)
 _RECURSIVE = frozenset({"-r", "-R", "--recursive"})
 
 
@@ -69,6 +71,8 @@ def find_losses(
         is_git = program == "git"
         head = [program, *more] if is_git else [(candidate.program or "").partition(".")[0]]
         values = [*head, *(field.value for field in candidate.fields[1:])]
+        if is_git:
+            values = [head[0], *_read_git_settings(values[1:])]
         form = next((form for form in _forms().get(head[0], ()) if _fits(values, form)), None)
         if form is not None:
             loss = _loss(candidate, form)
@@ -78,6 +82,19 @@ def find_losses(
             paths = tuple(item.path for item in use.uses if item.path)
             found.append(Loss(use.text, "redirection", "replaces the file", paths=paths))
     return tuple(dict.fromkeys(found))
+
+
+def _read_git_settings(values: list[str]) -> list[str]:
+    """The words of a git command with what `-c` makes of them: an alias, a mirror that forces."""
+    given = [values[at + 1] for at, value in enumerate(values[:-1]) if value == "-c"]
+    settings = dict(item.partition("=")[::2] for item in given)
+    if any(_MIRROR.fullmatch(name) for name in settings):
+        return [*(value for value in values if value not in ("-c", *given)), "--mirror"]
+    for at, value in enumerate(values):
+        alias = next((text for name, text in settings.items() if name == f"alias.{value}"), None)
+        if alias is not None:
+            return [*alias.split(), *values[at + 1 :]]
+    return values
 
 
 def _git_places(candidate: Candidate) -> Iterator[str]:
@@ -145,18 +162,45 @@ def _text(candidate: Candidate) -> str:
 
 def find_removals(candidates: Iterable[Candidate]) -> tuple[Removal, ...]:
     """The targets of every removal, each where it may be."""
-    found = (
-        removal
-        for candidate in candidates
-        if candidate.program in _REMOVERS
-        for removal in _removals(candidate)
-    )
+    found: list[Removal] = []
+    for candidate in candidates:
+        if candidate.program in REMOVERS:
+            found.extend(_removals(candidate))
+        elif candidate.program == "find":
+            found.extend(_find_removals(candidate))
+        elif candidate.program in FED:
+            found.extend(_fed_removals(candidate))
     return tuple(dict.fromkeys(found))
+
+
+def _find_removals(candidate: Candidate) -> Iterator[Removal]:
+    """The starting points of a find that removes whatever it meets, or their `.git`."""
+    action = read_find(list(candidate.fields[1:]))
+    text = _text(candidate)
+    for root in action.roots if action.removes else ():
+        if not action.may_meet(f"{root.value}/.git"):
+            continue
+        for path, is_open in _targets(root, candidate.cwds, recursive=True):
+            is_any = path is None or action.names is None
+            yield Removal(text, "find", root.text, path if is_any else f"{path}/.git", is_open)
+
+
+def _fed_removals(candidate: Candidate) -> Iterator[Removal]:
+    """`xargs rm -r`: whatever standard input names."""
+    for command, _ in inner_of(list(candidate.fields)).commands:
+        name = program_name(command[0]) if command else None
+        if name in REMOVERS and _is_recursive(command):
+            text = _text(candidate)
+            yield Removal(text, name or "rm", "standard input", None, is_open=True)
+
+
+def _is_recursive(fields: Iterable[Field]) -> bool:
+    return any(_carries(field.value, _RECURSIVE) for field in fields)
 
 
 def _removals(candidate: Candidate) -> Iterator[Removal]:
     text, program = _text(candidate), candidate.program or "rm"
-    recursive = any(_carries(field.value, _RECURSIVE) for field in candidate.fields[1:])
+    recursive = _is_recursive(candidate.fields[1:])
     for field in candidate.fields[1:]:
         if (field.known or "").startswith("-"):
             continue

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from handaxe.shell.effects import moved_state, redirect_use
 from handaxe.shell.fields import Field, fields_of, value_field
+from handaxe.shell.find_actions import REMOVERS
 from handaxe.shell.flow import Part, State, walk
 from handaxe.shell.places import PathUse
 from handaxe.shell.program_names import find_program
@@ -42,7 +43,6 @@ _ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|[A-Z
 _READING_SHELLS = SHELLS | {"source", "."}
 _READ_INSIDE = SHELLS | names("eval trap alias coproc source . find")
 """Programs whose arguments are looked into by their own rules."""
-_REMOVERS = names("rm rmdir unlink shred")
 _DEPTH = 4
 _LAYERS = 12
 _COMMANDS = 4000
@@ -203,7 +203,7 @@ class CommandFinder:
     def _removals(self, fields: list[Field], depth: int) -> None:
         """A removal in the arguments of a program that may run it."""
         for index, field in enumerate(fields[1:], start=1):
-            if field.known is not None and field.value.rpartition("/")[2] in _REMOVERS:
+            if field.known is not None and field.value.rpartition("/")[2] in REMOVERS:
                 self.command(fields[index:], depth + 1, certain=False)
 
     def _inner(self, fields: list[Field], depth: int, *, certain: bool) -> bool:
