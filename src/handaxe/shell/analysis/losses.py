@@ -87,12 +87,11 @@ def find_losses(
 def _read_git_settings(values: list[str]) -> list[str]:
     """The words of a git command with what `-c` makes of them: an alias, a mirror that forces."""
     given = [values[at + 1] for at, value in enumerate(values[:-1]) if value == "-c"]
-    settings = dict(item.partition("=")[::2] for item in given)
+    settings = {name: text for name, _, text in (item.partition("=") for item in given)}
     if any(_MIRROR.fullmatch(name) for name in settings):
         return [*(value for value in values if value not in ("-c", *given)), "--mirror"]
     for at, value in enumerate(values):
-        alias = next((text for name, text in settings.items() if name == f"alias.{value}"), None)
-        if alias is not None:
+        if (alias := settings.get(f"alias.{value}")) is not None:
             return [*alias.split(), *values[at + 1 :]]
     return values
 
