@@ -2,6 +2,7 @@
 # pyright: basic
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import handaxe
@@ -17,6 +18,7 @@ VERDICTS = ("bounds", "decide", "fences", "judge", "propose", "rules", "verdicts
 SYNTAX = ("handaxe.shell.syntax", "handaxe.shell.flow", "handaxe.shell.prove", *PARSER)
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):

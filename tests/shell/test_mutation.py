@@ -1,4 +1,7 @@
-"""A foreign command put at any token boundary of a harmless one is never allowed."""
+"""A foreign command put at any token boundary of a harmless one is never allowed.
+
+A sample here; `scripts/check --long mutation` takes every command.
+"""
 # pyright: basic
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ import pytest
 from reference import decision
 
 ORDINARY = (Path(__file__).parent / "ordinary.txt").read_text("utf-8").splitlines()
-COMMANDS = [line for line in ORDINARY if line and not re.search(r"['\"#\\]", line)][::3]
+EVERY = [line for line in ORDINARY if line and not re.search(r"['\"#\\<]|\[\[|^x=", line)]
+"""Without those in which an inserted text would be a part of something harmless."""
+COMMANDS = EVERY[::12]
 # Inside $( ) or ` ` a token boundary is also one inside the substitution, which is the point.
 INSERTS = [
     ";x",
@@ -38,44 +43,27 @@ EVALUATED = [
 ]
 
 
+OPENERS = ["`", "$(", "'", '"', ")", "\0", "\r", "\x1b", "\u200b", "\u202e"]
+
+
 def _mutants(command: str, insert: str):
     for found in re.finditer(r"^|(?<=\S)(?=\s)|(?<=\s)(?=\S)|$", command):
         yield command[: found.start()] + insert + command[found.start() :]
 
 
-@pytest.mark.parametrize("insert", INSERTS)
-def test_an_inserted_command_is_never_allowed(insert):
-    allowed = [
+def find_allowed(commands: list[str], insert: str) -> list[str]:
+    """Mutants that pass although nothing foreign may."""
+    return [
         mutant
-        for command in COMMANDS
+        for command in commands
         for mutant in _mutants(command, insert)
         if decision(mutant).verdict == "allow"
     ]
-    assert allowed == []
 
 
-@pytest.mark.parametrize("insert", EVALUATED)
-def test_inserted_text_that_bash_evaluates_is_never_allowed(insert):
-    allowed = [
-        mutant
-        for command in COMMANDS[::4]
-        for mutant in _mutants(command, insert)
-        if decision(mutant).verdict == "allow"
-    ]
-    assert allowed == []
-
-
-@pytest.mark.parametrize(
-    "insert", ["`", "$(", "'", '"', ")", "\0", "\r", "\x1b", "\u200b", "\u202e"]
-)
-def test_an_inserted_opener_or_hidden_character_is_never_allowed(insert):
-    allowed = [
-        mutant
-        for command in COMMANDS[::2]
-        for mutant in _mutants(command, insert)
-        if decision(mutant).verdict == "allow"
-    ]
-    assert allowed == []
+@pytest.mark.parametrize("insert", [*INSERTS, *EVALUATED, *OPENERS])
+def test_an_inserted_text_that_runs_or_hides_something_is_never_allowed(insert):
+    assert find_allowed(COMMANDS, insert) == []
 
 
 def test_a_denied_program_is_found_at_every_boundary():
@@ -93,7 +81,7 @@ def test_a_denied_program_is_found_at_every_boundary():
 def test_text_that_is_evaluated_again_is_outside_every_content_rule(insert):
     """Bash runs what such a text holds, whatever the rule's program does with the words (C19)."""
     allowed = []
-    for command in COMMANDS[::6]:
+    for command in COMMANDS[::2]:
         program = command.split()[0]
         for mutant in _mutants(command, insert):
             if decision(mutant, allow=[f"Bash({program}:*)"]).verdict == "allow":
@@ -106,7 +94,7 @@ def test_text_that_is_evaluated_again_asks_beside_a_deny_rule(insert):
     """It is a program that cannot be known (C19)."""
     allowed = [
         mutant
-        for command in COMMANDS[::6]
+        for command in COMMANDS[::2]
         for mutant in _mutants(command, insert)
         if decision(mutant, allow=["Bash"], deny=["Bash(rm:*)"]).verdict == "allow"
     ]
