@@ -173,7 +173,10 @@ def find_removals(candidates: Iterable[Candidate]) -> tuple[Removal, ...]:
 
 
 def _find_removals(candidate: Candidate) -> Iterator[Removal]:
-    """The starting points of a find that removes whatever it meets, or their `.git`."""
+    """The starting points of a find that removes whatever it meets, or their `.git`.
+
+    What lies in the current directory goes like other files: undo holds it.
+    """
     action = read_find(list(candidate.fields[1:]))
     text = _text(candidate)
     for root in action.roots if action.removes else ():
@@ -181,6 +184,8 @@ def _find_removals(candidate: Candidate) -> Iterator[Removal]:
             continue
         for path, is_open in _targets(root, candidate.cwds, recursive=True):
             is_any = path is None or action.names is None
+            if is_any and path in candidate.cwds:
+                continue
             yield Removal(text, "find", root.text, path if is_any else f"{path}/.git", is_open)
 
 
