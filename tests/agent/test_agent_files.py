@@ -42,14 +42,16 @@ async def told_at_the_start(session: Session, **options: object) -> str:
 
 @pytest.mark.proves("BT-12")
 def test_a_file_is_read_key_by_key():
-    kind, remarks = read_kind(
+    wish, remarks = read_kind(
         "---\nname: a\ndescription: d\ntools: [Read, Grep]\ndisallowedTools: Bash, Write\n"
         "model: inherit\npermissionMode: plan\nmaxTurns: 3\nskills: one, two\n"
         "mcpServers: [files, {own: {command: x}}]\nhooks: {Stop: []}\nmemory: user\n"
         "background: yes\neffort: high\nisolation: worktree\ncolor: red\n"
         "initialPrompt: Begin.\n---\nBody",
         "a.md",
+        owner="own",
     )
+    kind = wish.grant(None)
     assert remarks == ()
     assert kind.tools == ("Read", "Grep")
     assert kind.disallowed_tools == ("Bash", "Write")
@@ -94,8 +96,8 @@ def test_a_wrong_limit_makes_no_agent(line: str):
     "line", ["color: rde", "effort: hihg", "memory: usr", "skills: 3", "model: 3"]
 )
 def test_a_wrong_wish_is_named_and_the_agent_is_there(line: str):
-    kind, remarks = read_kind(f"---\nname: a\ndescription: d\n{line}\n---\n", "a.md")
-    assert kind.name == "a"
+    wish, remarks = read_kind(f"---\nname: a\ndescription: d\n{line}\n---\n", "a.md")
+    assert wish.grant(None).name == "a"
     assert line.partition(":")[0] in remarks[0]
 
 
@@ -132,7 +134,7 @@ async def test_an_agent_remembers(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "user"))
     memory = Path(place.format(project=project, user=tmp_path / "user"))
     write_agent(project, f"memory: {scope}\ntools: Grep")
-    async with Session(project) as session:
+    async with Session(project, trusted=True) as session:
         model = Player(
             calls(task()),
             calls(("w1", "Write", {"file_path": f"{memory}/MEMORY.md", "content": "Tabs!\n"})),
@@ -238,7 +240,7 @@ async def test_programs_of_a_projects_agents_need_the_users_word(project: Path):
     done = subprocess.run(
         [sys.executable, "-m", "handaxe", "trust", str(project)], check=True, capture_output=True
     )
-    assert b"agents may start programs" in done.stderr
+    assert b"echo >>" in done.stderr
     assert "handaxe trust" not in await work()
     assert ran.exists()
     ran.unlink()

@@ -159,7 +159,7 @@ async def test_tools_are_allowed_and_forbidden_for_the_turn(project: Path):
     (project / "a.txt").write_text("x")
     write = ("w1", "Write", {"file_path": "n.txt", "content": "x"})
     read = ("r1", "Read", {"file_path": "a.txt"})
-    async with Session(project, allow=["Skill"]) as session:
+    async with Session(project, allow=["Skill"], trusted=True) as session:
         model = Player(calls(run("tidy")), calls(write, read), says("a"))
         agent = Agent(model, session)
         await agent.ask("Go.")
@@ -237,7 +237,7 @@ async def test_a_type_can_lead_the_session(project: Path):
         "---\nname: lead\ndescription: Leads.\ntools: Read, Grep\nmemory: project\n"
         "permissionMode: plan\nmaxTurns: 7\neffort: high\ninitialPrompt: Look around.\n---\nLead on.\n"
     )
-    async with Session(project) as session:
+    async with Session(project, trusted=True) as session:
         model = Player(says("x"), says("y"))
         agent = Agent(model, session, agent="lead")
         await agent.ask("Go.")

@@ -15,6 +15,7 @@ from handaxe.agent.events import RunStarted
 from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
 from handaxe.app.mcp_approval import blocking_reason
+from handaxe.app.project_wishes import server_wish
 from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.events import McpServerChanged
@@ -90,8 +91,9 @@ async def test_a_host_program_that_trusts_the_project_says_yes(project):
 
 async def test_a_yes_holds_for_the_very_definition_it_was_given_for(project, tmp_path):
     write(project, a=SERVER, b=SERVER)
-    found = {one.name: one.digest for one in read_definitions(str(project)).found}
-    TrustRecord(tmp_path / "home").approve_servers(str(project), found)
+    wishes = [server_wish(one, str(project)) for one in read_definitions(str(project)).found]
+    approved = {wish.key: wish.note for wish in wishes}
+    TrustRecord(tmp_path / "home").approve(str(project), approved)
     async with Session(project, home=tmp_path / "home") as session:
         assert states(session) == {"a": "pending", "b": "pending"}
     write(project, a=SERVER, b={**SERVER, "env": {"EVIL": "1"}})

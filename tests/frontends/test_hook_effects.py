@@ -223,7 +223,7 @@ def test_a_skill_that_is_no_longer_trusted_gets_no_hooks_after_a_resume(project,
     run("trust", str(project), "--revoke")
     out = run("-p", "on", "--continue", *words)
     assert (project / "ran").read_text() == "x\n"
-    assert "nobody has approved them" in out.stderr
+    assert "nobody has approved what it wants" in out.stderr
 
 
 def test_hooks_of_a_projects_skill_need_a_yes(project, script, run):

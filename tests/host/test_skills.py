@@ -51,7 +51,12 @@ def test_a_changed_skill_is_read_again_and_a_lost_one_is_named(tmp_path):
 
 async def test_the_text_reaches_the_conversation_and_grants_end_with_the_turn(tmp_path):
     write(tmp_path / ".claude/skills/x/SKILL.md", "---\nallowed-tools: Write\n---\nWrite $0.")
-    options = {"home": tmp_path / "home", "allow": ["Skill"], "permission_mode": "default"}
+    options = {
+        "home": tmp_path / "home",
+        "trusted": True,
+        "allow": ["Skill"],
+        "permission_mode": "default",
+    }
     async with Session(tmp_path, **options) as session:
         assert (await session.call("Write", file_path="a", content="x")).code == "permission.asked"
         result = await session.call("Skill", skill="x", args="a")
@@ -66,7 +71,7 @@ async def test_the_commands_in_a_skill_may_do_what_the_skill_may(tmp_path):
     write(tmp_path / ".claude/skills/x/SKILL.md", head + "Now: !`python3 -c 'print(6*7)'`")
     write(tmp_path / ".claude/skills/y/SKILL.md", head + "Now: !`python3 -c 'exit(1)'`")
     write(tmp_path / ".claude/skills/z/SKILL.md", "Now: !`python3 -c 'print(6*7)'`")
-    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"]) as session:
+    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"], trusted=True) as session:
         result = await session.call("Skill", skill="y")
         assert 'Shell command failed for pattern "python3' in result.text
         assert (await session.call("Write", file_path="a", content="")).code == "permission.asked"
@@ -75,21 +80,21 @@ async def test_the_commands_in_a_skill_may_do_what_the_skill_may(tmp_path):
         assert "Now: 42" in (await session.call("Skill", skill="x")).messages[0]
         assert (await session.call("Write", file_path="a", content="")).ok
     write(tmp_path / ".claude/skills/x/SKILL.md", "---\ndisallowed-tools: Bash\n---\n!`date`")
-    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"]) as session:
+    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"], trusted=True) as session:
         assert (await session.call("Skill", skill="x")).code == "skill.command_failed"
 
 
 async def test_of_a_command_in_a_skill_only_its_output_is_in_the_text(tmp_path):
     text = "---\ndescription: x\n---\nNow: !`echo 4; echo 2 >&2`, !`true`.\n```!\necho end\n```\n"
     write(tmp_path / ".claude/skills/x/SKILL.md", text)
-    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"]) as session:
+    async with Session(tmp_path, home=tmp_path / "home", allow=["Skill"], trusted=True) as session:
         (said,) = (await session.call("Skill", skill="x")).messages
     assert said.startswith("Now: 4\n2, .\nend\n\nBase directory")
 
 
 async def test_a_command_in_a_skill_that_cannot_run_stops_the_skill(tmp_path):
     write(tmp_path / ".claude/skills/x/SKILL.md", "Now: !`date`")
-    options = {"home": tmp_path / "home", "allow": ["Skill"], "deny": ["Bash"]}
+    options = {"home": tmp_path / "home", "trusted": True, "allow": ["Skill"], "deny": ["Bash"]}
     async with Session(tmp_path, **options) as session:
         result = await session.call("Skill", skill="x")
     assert result.code == "skill.command_failed"

@@ -242,6 +242,10 @@ def test_the_command_that_trusts_can_be_pasted(tmp_path):
     assert f"`handaxe trust '{project}'`" in told
 
 
+def trust(record, folder, configuration):
+    record.trust(str(folder), {wish.key: wish.note for wish in configuration.wishes()})
+
+
 def test_trust_is_for_one_real_folder_and_can_be_taken_back(project, tmp_path):
     write(project / ".claude/settings.json", rules(allow=["A"], deny=["B"]))
     below = project / "below"
@@ -254,7 +258,7 @@ def test_trust_is_for_one_real_folder_and_can_be_taken_back(project, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(project)
     record = TrustRecord(Path(os.environ["HANDAXE_HOME"]))
-    record.trust(str(link))
+    trust(record, link, found)
     found.refresh()
     assert permissions(found).allow == ("A",)
     assert found.warnings == ()
@@ -281,7 +285,7 @@ def test_other_hooks_than_those_that_were_trusted_do_not_count(project):
     found = opened(project)
     assert found.merged.hooks == ()
     record = TrustRecord(Path(os.environ["HANDAXE_HOME"]))
-    record.trust(str(project), hooks=found.hooks_digest)
+    trust(record, project, found)
     found.refresh()
     assert len(found.merged.hooks) == 1
     hooks["hooks"]["Stop"][0]["hooks"][0]["command"] = "echo evil"
@@ -289,13 +293,14 @@ def test_other_hooks_than_those_that_were_trusted_do_not_count(project):
     found.refresh()
     assert found.merged.hooks == ()
     assert permissions(found).allow == ("A",)
-    assert "its hooks are not those" in found.warnings[0]
+    assert "changed since this workspace was trusted" in found.warnings[0]
+    assert "echo evil" in found.warnings[0]
 
 
 def test_a_damaged_record_of_trust_trusts_nobody(project):
     write(project / ".claude/settings.json", rules(allow=["A"]))
     record = TrustRecord(Path(os.environ["HANDAXE_HOME"]))
-    record.trust(str(project))
+    trust(record, project, opened(project))
     Path(record.path).write_text("{")
     found = opened(project)
     assert permissions(found).allow == ()

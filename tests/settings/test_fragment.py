@@ -17,7 +17,7 @@ def problems_of(text):
 
 
 def settings_of(*fragments):
-    return merge(fragments, Trust(files=True, hooks=True)).settings
+    return merge(fragments, Trust()).settings
 
 
 MISTAKES = """

@@ -6,17 +6,29 @@ import pytest
 
 from handaxe.settings import layers as joining
 from handaxe.settings.fragment import Origin, read_data, read_text
-from handaxe.settings.layers import hooks_digest
-from handaxe.settings.narrowing import Trust
+from handaxe.settings.narrowing import Trust, settings_wishes
 
+CHOOSING = (
+    "XDG_CONFIG_HOME", "PYTEST_PLUGINS", "PYTEST_ADDOPTS", "DOCKER_HOST", "CC", "CXX", "MAKEFLAGS",
+    "MAKEFILES", "CFLAGS", "LDFLAGS", "KUBECONFIG", "GOFLAGS", "GOPROXY", "GOTOOLCHAIN",
+    "RUSTFLAGS", "CMAKE_TOOLCHAIN_FILE", "ZDOTDIR", "CLASSPATH", "MAVEN_ARGS", "GRADLE_USER_HOME",
+    "BUNDLE_GEMFILE", "GEM_PATH", "COMPOSER_HOME", "PHP_INI_SCAN_DIR", "DJANGO_SETTINGS_MODULE",
+    "FLASK_APP", "TF_CLI_CONFIG_FILE", "ANSIBLE_CONFIG", "PGHOST", "PGSERVICEFILE",
+    "YARN_RC_FILENAME", "ESLINT_USE_FLAT_CONFIG", "CURL_HOME", "WGETRC", "GNUPGHOME", "PERL5OPT",
+    "LUA_INIT", "JULIA_LOAD_PATH", "R_PROFILE_USER", "TERMINFO", "LOCPATH", "GCONV_PATH",
+    "HOSTALIASES", "SSL_CERT_FILE", "DATABASE_URL", "VIMINIT", "DOTNET_STARTUP_HOOKS",
+    "CORECLR_PROFILER", "ERL_FLAGS", "MIX_HOME", "TOX_CONFIG_FILE", "npm_config_registry",
+)  # fmt: skip
 HOOK = {"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}
 
 
-TRUSTED = Trust(files=True, hooks=True)
+def trusting(fragments):
+    approved = {wish.key: wish.note for wish in settings_wishes(fragments, "")}
+    return Trust(is_trusted=True, approved=approved)
 
 
-def merge(fragments, trust=TRUSTED):
-    return joining.merge(fragments, trust)
+def merge(fragments, trust=None):
+    return joining.merge(fragments, trusting(fragments) if trust is None else trust)
 
 
 def layer(source, **data):
@@ -158,6 +170,7 @@ def test_before_trust_a_projects_files_may_forbid(source):
         {"env": {"NODE_OPTIONS": "--require x"}},
         {"env": {"HANDAXE_HOME": "x"}},
         {"env": {"PAGER": "x"}},
+        *({"env": {name: "x"}} for name in CHOOSING),
         {"model": "openai/x"},
         {"model": "scripted:evil.json"},
         {"sandbox": {"enabled": False}},
@@ -173,7 +186,7 @@ def test_before_trust_a_projects_files_may_forbid(source):
     ids=str,
 )
 def test_some_things_no_project_file_may_ever_say(data, trusted):
-    merged = merge([layer("project", **data)], Trust(files=trusted, hooks=trusted))
+    merged = merge([layer("project", **data)], None if trusted else Trust())
     assert merged.settings == merge([]).settings
     assert {why for _, why in ignored(merged)} == {"never"}
 
@@ -219,11 +232,22 @@ def test_the_user_may_say_anything():
     assert merged.ignored == ()
 
 
-def test_hooks_are_known_by_what_they_say_and_nothing_else():
-    first = hooks_digest([layer("project", hooks={"Stop": [HOOK]}, model="a")])
-    assert first == hooks_digest([layer("project", model="b", hooks={"Stop": [HOOK]})])
-    assert first != hooks_digest([layer("project", hooks={"Stop": [{**HOOK, "matcher": "x"}]})])
-    assert hooks_digest([layer("user", hooks={"Stop": [HOOK]}), layer("project", model="a")]) == ""
+def test_what_is_trusted_is_known_by_what_it_says_and_nothing_else():
+    trust = trusting([layer("project", hooks={"Stop": [HOOK]}, model="a", env={"A": "1"})])
+    same = [layer("project", env={"A": "1"}, model="a", hooks={"Stop": [HOOK]})]
+    assert merge(same, trust).ignored == ()
+    other = {"hooks": {"Stop": [{**HOOK, "matcher": "x"}]}, "model": "b", "env": {"A": "2"}}
+    merged = merge([layer("project", **other, permissions={"allow": ["Bash"]})], trust)
+    changed = ("hooks.Stop", "model", "env.A", "permissions.allow")
+    assert ignored(merged) == {(name, "changed") for name in changed}
+    assert merge([layer("user", **other)], trust).ignored == ()
+
+
+def test_a_harmless_variable_of_a_trusted_project_may_have_another_value():
+    trust = trusting([layer("project", env={"NODE_ENV": "test", "MODE": "a"})])
+    merged = merge([layer("project", env={"NODE_ENV": "production", "MODE": "b"})], trust)
+    assert merged.settings.env == {"NODE_ENV": "production"}
+    assert merge([layer("project", env={"NODE_ENV": "x"})], Trust()).settings.env == {}
 
 
 def test_what_the_user_allowed_as_an_answer_counts_in_that_file_without_more_trust():
@@ -231,7 +255,7 @@ def test_what_the_user_allowed_as_an_answer_counts_in_that_file_without_more_tru
         return read_text(json.dumps(data), source="local", file=file)
 
     rules = {"allow": ["Bash(make)", "Bash(rm:*)"], "additionalDirectories": ["/x"]}
-    trust = Trust(approved={"/p/settings.local.json": {"Bash(make)": 1.0}})
+    trust = Trust(rules={"/p/settings.local.json": {"Bash(make)": 1.0}})
     merged = merge([local("/p/settings.local.json", permissions=rules)], trust)
     assert merged.settings.permissions.allow == ("Bash(make)",)
     assert merged.settings.permissions.additional_directories == ()

@@ -9,6 +9,7 @@ import msgspec
 from handaxe.agent.prompt import text_named
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.trust_gate import Owner, Wish
 from handaxe.runtime.permission.modes import parse_mode
 from handaxe.text.frontmatter import BadFrontmatter, split, truth
 from handaxe.text.near_names import nearest
@@ -67,8 +68,12 @@ def built_in_kinds() -> tuple[AgentKind, ...]:
     )
 
 
-def read_kind(text: str, source: str) -> tuple[AgentKind, tuple[str, ...]]:
+def read_kind(
+    text: str, source: str, *, owner: Owner = "project", root: str = ""
+) -> tuple[Wish[AgentKind], tuple[str, ...]]:
     """The type that a file describes, and what of it counts for nothing.
+
+    What it starts, where it may write and whose place it takes is for the gate to grant.
 
     Raises:
         BadAgentFile: it describes none.
@@ -80,7 +85,18 @@ def read_kind(text: str, source: str) -> tuple[AgentKind, tuple[str, ...]]:
     name = head.pop("name", None)
     if not isinstance(name, str) or not name.strip():
         raise BadAgentFile(f"{source}: `name` is missing")
-    return _kind(name.strip(), head, body.strip(), source, where=source)
+    kind, remarks = _kind(name.strip(), head, body.strip(), source, where=source)
+    if owner == "project" and kind.model and any(char in kind.model for char in "/:"):
+        kind = msgspec.structs.replace(kind, model=None)
+        remarks = (*remarks, f"{source}: a project may not choose a vendor; `model` ignored")
+    names = tuple(entry for entry in kind.mcp_servers if isinstance(entry, str))
+    harmless = msgspec.structs.replace(kind, hooks={}, mcp_servers=names, memory=None)
+    powers: dict[str, Any] = {"name": kind.name}
+    if kind != harmless:
+        powers |= {"hooks": kind.hooks, "mcpServers": kind.mcp_servers, "memory": kind.memory}
+    key = f"agent:{source.removeprefix(f'{root}/')}"
+    wish = Wish(kind, harmless, key=key, shown=powers, file=source, root=root, owner=owner)
+    return wish, remarks
 
 
 def kinds_from(given: Iterable[tuple[str, Any]]) -> tuple[tuple[AgentKind, ...], tuple[str, ...]]:

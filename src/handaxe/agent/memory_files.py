@@ -42,6 +42,8 @@ class MemoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
     managed: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     """The user's own directories: `~/.claude`, `~/.handaxe`."""
+    scopes: tuple[str, ...] = ("project", "local")
+    """Which files of the project count: those it shares, those of one person."""
     added: tuple[str, ...] = ()
     """Further directories whose files count as the project's."""
     excludes: tuple[str, ...] = ()
@@ -148,8 +150,10 @@ class MemoryFiles:
     async def _take_directory(self, directory: str) -> None:
         for name in NAMES:
             scope = "local" if name == "CLAUDE.local.md" else "project"
-            await self._take(f"{directory}/{name}", scope)
-        await self._take_rules(f"{directory}/.claude/rules", "project", directory)
+            if scope in self._places.scopes:
+                await self._take(f"{directory}/{name}", scope)
+        if "project" in self._places.scopes:
+            await self._take_rules(f"{directory}/.claude/rules", "project", directory)
 
     def _is_excluded(self, path: str) -> bool:
         if any(is_inside(path, place) for place in self._places.excludes):

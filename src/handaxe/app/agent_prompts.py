@@ -78,12 +78,14 @@ class AgentPrompts:
         session, workdir = self._session, self._session.workdir
         if not (self._options.memory and session.configuration.discovery.instructions):
             return self.problems
+        sources = session.configuration.sources
         places = MemoryPlaces(
             directory=workdir.current,
             project=workdir.root,
             home=workdir.home,
             managed=MANAGED_DIRECTORIES,
-            users=user_directories() if "user" in session.configuration.sources else (),
+            users=user_directories() if "user" in sources else (),
+            scopes=tuple(scope for scope in ("project", "local") if scope in sources),
             added=workdir.roots[1:] if os.environ.get(ADDED_VARIABLE) == "1" else (),
             excludes=session.settings.claude_md_excludes,
         )
@@ -93,7 +95,7 @@ class AgentPrompts:
         self._memory = found.texts
         for text in found.texts:
             tell_loaded(session.collaborators, text, "session_start")
-        if "user" in session.configuration.sources:
+        if "user" in sources:
             self._remember()
         if workplace.nearby is not None:
             await workplace.nearby.follow(self._files.copy(workdir.current))

@@ -19,17 +19,19 @@ from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import RuleBehaviour, RuleText
 from handaxe.settings.bad_json import BadJson
 from handaxe.settings.files import SettingsFile, SettingsFiles
-from handaxe.settings.fragment import Fragment, Problem, Source, read_data, read_text
+from handaxe.settings.fragment import Entry, Fragment, Problem, Source, read_data, read_text
 from handaxe.settings.keys import KeyPath
-from handaxe.settings.layers import hooks_digest, merge
+from handaxe.settings.layers import merge
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import FROM_THE_PROJECT, Trust
+from handaxe.settings.narrowing import FROM_THE_PROJECT, Trust, entry_wish
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
 from handaxe.settings.variables import given_by_variables
 from handaxe.storage.last_rules import LastRules
 from handaxe.text.redact import Redactor
 
 if TYPE_CHECKING:
+    from handaxe.app.trust_gate import ProjectGate
+    from handaxe.contract.ports.trust_gate import Wish
     from handaxe.host.settings_file import SettingFiles
     from handaxe.storage.trust import TrustRecord
 
@@ -78,6 +80,21 @@ class Configuration:
         from handaxe.storage.trust import TrustRecord
 
         return TrustRecord(self._home)
+
+    @cached_property
+    def gate(self) -> "ProjectGate":
+        """Grants what the project's files want done, as far as it was approved."""
+        from handaxe.app.trust_gate import ProjectGate
+
+        gate = ProjectGate(self.root, lambda: self.trust, trusted=self._trusted)
+        fragments = self._files.fragments()
+        gate.hear(fragments, is_listed=self.root in _trusted_by_settings(fragments))
+        return gate
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the user, the host program or the user's settings trust the folder."""
+        return self.gate.is_trusted
 
     @cached_property
     def redactor(self) -> Redactor:
@@ -154,28 +171,39 @@ class Configuration:
             files,
             own,
             view=lambda: self.merged,
-            changed=self.refresh,
+            changed=self._take_change,
             complaints=rule_complaints,
         )
 
     def listed_in(self, file: str, path: KeyPath) -> list[str]:
         """What a list holds that stands in a file now, whether or not it counts, or counts yet."""
+        found = self._entries_in(file, "user")
+        return [e.value for e in found if e.path == path and e.kind == "item"]
+
+    def _entries_in(self, file: str, source: Source) -> Sequence[Entry]:
         try:
-            fragment = read_text(Path(file).read_text(encoding="utf-8"), source="user", file=file)
+            text = Path(file).read_text(encoding="utf-8")
+            return read_text(text, source=source, file=file).entries
         except (OSError, UnicodeDecodeError, BadJson):
             # Whoever goes on to change the file is told what is wrong with it.
-            return []
-        return [e.value for e in fragment.entries if e.path == path and e.kind == "item"]
+            return ()
 
-    @property
-    def hooks_digest(self) -> str:
-        """What the hooks of the project's own files are known by."""
-        return hooks_digest(self._files.fragments())
+    def wishes(self) -> "list[Wish[Any]]":
+        """All that the project's files want done now."""
+        from handaxe.app.project_wishes import find_wishes
 
-    @property
-    def trusts_servers(self) -> bool:
-        """Whether a host program or the user's settings vouch for the folder as it is."""
-        return bool(self._trusted) or self.root in _trusted_by_settings(self._files.fragments())
+        return find_wishes(self.root, self._files.fragments())
+
+    def _take_change(self, path: KeyPath, added: Collection[str], scope: Scope) -> None:
+        """A value was written with the user's yes: in a trusted folder it counts."""
+        if scope in FROM_THE_PROJECT and self.is_trusted:
+            file = own_file(self.root, scope)
+            self.gate.approve(
+                wish
+                for entry in self._entries_in(file, scope)
+                if entry.path == path and (wish := entry_wish(entry, self.root)).note in added
+            )
+        self.refresh()
 
     def _join(self) -> None:
         fragments = self._files.fragments()
@@ -186,34 +214,34 @@ class Configuration:
         fragments.insert(0, read_data(given_by_variables(os.environ), source="user"))
         told: list[str] = []
         trust = self._trust(fragments, told)
-        self.is_trusted = trust.files
         self.merged = merge(fragments, trust)
         told += [str(problem) for problem in self._files.problems()]
         if self.merged.ignored:
             from handaxe.settings.ignored import sentences
 
-            told += sentences(self.merged.ignored, self.root, is_trusted=trust.files)
+            told += sentences(self.merged.ignored, trust)
         self.warnings = tuple(told)
         if "redactor" in self.__dict__:
             self.redactor.learn(self.settings.env)
 
     def _trust(self, fragments: Sequence[Fragment], told: list[str]) -> Trust:
-        """How far the project's own files may widen, and whether its hooks may run."""
-        if self._trusted is not None:
-            return Trust(self._trusted, self._trusted)
+        """How far the project's own files of settings may widen."""
         if not any(fragment.source in FROM_THE_PROJECT for fragment in fragments):
+            if self._trusted and "gate" not in self.__dict__:
+                # The host's word is for the files as they are now.
+                _ = self.gate
             return Trust()
         self._files.watch_also(self.trust.path)
-        if self.root in _trusted_by_settings(fragments):
-            return Trust(files=True, hooks=True)
+        gate = self.gate
+        gate.hear(fragments, is_listed=self.root in _trusted_by_settings(fragments))
+        if self._trusted is False:
+            return Trust(root=self.root)
         try:
-            folder, rules = self.trust.find(self.root), self.trust.rules()
+            rules = self.trust.rules()
         except SetupError as error:
             told.append(str(error))
-            return Trust()
-        if folder is None:
-            return Trust(approved=rules)
-        return Trust(files=True, hooks=folder.hooks == hooks_digest(fragments))
+            rules = {}
+        return Trust(gate.is_trusted, gate.approved(), rules, self.root)
 
 
 def read_given(given: object, *, where: str) -> Fragment:

@@ -146,8 +146,10 @@ class SessionHooks:
         skills: Skills = self._among.offers[Skills]
         known = {(skill.name, skill.path): skill for skill in skills.all()}
         again = [known.get((entered.name, entered.path)) for entered in history.skill_hooks]
-        problems = [self._take_skill(skill, is_new=False) for skill in again if skill is not None]
-        self.problems += tuple(filter(None, problems))
+        for skill in filter(None, again):
+            refused = self._configuration.gate.refusal(skill.powers)
+            told = (refused, self._take_skill(skill, is_new=False))
+            self.problems += tuple(filter(None, told))
         self.hooks.resume(history.skill_hooks_run)
 
     def _watch(self, book: "HookBook") -> "WatchedFiles | None":

@@ -7,7 +7,8 @@ from typing import Any
 from handaxe.agent.pool import main_pool
 from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_equipment import Equipment
-from handaxe.app.agent_kinds import AgentKinds, agent_directories
+from handaxe.app.agent_kinds import AgentKinds
+from handaxe.app.project_wishes import agent_directories
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentKind
@@ -20,8 +21,12 @@ from handaxe.text.near_names import nearest
 def kinds_of(session: Session, given: Mapping[str, Any] | None) -> AgentKinds:
     """The types of agents that count for a session."""
     workdir = session.workdir
-    users = user_directories() if "user" in session.configuration.sources else ()
-    directories = agent_directories(workdir.current, workdir.root, users)
+    sources = session.configuration.sources
+    users = user_directories() if "user" in sources else ()
+    if "project" in sources:
+        directories = agent_directories(workdir.current, workdir.root, users)
+    else:
+        directories = [path for user in users if (path := Path(user) / "agents").is_dir()]
     managed = [Path(place) / ".claude" / "agents" for place in MANAGED_DIRECTORIES]
     if not session.configuration.discovery.agents:
         directories = managed = []

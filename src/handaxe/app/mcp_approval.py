@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from handaxe.app.configuration import Configuration
-from handaxe.contract.faults import SetupError
+from handaxe.app.project_wishes import server_wish
 from handaxe.settings.mcp_servers import (
+    ApprovedServer,
     Definitions,
     RemoteConfig,
     ServerDefinition,
@@ -25,7 +26,7 @@ from handaxe.settings.model import Settings
 class Sorted(msgspec.Struct, frozen=True):
     """Servers by what may happen to them; each name stands in one of the lists only."""
 
-    starting: tuple[ServerDefinition, ...] = ()
+    starting: tuple[ApprovedServer, ...] = ()
     waiting: tuple[ServerDefinition, ...] = ()
     """Those that need a yes."""
     blocked: tuple[tuple[ServerDefinition, str], ...] = ()
@@ -35,7 +36,7 @@ class Sorted(msgspec.Struct, frozen=True):
 def sort_servers(definitions: Definitions, configuration: Configuration) -> Sorted:
     """Of every name the highest definition that may start; else the one that waits for a yes."""
     settings = _as_managed(configuration)
-    starting: dict[str, ServerDefinition] = {}
+    starting: dict[str, ApprovedServer] = {}
     waiting: dict[str, ServerDefinition] = {}
     blocked: dict[str, tuple[ServerDefinition, str]] = {}
     for one in definitions.found:
@@ -45,7 +46,7 @@ def sort_servers(definitions: Definitions, configuration: Configuration) -> Sort
         if reason is not None:
             blocked.setdefault(one.name, (one, reason))
         elif one.scope != "project" or is_approved(one, configuration):
-            starting[one.name] = one
+            starting[one.name] = ApprovedServer(one)
         else:
             waiting.setdefault(one.name, one)
     return Sorted(
@@ -62,13 +63,7 @@ def is_approved(server: ServerDefinition, configuration: Configuration) -> bool:
     settings = configuration.settings
     if settings.enable_all_project_mcp_servers or server.name in settings.enabled_mcpjson_servers:
         return True
-    if configuration.trusts_servers:
-        return True
-    try:
-        known = configuration.trust.servers(configuration.root)
-    except SetupError:
-        return False
-    return known.get(server.name) == server.digest
+    return server_wish(server, configuration.root).grant(configuration.gate)
 
 
 def _as_managed(configuration: Configuration) -> Settings:

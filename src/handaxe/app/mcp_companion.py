@@ -14,13 +14,19 @@ from handaxe.app.companions import Arriving, Companion, Surroundings
 from handaxe.app.elicitation import Form, elicited
 from handaxe.app.mcp_approval import Sorted, sort_servers
 from handaxe.app.offers import Offered
+from handaxe.app.project_wishes import server_wish
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.events import McpServerChanged
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.settings.mcp_servers import ServerDefinition, StdioConfig, read_definitions
+from handaxe.settings.mcp_servers import (
+    ApprovedServer,
+    ServerDefinition,
+    StdioConfig,
+    read_definitions,
+)
 from handaxe.settings.shell_prefix import words_of_prefix
 from handaxe.storage.home import make_private
 
@@ -74,7 +80,12 @@ class McpCompanion(Companion):
         """Entries that are wrong, and servers that wait for a yes."""
         told = [*self._definitions.problems, *self._definitions.unset]
         if self._sorted.waiting and not self._can_ask():
-            told.append(_waiting(self._sorted.waiting, self._around.configuration.root))
+            configuration = self._around.configuration
+            told.append(_waiting(self._sorted.waiting, configuration.root))
+            known = configuration.gate.approved()
+            wishes = [server_wish(one, configuration.root) for one in self._sorted.waiting]
+            changed = [configuration.gate.refusal(wish) for wish in wishes if wish.key in known]
+            told += filter(None, changed)
         return tuple(told)
 
     def open(self, catalog: Catalog) -> None:
@@ -156,10 +167,8 @@ class McpCompanion(Companion):
         if answer.remember in {"project", "always"}:
             configuration = self._around.configuration
             with suppress(SetupError):
-                configuration.trust.approve_servers(
-                    configuration.root, {definition.name: definition.digest}
-                )
-        self._servers.add(definition)
+                configuration.gate.approve([server_wish(definition, configuration.root)])
+        self._servers.add(ApprovedServer(definition))
         self._servers.open()
 
     def _connected(self, found: Sorted) -> McpServers:

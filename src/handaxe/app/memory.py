@@ -4,6 +4,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.offers import Offered
 from handaxe.contract.faults import SetupError
@@ -76,11 +78,15 @@ class Memory(Companion):
             places = SkillPlaces(
                 managed=MANAGED_DIRECTORIES,
                 users=users if "user" in configuration.sources else (),
-                directories=lambda: (workdir.current, workdir.root),
-                added=self._added,
                 root=workdir.root,
-                touched=self._touched,
             )
+            if "project" in configuration.sources:
+                places = msgspec.structs.replace(
+                    places,
+                    directories=lambda: (workdir.current, workdir.root),
+                    added=self._added,
+                    touched=self._touched,
+                )
         self._skill_versions = self._skill_versions or SkillVersions()
         return DiskSkills(places, self._override_of, self._skill_versions)
 

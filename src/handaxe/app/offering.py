@@ -49,6 +49,7 @@ def first_offers(
             f"{ports}.plans.Plans": lambda: _plans(around),
             f"{ports}.previews.CommandPreviews": lambda: _previews(around),
             f"{ports}.search.Search": lambda: _search(around),
+            f"{ports}.trust_gate.TrustGate": lambda: around.configuration.gate,
             f"{ports}.settings_store.SettingsStore": lambda: around.configuration.store(
                 around.files
             ),

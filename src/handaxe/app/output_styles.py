@@ -1,6 +1,6 @@
 """How an agent talks: built-in styles, and those that people write as Markdown files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -49,21 +49,28 @@ def built_in_styles() -> tuple[OutputStyle, ...]:
 class OutputStyles:
     """All styles that count here; what is wrong with a file is said and stops nothing else."""
 
-    def __init__(self, directories: Callable[[], Sequence[Path]]) -> None:
-        """`directories` are searched when a style is wanted; the first file of a name counts."""
+    def __init__(
+        self, directories: Callable[[], Sequence[Path]], last: Callable[[], Sequence[Path]] = tuple
+    ) -> None:
+        """`directories` are searched when a style is wanted; the first file of a name counts.
+
+        Styles in `last` do not take the place of any other, a built-in one included.
+        """
         self._directories = directories
+        self._last = last
         self.problems: list[str] = []
 
     @cached_property
     def _styles(self) -> dict[str, OutputStyle]:
         found: dict[str, OutputStyle] = {}
-        for path in (path for place in self._directories() for path in sorted(place.glob("*.md"))):
-            style = self._read(path)
-            if style is not None:
-                found.setdefault(style.name.casefold(), style)
-        for style in built_in_styles():
+        first, last = self._files(self._directories()), self._files(self._last())
+        for style in (*first, *built_in_styles(), *last):
             found.setdefault(style.name.casefold(), style)
         return found
+
+    def _files(self, directories: Sequence[Path]) -> list[OutputStyle]:
+        paths = (path for place in directories for path in sorted(place.glob("*.md")))
+        return [style for path in paths if (style := self._read(path)) is not None]
 
     def names(self) -> list[str]:
         """Every style, by name."""
@@ -98,21 +105,33 @@ class OutputStyles:
 
 
 def styles_of(session: Session) -> OutputStyles:
-    """The styles that count for a session."""
-    users = user_directories() if "user" in session.configuration.sources else ()
-    here = session.workdir.current
-    if not session.configuration.discovery.styles:
+    """The styles that count for a session; a project's own take no place before it is trusted."""
+    configuration = session.configuration
+    if not configuration.discovery.styles:
         return OutputStyles(list)
-    return OutputStyles(lambda: style_directories(here, users, MANAGED_DIRECTORIES))
+    here = session.workdir.current
+    managed = _existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
+    users = [Path(user) / FOLDER for user in user_directories()]
+    own = _existing(users if "user" in configuration.sources else ())
+
+    def projects() -> list[Path]:
+        return project_styles(here) if "project" in configuration.sources else []
+
+    if configuration.is_trusted:
+        return OutputStyles(lambda: [*managed, *projects(), *own])
+    return OutputStyles(lambda: [*managed, *own], projects)
 
 
-def style_directories(directory: str, users: Sequence[str], managed: Sequence[str]) -> list[Path]:
-    """Where styles may lie: managed ones, those of the project from here up, the user's."""
+def project_styles(directory: str) -> list[Path]:
+    """Where a project's styles may lie, from here up to the top of its repository."""
     here = Path(directory)
     above = [here, *here.parents]
     top = next((at for at, place in enumerate(above) if (place / ".git").exists()), 0)
-    places = [Path(place) / FOLDER for place in managed]
-    for place in above[: top + 1]:
-        places += (place / ".handaxe" / FOLDER, place / ".claude" / FOLDER)
-    places += [Path(user) / FOLDER for user in users]
+    places = [
+        place / folder / FOLDER for place in above[: top + 1] for folder in (".handaxe", ".claude")
+    ]
+    return _existing(places)
+
+
+def _existing(places: Iterable[Path]) -> list[Path]:
     return [place for place in dict.fromkeys(places) if place.is_dir()]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.app.agent_kinds import is_users_own
 from handaxe.app.session import Session
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import SetupError
@@ -114,7 +113,7 @@ async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: s
         expansion_type="slash_command",
         command_name=skill.name,
         command_args=arguments,
-        command_source="user" if is_users_own(Path(skill.path)) else "project",
+        command_source="project" if skill.powers.is_projects else "user",
         prompt=text,
     )
     refusal = outcome.blocked or outcome.stop

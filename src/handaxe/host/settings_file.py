@@ -1,7 +1,7 @@
 """The settings of a session, and the files of this machine that they are written to."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, cast
 
 import msgspec
 
@@ -9,11 +9,12 @@ from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import NotFound
 from handaxe.contract.ports.files import Files, Judge
 from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
+from handaxe.contract.ports.trust_gate import Wish
 from handaxe.contract.setting_faults import BadSetting, SettingNotWritten, UnknownSetting
 from handaxe.contract.subjects import Access
 from handaxe.settings.bad_json import BadJson
 from handaxe.settings.files import MAX_BYTES
-from handaxe.settings.fragment import Entry
+from handaxe.settings.fragment import Entry, read_text
 from handaxe.settings.keys import (
     Key,
     KeyPath,
@@ -39,10 +40,13 @@ class SettingFiles(SettingsStore):
         own_files: Mapping[Scope, str],
         *,
         view: Callable[[], Merged],
-        changed: Callable[[], object],
+        changed: Callable[[KeyPath, Collection[str], Scope], object],
         complaints: Complaints = lambda _path, _value: [],
     ) -> None:
-        """`view` gives what is in force, and `changed` is called when a file was written."""
+        """`view` gives what is in force.
+
+        `changed` is called when a file was written, with the notes of what is new in it.
+        """
         self._files = files
         self._own_files = own_files
         self._view = view
@@ -122,8 +126,24 @@ class SettingFiles(SettingsStore):
             raise
         except ToolFault as fault:
             raise SettingNotWritten(f"{file} was not changed: {fault.sentence}") from fault
-        self._changed()
+        self._changed(path, _notes(value) - _notes(_standing(text, path)), scope)
         return self.find(key)
+
+
+def _standing(text: str | None, path: KeyPath) -> object:
+    """What stood in a file before, as far as it was a list."""
+    if text is None:
+        return None
+    found = read_text(text, source="user").entries
+    return [entry.value for entry in found if entry.path == path and entry.kind == "item"]
+
+
+def _notes(value: object) -> set[str]:
+    """What a person approves with a value: each item of a list, or the value."""
+    if value is None:
+        return set()
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    return {Wish(item, None, key="").note for item in items}
 
 
 def _only(file: str) -> Judge:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.contract.ports.trust_gate import Owner
+
 SKILL_FILE = "SKILL.md"
 RESERVED = "synced"
 
@@ -47,6 +49,20 @@ class SkillFile(msgspec.Struct, frozen=True):
     part: str = ""
     """The part of the project it belongs to, by its path from the root."""
     is_command: bool = False
+    owner: Owner = "project"
+    root: str = ""
+    """The folder whose trust counts for it."""
+
+
+class _Folder(msgspec.Struct, frozen=True):
+    base: str
+    owner: Owner = "project"
+    root: str = ""
+
+    def to_file(self, path: Path, name: str, *, is_command: bool = False) -> SkillFile:
+        """A file in this folder."""
+        owner, root = self.owner, self.root
+        return SkillFile(path, name, self.base, is_command=is_command, owner=owner, root=root)
 
 
 class SkillFiles:
@@ -62,8 +78,8 @@ class SkillFiles:
         folders = self._folders()
         seen: set[str] = set()
         known: set[str] = set()
-        for folder, base in folders.items():
-            for found in _skills_in(folder, base, seen):
+        for folder, place in folders.items():
+            for found in _skills_in(folder, place, seen):
                 known.add(found.name)
                 yield found
         for part, found in self._parts_skills(seen):
@@ -72,28 +88,33 @@ class SkillFiles:
             name = f"{part}:{found.name}" if is_taken else found.name
             yield msgspec.structs.replace(found, name=name, part=part)
         if self._places.commands:
-            for folder, base in folders.items():
+            for folder, place in folders.items():
                 for path in sorted((folder / "commands").glob("**/*.md")):
-                    yield SkillFile(path, path.stem, base, is_command=True)
+                    yield place.to_file(path, path.stem, is_command=True)
 
-    def _folders(self) -> dict[Path, str]:
-        """Folders that always count, each with the directory that patterns start at."""
+    def _folders(self) -> dict[Path, _Folder]:
+        """Folders that always count, each with whose it is."""
         places = self._places
-        folders: dict[Path, str] = {}
+        own = _Folder(places.root, "own")
+        folders: dict[Path, _Folder] = {}
         for directory in places.managed:
-            folders |= {Path(directory) / name: places.root for name in _FOLDERS}
-        folders |= {Path(user): places.root for user in places.users}
-        for directory in (*_upwards(places.directories()), *map(Path, places.added())):
+            folders |= {Path(directory) / name: own for name in _FOLDERS}
+        folders |= {Path(user): own for user in places.users}
+        for directory in _upwards(places.directories()):
             for name in _FOLDERS:
-                folders.setdefault(directory / name, str(directory))
+                folders.setdefault(directory / name, _Folder(str(directory), root=places.root))
+        for added in places.added():
+            for name in _FOLDERS:
+                folders.setdefault(Path(added) / name, _Folder(added, root=added))
         return folders
 
     def _parts_skills(self, seen: set[str]) -> Iterator[tuple[str, SkillFile]]:
         self._follow()
         for directory in self._parts:
             part = directory[len(self._places.root) :].strip("/")
+            place = _Folder(directory, root=self._places.root)
             for name in _FOLDERS:
-                for found in _skills_in(Path(directory) / name, directory, seen):
+                for found in _skills_in(Path(directory) / name, place, seen):
                     yield part, found
 
     def _follow(self) -> None:
@@ -109,14 +130,14 @@ class SkillFiles:
             self._parts |= dict.fromkeys(reversed(above))
 
 
-def _skills_in(folder: Path, base: str, seen: set[str]) -> Iterator[SkillFile]:
+def _skills_in(folder: Path, place: _Folder, seen: set[str]) -> Iterator[SkillFile]:
     """The skills of one folder; one that several places lead to counts in the first."""
     for directory in _children(folder / "skills"):
         real = os.path.realpath(directory / SKILL_FILE)
         is_free = directory.name.casefold() != RESERVED and real not in seen
         if is_free and Path(real).is_file():
             seen.add(real)
-            yield SkillFile(directory / SKILL_FILE, directory.name, base)
+            yield place.to_file(directory / SKILL_FILE, directory.name)
 
 
 def _children(folder: Path) -> list[Path]:

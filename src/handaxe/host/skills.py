@@ -6,12 +6,14 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.contract.ports.skills import SkillInfo, Skills
+from handaxe.contract.ports.skills import NO_POWERS, SkillInfo, SkillPowers, Skills
+from handaxe.contract.ports.trust_gate import Wish
 from handaxe.contract.skill_faults import SkillUnreadable
 from handaxe.host.skill_places import SkillFile, SkillFiles, SkillPlaces
 from handaxe.host.skill_versions import SkillVersions
 from handaxe.text.frontmatter import BadFrontmatter, split, text_of, truth, words
 from handaxe.text.globs import GlobPattern
+from handaxe.text.skill_text import commands
 
 DESCRIPTION_CHARS = 1_536
 
@@ -117,7 +119,7 @@ def _skill(file: SkillFile, fields: dict[str, Any], body: str) -> SkillInfo:
         when_to_use=text_of(fields, "when_to_use")[:DESCRIPTION_CHARS],
         argument_hint=text_of(fields, "argument-hint"),
         arguments=words(fields.get("arguments")),
-        allowed_tools=words(fields.get("allowed-tools")),
+        powers=_powers(file, fields, body),
         disallowed_tools=words(fields.get("disallowed-tools")),
         model=_unless(text_of(fields, "model"), "inherit"),
         effort=text_of(fields, "effort") or None,
@@ -126,10 +128,20 @@ def _skill(file: SkillFile, fields: dict[str, Any], body: str) -> SkillInfo:
         for_user=truth(fields.get("user-invocable"), default=True),
         forks=text_of(fields, "context") == "fork",
         agent_type=text_of(fields, "agent"),
-        hooks=_table(fields.get("hooks")),
         directory="" if file.is_command else str(file.path.parent),
         path=str(file.path),
     )
+
+
+def _powers(file: SkillFile, fields: dict[str, Any], body: str) -> Wish[SkillPowers]:
+    wanted = SkillPowers(
+        allowed_tools=words(fields.get("allowed-tools")),
+        hooks=_table(fields.get("hooks")),
+        commands=tuple(commands(body)),
+    )
+    path = str(file.path)
+    key = f"skill:{path.removeprefix(f'{file.root}/')}"
+    return Wish(wanted, NO_POWERS, key=key, file=path, root=file.root, owner=file.owner)
 
 
 def _as_set(skill: SkillInfo, override: str) -> SkillInfo | None:

@@ -6,12 +6,12 @@ from handaxe.contract.ports.skills import SkillInfo
 
 
 class SkillHooks:
-    """Passes the hooks of skills on to whoever runs them."""
+    """Passes skills that are run on to whoever runs their hooks."""
 
     def __init__(self, hear: Callable[[SkillInfo], str | None]) -> None:
-        """`hear` takes them over, or says why not."""
+        """`hear` takes over the hooks of a skill that may have some, or says what is wrong."""
         self._hear = hear
 
     def enter(self, skill: SkillInfo) -> str | None:
-        """Put a skill's hooks in force; why they are not, if so."""
-        return self._hear(skill) if skill.hooks else None
+        """Put a skill's hooks in force; what is wrong with them, if anything."""
+        return None if skill.powers.is_empty else self._hear(skill)

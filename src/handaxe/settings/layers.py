@@ -5,7 +5,6 @@ Every value keeps its origin.
 """
 
 from collections.abc import Iterable
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ import msgspec
 from handaxe.settings.fragment import Entry, Fragment, Origin
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import ALLOW, FROM_THE_PROJECT, Refusal, Trust, refusal
+from handaxe.settings.narrowing import ALLOW, Refusal, Trust, refusal
 
 
 class Ignored(msgspec.Struct, frozen=True):
@@ -111,17 +110,3 @@ def _put(plain: dict[str, Any], path: KeyPath, value: object) -> None:
     for name in path[:-1]:
         plain = plain.setdefault(name, {})
     plain[path[-1]] = value
-
-
-def hooks_digest(fragments: Iterable[Fragment]) -> str:
-    """What the hooks of a project's own files are known by; empty if there are none."""
-    found = [
-        (entry.path, entry.value)
-        for fragment in fragments
-        if fragment.source in FROM_THE_PROJECT
-        for entry in fragment.entries
-        if entry.path[0] == "hooks" and entry.kind == "item"
-    ]
-    if not found:
-        return ""
-    return sha256(msgspec.json.encode(found, order="deterministic")).hexdigest()

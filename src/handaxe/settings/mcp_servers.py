@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Literal, cast
+from typing import Any, Literal, NewType, cast
 
 import msgspec
 
@@ -99,6 +99,10 @@ class ServerDefinition(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(config, RemoteConfig):
             return {"type": config.kind, "url": str(self.raw.get("url")).partition("?")[0]}
         return {"type": "sdk", "name": self.name}
+
+
+ApprovedServer = NewType("ApprovedServer", ServerDefinition)
+"""A server that somebody who may has said yes to; only such a one is started."""
 
 
 class Definitions(msgspec.Struct):

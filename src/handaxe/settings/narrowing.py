@@ -6,20 +6,21 @@ may never do: choose a looser mode for good, pick programs or endpoints of the r
 what belongs to all projects of a user.
 """
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
-from handaxe.settings.fragment import RULES, Entry, Source
+from handaxe.contract.ports.trust_gate import Wish
+from handaxe.settings.fragment import RULES, Entry, Fragment, Source
 from handaxe.settings.keys import KeyPath
+from handaxe.settings.project_variables import is_harmless, is_steering
 
 FROM_THE_PROJECT: frozenset[Source] = frozenset({"project", "local"})
 MODE: KeyPath = ("permissions", "defaultMode")
 ALLOW = RULES[2]
 
-Refusal = Literal["untrusted", "never"]
+Refusal = Literal["untrusted", "changed", "never"]
 
 _STRICTNESS = {
     "bypassPermissions": 0,
@@ -100,27 +101,49 @@ _POLICY_ONLY: frozenset[KeyPath] = frozenset(
         ("sandbox", "network", "allowManagedDomainsOnly"),
     }
 )
-_STEERING_VARIABLE = (
-    r"PATH|HOME|SHELL|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|TMPDIR"
-    r"|(LD|DYLD|GIT|SSH|HANDAXE|ANTHROPIC|OPENAI|CLAUDE|AWS|GOOGLE|GCLOUD|AZURE)_.*"
-    r"|(PYTHON|NODE|PERL|RUBY|JAVA|_JAVA|JDK_JAVA|NPM_CONFIG|PIP|UV|CARGO|RUSTC)_?.*"
-    r"|(.*_)?(PROXY|BASE_URL|API_BASE|ENDPOINT|API_KEY|AUTH_TOKEN|PRELOAD|OPTIONS|OPTS)"
-    r"|(.*_)?(PAGER|EDITOR|BROWSER|VISUAL|ASKPASS)|RIPGREP_CONFIG_PATH|LESSOPEN|LESSCLOSE"
-)
 
 
 class Trust(msgspec.Struct, frozen=True):
     """How far a project's own files may widen what is allowed."""
 
-    files: bool = False
-    hooks: bool = False
-    approved: Mapping[str, Collection[str]] = {}
+    is_trusted: bool = False
+    approved: Mapping[str, str] = {}
+    """What the user approved, by the keys and notes of wishes."""
+    rules: Mapping[str, Collection[str]] = {}
     """By settings file: the rules that the user allowed as an answer, which need no more trust."""
+    root: str = ""
+
+    def has(self, entry: Entry) -> bool:
+        """Whether the user approved this very value."""
+        if entry.path == ALLOW and entry.value in self.rules.get(entry.origin.file or "", ()):
+            return True
+        if self.is_trusted and entry.path[0] == "env" and is_harmless(entry.path[1]):
+            return True
+        wish = entry_wish(entry, self.root)
+        return self.approved.get(wish.key) == wish.note
 
 
-def is_steering(variable: str) -> bool:
-    """Whether a variable chooses what runs, or where requests go."""
-    return re.fullmatch(_STEERING_VARIABLE, variable, re.IGNORECASE) is not None
+def entry_wish(entry: Entry, root: str) -> Wish[bool]:
+    """The wish of a project's file that a value counts."""
+    file = entry.origin.file or entry.origin.source
+    key = f"{file.removeprefix(f'{root}/')}:{entry.name}"
+    if entry.kind == "item":
+        # Items of a list have no name but what they say.
+        key = f"{key}={Wish(entry.value, None, key='').note}"
+    return Wish(
+        wanted=True, nothing=False, key=key, shown=entry.value, file=str(entry.origin), root=root
+    )
+
+
+def settings_wishes(fragments: Iterable[Fragment], root: str) -> list[Wish[bool]]:
+    """All that a project's own files of settings want beyond what they may say anyway."""
+    return [
+        entry_wish(entry, root)
+        for fragment in fragments
+        if fragment.source in FROM_THE_PROJECT
+        for entry in fragment.entries
+        if entry.kind != "unused" and not _is_never(entry) and not _only_forbids(entry)
+    ]
 
 
 def refusal(entry: Entry, below: Mapping[KeyPath, Entry], trust: Trust) -> Refusal | None:
@@ -132,17 +155,17 @@ def refusal(entry: Entry, below: Mapping[KeyPath, Entry], trust: Trust) -> Refus
         return None
     if _is_never(entry):
         return "never"
-    if entry.path == MODE:
-        return _mode_refusal(entry, below, is_trusted=trust.files)
-    counts = trust.hooks if entry.path[0] == "hooks" else trust.files
-    if counts or _only_forbids(entry) or _is_approved(entry, trust):
+    if _only_forbids(entry) or _is_strict_mode(entry, below) or trust.has(entry):
         return None
-    return "untrusted"
+    return "changed" if trust.is_trusted else "untrusted"
 
 
-def _is_approved(entry: Entry, trust: Trust) -> bool:
-    is_rule = entry.path == ALLOW and entry.kind == "item"
-    return is_rule and entry.value in trust.approved.get(entry.origin.file or "", ())
+def _is_strict_mode(entry: Entry, below: Mapping[KeyPath, Entry]) -> bool:
+    """Whether it is a mode that is in force anyway, or a stricter one."""
+    if entry.path != MODE:
+        return False
+    earlier = below[MODE].value if MODE in below else "default"
+    return entry.value == earlier or _STRICTNESS[entry.value] > _STRICTNESS[earlier]
 
 
 def _only_forbids(entry: Entry) -> bool:
@@ -151,8 +174,10 @@ def _only_forbids(entry: Entry) -> bool:
 
 def _is_never(entry: Entry) -> bool:
     path = entry.path
-    if path in _NEVER or entry.value is _NEVER_IF.get(path, _NEVER):
+    if path in _NEVER or path in _POLICY_ONLY or entry.value is _NEVER_IF.get(path, _NEVER):
         return True
+    if path == MODE:
+        return _STRICTNESS[entry.value] < _STRICTNESS["acceptEdits"]
     if path[0] == "mcpServers":
         # A project's servers stand in `.mcp.json`, where each needs the user's yes.
         return True
@@ -162,16 +187,3 @@ def _is_never(entry: Entry) -> bool:
         return is_steering(path[1])
     # A bare name asks the vendor the user has chosen; anything else chooses another one.
     return path == ("model",) and any(char in str(entry.value) for char in "/:")
-
-
-def _mode_refusal(
-    entry: Entry, below: Mapping[KeyPath, Entry], *, is_trusted: bool
-) -> Refusal | None:
-    strictness = _STRICTNESS[entry.value]
-    if strictness < _STRICTNESS["acceptEdits"]:
-        return "never"
-    earlier = below[MODE].value if MODE in below else "default"
-    # The mode that is in force anyway needs no trust, and no warning.
-    if is_trusted or entry.value == earlier or strictness > _STRICTNESS[earlier]:
-        return None
-    return "untrusted"

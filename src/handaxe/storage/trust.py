@@ -1,11 +1,12 @@
 """What the user said for good about folders and rules; kept outside any project.
 
-Trust goes with the hooks the folder had when it was given: other hooks need it given again.
+Trust goes with what the folder's files wanted to do when it was given: what they want since then
+needs it given again.
 """
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -26,14 +27,14 @@ class TrustedFolder(msgspec.Struct, frozen=True):
 
     path: str
     at: float
-    hooks: str = ""
-    """Digest of the hooks that were there; empty if there were none."""
+    listed: bool = False
+    """Whether it counts only as long as the setting `trusted_folders` names it."""
 
 
 class _Record(msgspec.Struct, frozen=True):
     folders: dict[str, TrustedFolder] = {}
-    servers: dict[str, dict[str, str]] = {}
-    """By folder: the project's servers that may start, each with its definition's digest."""
+    approved: dict[str, dict[str, str]] = {}
+    """By folder: what its files may do, each by the key and the note of the wish."""
     imports: dict[str, tuple[str, ...]] = {}
     """By folder: files outside it that its instructions may bring in."""
     rules: dict[str, dict[str, float]] = {}
@@ -59,30 +60,34 @@ class TrustRecord:
         """All trusted folders, by path."""
         return sorted(self._read()[0].folders.values(), key=lambda folder: folder.path)
 
-    def trust(self, folder: str, *, hooks: str = "") -> TrustedFolder:
-        """Trust a folder, with the hooks it has now."""
+    def trust(
+        self, folder: str, approved: Mapping[str, str], *, listed: bool = False
+    ) -> TrustedFolder:
+        """Trust a folder with what its files want to do now, and with nothing else."""
         real = os.path.realpath(folder)
         if not Path(real).is_dir():
             raise SetupError(f"{folder} is not a directory. Name the project's directory.")
         if not is_well_formed(real):
             raise SetupError("The folder's name is not UTF-8, so it cannot be noted as trusted.")
-        trusted = TrustedFolder(real, time.time(), hooks)
+        trusted = TrustedFolder(real, time.time(), listed)
         record, version = self._read()
         folders = {**record.folders, real: trusted}
-        self._write(msgspec.structs.replace(record, folders=folders), version)
+        known = {**record.approved, real: dict(approved)}
+        record = msgspec.structs.replace(record, folders=folders, approved=known)
+        self._write(record, version)
         return trusted
 
-    def servers(self, folder: str) -> dict[str, str]:
-        """The project's servers that may start, by name, with the digest that was approved."""
-        return self._read()[0].servers.get(os.path.realpath(folder), {})
+    def approved(self, folder: str) -> Mapping[str, str]:
+        """What the files of a folder may do, by key, as it was when it was approved."""
+        return self._read()[0].approved.get(os.path.realpath(folder), {})
 
-    def approve_servers(self, folder: str, digests: dict[str, str]) -> None:
-        """Let servers of a project start as long as their definitions stay as they are."""
+    def approve(self, folder: str, notes: Mapping[str, str]) -> None:
+        """Let the files of a folder do more."""
         record, version = self._read()
         real = os.path.realpath(folder)
-        known = {**record.servers.get(real, {}), **digests}
-        servers = {**record.servers, real: known}
-        self._write(msgspec.structs.replace(record, servers=servers), version)
+        known = {**record.approved.get(real, {}), **notes}
+        approved = {**record.approved, real: known}
+        self._write(msgspec.structs.replace(record, approved=approved), version)
 
     def imports(self, folder: str) -> tuple[str, ...]:
         """The files outside a project that its instructions may bring in."""
@@ -119,13 +124,15 @@ class TrustRecord:
     def revoke(self, folder: str) -> bool:
         """Trust a folder no longer, there or not; whether it was trusted."""
         record, version = self._read()
-        known = record.folders.keys() | record.servers.keys() | record.imports.keys()
+        known = record.folders.keys() | record.approved.keys() | record.imports.keys()
         names = {folder, os.path.realpath(folder)} & known
         if names:
             kept = {path: told for path, told in record.folders.items() if path not in names}
-            servers = {path: told for path, told in record.servers.items() if path not in names}
+            approved = {path: told for path, told in record.approved.items() if path not in names}
             imports = {path: told for path, told in record.imports.items() if path not in names}
-            record = msgspec.structs.replace(record, folders=kept, servers=servers, imports=imports)
+            record = msgspec.structs.replace(
+                record, folders=kept, approved=approved, imports=imports
+            )
             self._write(record, version)
         return bool(names)
 

@@ -22,7 +22,7 @@ from handaxe.contract.ports.mcp_servers import (
 )
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.result import ToolResult
-from handaxe.settings.mcp_servers import RemoteConfig, ServerDefinition
+from handaxe.settings.mcp_servers import ApprovedServer, RemoteConfig, ServerDefinition
 from handaxe.text.schema_repair import MAX_DOC_CHARS
 from handaxe.text.visible import without_hidden
 
@@ -47,7 +47,7 @@ class ConnectedServers(McpServers):
 
     def __init__(
         self,
-        definitions: Iterable[ServerDefinition],
+        definitions: Iterable[ApprovedServer],
         around: Surrounding,
         *,
         limits: Limits,
@@ -73,7 +73,7 @@ class ConnectedServers(McpServers):
         for definition in sorted(definitions, key=lambda one: one.name):
             self.add(definition)
 
-    def add(self, definition: ServerDefinition) -> None:
+    def add(self, definition: ApprovedServer) -> None:
         """One more server; not yet connected."""
         self._disabled.pop(definition.name, None)
         self._servers[definition.name] = Server(
@@ -193,7 +193,8 @@ class ConnectedServers(McpServers):
     async def switch(self, server: str, *, on: bool) -> None:
         """End a server, or start one that was ended here."""
         if on and self._disabled.get(server, (None, ""))[1] == SWITCHED_OFF:
-            self.add(self._disabled[server][0])
+            # It ran before, so somebody has approved it.
+            self.add(ApprovedServer(self._disabled[server][0]))
             self._servers[server].open()
             await self._servers[server].settled()
             return

@@ -6,6 +6,22 @@ from typing import Any
 
 import msgspec
 
+from handaxe.contract.ports.trust_gate import Wish
+
+
+class SkillPowers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a skill does beside telling its text."""
+
+    allowed_tools: tuple[str, ...] = ()
+    """Rules that hold for the turn that runs it."""
+    hooks: dict[str, Any] = {}
+    """What runs at events since it was run, as in settings."""
+    commands: tuple[str, ...] = ()
+    """Commands whose output stands in its text."""
+
+
+NO_POWERS = SkillPowers()
+
 
 class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a skill without its text."""
@@ -16,8 +32,8 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     argument_hint: str = ""
     arguments: tuple[str, ...] = ()
     """Names of its arguments, in order."""
-    allowed_tools: tuple[str, ...] = ()
-    """Rules that hold for the turn that runs it."""
+    powers: Wish[SkillPowers] = Wish(NO_POWERS, NO_POWERS, key="")
+    """What it does beside telling its text, where that is granted."""
     disallowed_tools: tuple[str, ...] = ()
     """Rules for what that turn may not do."""
     model: str | None = None
@@ -34,8 +50,6 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a file was touched that it is for; until then a model is not told of it."""
     variants: tuple[str, ...] = ()
     """Skills of the same name for parts of the project, by their full names."""
-    hooks: dict[str, Any] = {}
-    """What runs at events since it was run, as in settings."""
     directory: str = ""
     path: str = ""
 

@@ -9,8 +9,9 @@ from handaxe.contract.agent_faults import AgentFailed
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.agents import AgentOutcome, AgentRequest, Agents
-from handaxe.contract.ports.skills import SkillInfo, Skills
+from handaxe.contract.ports.skills import SkillInfo, SkillPowers, Skills
 from handaxe.contract.ports.tool_caller import ToolCaller
+from handaxe.contract.ports.trust_gate import TrustGate
 from handaxe.contract.result import ToolResult
 from handaxe.contract.skill_faults import NoSkill, SkillCommandFailed, UserOnlySkill
 from handaxe.contract.subjects import Subject, TextSubject
@@ -26,6 +27,7 @@ from handaxe.text.skill_text import commands, fill, with_outputs
 
 COMMAND_TIMEOUT_MS = 120_000
 NOT_RUN = "[shell command execution disabled by policy]"
+NOT_TRUSTED = "[command not run: the user has not approved it for this project]"
 
 
 class SkillArgs(ToolArgs, kw_only=True):
@@ -37,7 +39,7 @@ class Skill(Tool[SkillArgs]):
     aliases = ("SlashCommand",)
     search_hint = "run a written procedure or slash command"
     uses = (Skills, InvokedSkills, SessionIdentity)
-    may_use = (ToolCaller, PermissionState, Settings, Agents, TurnWishes, SkillHooks)
+    may_use = (ToolCaller, PermissionState, Settings, Agents, TurnWishes, SkillHooks, TrustGate)
     effects = Effects.on_state("skills")
 
     def subjects(self, args: SkillArgs) -> tuple[Subject, ...]:
@@ -58,8 +60,8 @@ class Skill(Tool[SkillArgs]):
         if (wishes := ctx.find(TurnWishes)) is not None:
             wishes.wish(skill.model, skill.effort, skill.path)
         data: dict[str, Any] = {"success": True, "commandName": skill.name, "path": skill.path}
-        if skill.allowed_tools:
-            data["allowedTools"] = list(skill.allowed_tools)
+        if allowed := _granted(skill, ctx).allowed_tools:
+            data["allowedTools"] = list(allowed)
         if not ctx[InvokedSkills].enter(skill.name, text):
             told = f"The skill {skill.name} is already loaded; follow it."
             return ToolResult(told, data=data, notes=notes)
@@ -84,11 +86,19 @@ async def entered(
     The commands in the text are the first that the rules are for.
     """
     permissions = ctx.find(PermissionState) or PermissionState()
-    with permissions.granting_for_turn(skill.allowed_tools, skill.disallowed_tools):
+    allowed = _granted(skill, ctx).allowed_tools
+    with permissions.granting_for_turn(allowed, skill.disallowed_tools):
         text = await skill_text(skill, arguments, ctx)
-    hooks = ctx.find(SkillHooks)
-    refused = hooks.enter(skill) if hooks is not None else None
-    return text, () if refused is None else (refused,)
+    gate, hooks = ctx.find(TrustGate), ctx.find(SkillHooks)
+    told = (
+        gate.refusal(skill.powers) if gate is not None else None,
+        hooks.enter(skill) if hooks is not None else None,
+    )
+    return text, tuple(filter(None, told))
+
+
+def _granted(skill: SkillInfo, ctx: ToolContext) -> SkillPowers:
+    return skill.powers.grant(ctx.find(TrustGate))
 
 
 async def forked(
@@ -152,7 +162,11 @@ async def skill_text(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
     """The skill's text with its arguments, and with the output of the commands in it."""
     body = ctx[Skills].body(skill)
     # The commands stand in the file; what an argument brings along is never one.
-    outputs = {command: await _output(command, skill, ctx) for command in commands(body)}
+    approved = _granted(skill, ctx).commands
+    outputs = {
+        command: await _output(command, skill, ctx) if command in approved else NOT_TRUSTED
+        for command in commands(body)
+    }
     wishes = ctx.find(TurnWishes)
     variables = {
         "CLAUDE_SESSION_ID": ctx[SessionIdentity].session_id,
