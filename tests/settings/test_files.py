@@ -181,14 +181,18 @@ def test_a_file_that_breaks_keeps_what_it_forbade_and_loses_what_it_allowed(proj
 
 
 @pytest.mark.proves("ST-2")
-def test_a_file_that_is_broken_from_the_start_is_told_and_the_others_count(project, own, shared):
+def test_where_nobody_knows_what_a_file_forbade_no_file_allows(project, own, shared):
     write(own, BROKEN)
-    write(shared, rules(deny=["A"]))
-    found = opened(project)
+    write(shared, rules(deny=["A"], allow=["B"]))
+    found = opened(project, given=rules(allow=["C"]))
     assert permissions(found).deny == ("A",)
+    assert permissions(found).allow == ("C",)
     (told,) = found.warnings
     assert told.startswith(f"{own}:2: it is not JSON: the file ends where a name")
-    assert told.endswith("; nothing of it counts until it is mended")
+    assert "no allow rule of any file counts" in told
+    write(own, "{}")
+    found.refresh()
+    assert permissions(found).allow == ("B", "C")
 
 
 @pytest.mark.parametrize("how", ["directory", "fifo", "huge", "not_utf8", "loop"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe import Session
+from handaxe import Session, SetupError
 from handaxe.settings.fragment import read_text
 from handaxe.storage.last_rules import DIRECTORY, MAX_BYTES, MAX_FILES, LastRules
 
@@ -129,6 +129,60 @@ async def test_what_was_last_valid_counts(project, file, tmp_path, history, code
         write(file, text)
         last = await code_of(project, tmp_path / "data")
     assert last == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"permissions": {"deny": ["Read(/README)"], "allow": ["Write"]},}',
+        '{"permissions": {"deny": ["Read(/README)"',
+        '{// why\n"permissions": {"deny": ["Read(/x)" "Read(/README)"]}}',
+        '{"permissions": {"deny": ["Read(/README)",]} "allow": []',
+        '{"permissions": {"allow": ["Read"], "deny": ["Read(/README)"], "ask": [',
+        '{"model": "\xff", "permissions": {"deny": ["Read(/README)"]}}',
+    ],
+)
+async def test_what_can_be_made_out_in_a_broken_file_is_forbidden(project, file, tmp_path, text):
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(text.encode("latin-1"))
+    for _ in range(2):
+        assert await code_of(project, tmp_path / "data") == "permission.denied"
+        assert await code_of(project, tmp_path / "data", "OTHER") is None
+
+
+async def test_rules_beside_a_mistake_are_remembered(project, file, tmp_path):
+    write(file, {"permissions": {"deny": ["Read(/README)", 7], "dney": ["Write"]}, "modle": "x"})
+    assert await code_of(project, tmp_path / "data") == "permission.denied"
+    write(file, "{")
+    assert await code_of(project, tmp_path / "data") == "permission.denied"
+    file.write_text("")
+    file.chmod(0)
+    assert await code_of(project, tmp_path / "data") == "permission.denied"
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "auto", "bypassPermissions"])
+async def test_with_unknown_rules_only_strict_modes_are_there(project, file, tmp_path, mode):
+    user = Path(os.environ["HANDAXE_CONFIG_HOME"]) / "settings.json"
+    skill = project / ".claude/skills/x/SKILL.md"
+    write(skill, "---\nallowed-tools: Write\n---\nx")
+    write(user, rules(allow=["Write"]))
+    options = {"home": tmp_path / "data", "trusted": True}
+    async with Session(project, **options) as session:
+        assert (await session.call("Write", file_path="a", content="x")).ok
+        session.set_mode(mode)
+        write(file, "{")
+        assert not (await session.call("Write", file_path="b", content="x")).ok
+        assert session.permissions.mode == "default"
+        with pytest.raises(SetupError, match="cannot be read"):
+            session.set_mode(mode)
+    with pytest.raises(SetupError, match="Mend the file"):
+        Session(project, permission_mode=mode, **options)
+    for allowed in ("default", "plan", "dontAsk"):
+        async with Session(project, permission_mode=allowed, **options) as session:
+            assert (await session.call("Read", file_path="README")).ok
+            assert (await session.call("Bash", command="cat README")).ok
+            await session.call("Skill", skill="x")
+            assert not (await session.call("Write", file_path="b", content="x")).ok
 
 
 async def test_rules_of_one_file_are_not_those_of_another(project, file, tmp_path):

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
-from handaxe.app.live_settings import refuse_mode
+from handaxe.app.live_settings import mode_problem, refuse_mode
 from handaxe.contract.faults import SetupError, said
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
@@ -44,7 +44,7 @@ def permission_state(
     if chosen is None:
         names = ", ".join(mode_names())
         raise SetupError(f"{wanted!r} is not a permission mode. Modes: {names}.")
-    refuse_mode(configuration.settings, chosen)
+    refuse_mode(configuration, chosen)
     texts = configuration.rules("flags")
     only_managed = configuration.settings.allow_managed_permission_rules_only
     for behaviour, given in rules.items():
@@ -56,6 +56,8 @@ def permission_state(
         texts += configuration.rules(source)
     state = PermissionState(mode=chosen, rules=texts)
     state.may_grant = lambda: not configuration.settings.allow_managed_permission_rules_only
+    state.may_files_grant = lambda: not configuration.unknown_files
+    state.may_enter = lambda mode: mode_problem(configuration, mode) is None
     return state
 
 

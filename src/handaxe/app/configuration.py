@@ -214,7 +214,8 @@ class Configuration:
         fragments.insert(0, read_data(given_by_variables(os.environ), source="user"))
         told: list[str] = []
         trust = self._trust(fragments, told)
-        self.merged = merge(fragments, trust)
+        self.unknown_files = self._files.unknown()
+        self.merged = merge(fragments, trust, files_may_allow=not self.unknown_files)
         told += [str(problem) for problem in self._files.problems()]
         if self.merged.ignored:
             from handaxe.settings.ignored import sentences

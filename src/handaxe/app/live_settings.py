@@ -10,7 +10,7 @@ from handaxe.app.configuration import FILE_SOURCES, Configuration
 from handaxe.app.working_directories import listed, spelled_out, working_directories
 from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
-from handaxe.runtime.permission.modes import parse_mode
+from handaxe.runtime.permission.modes import narrowest, parse_mode
 from handaxe.session.permission_state import Mode, PermissionState
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
@@ -61,7 +61,7 @@ class LiveSettings:
             # A directory that has just gone is no reason to stop: the others stay as they were.
             self.place()
         self._offers[Settings] = configuration.settings
-        if mode_problem(configuration.settings, self._permissions.mode):
+        if mode_problem(configuration, self._permissions.mode):
             self._permissions.set_mode("default")
         new = tuple(told for told in configuration.warnings if told not in self._told)
         self._told = configuration.warnings
@@ -123,9 +123,14 @@ def _absolute(directories: Sequence[PathLike]) -> tuple[str, ...]:
     return tuple(spelled_out(one) for one in listed(directories))
 
 
-def mode_problem(settings: Settings, mode: Mode) -> str | None:
+def mode_problem(configuration: Configuration, mode: Mode) -> str | None:
     """Why settings forbid a mode, if they do."""
-    options = settings.permissions
+    if configuration.unknown_files and narrowest(mode, "default") != mode:
+        return (
+            f"{configuration.unknown_files[0]} cannot be read, and nobody knows what it forbade, "
+            f"so {mode} mode is refused. Mend the file, or use default mode."
+        )
+    options = configuration.settings.permissions
     forbidden = {
         "bypassPermissions": options.disable_bypass_permissions_mode,
         "auto": options.disable_auto_mode,
@@ -136,17 +141,17 @@ def mode_problem(settings: Settings, mode: Mode) -> str | None:
     return f"The settings forbid {mode} mode (`permissions.{name}`)."
 
 
-def checked_mode(settings: Settings, name: str) -> Mode:
+def checked_mode(configuration: Configuration, name: str) -> Mode:
     """The mode of that name, if there is one and the settings allow it."""
     mode = parse_mode(name)
     if mode is None:
         raise SetupError(f"{name!r} is not a permission mode.")
-    refuse_mode(settings, mode)
+    refuse_mode(configuration, mode)
     return mode
 
 
-def refuse_mode(settings: Settings, mode: Mode) -> None:
+def refuse_mode(configuration: Configuration, mode: Mode) -> None:
     """Raise if settings forbid a mode."""
-    problem = mode_problem(settings, mode)
+    problem = mode_problem(configuration, mode)
     if problem is not None:
         raise SetupError(problem)

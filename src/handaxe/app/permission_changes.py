@@ -96,7 +96,7 @@ class SessionPermissionChanges(PermissionChanges):
             await self._change_rules(change, scope)
 
     async def _set_mode(self, name: str, scope: Scope | None) -> None:
-        mode = checked_mode(self._configuration.settings, name)
+        mode = checked_mode(self._configuration, name)
         if scope not in (None, "user") and mode in _WIDEST:
             raise _NotMade(f"a project's settings cannot choose the mode {mode!r}.")
         if scope is not None:

@@ -350,7 +350,7 @@ class Session:
 
     def set_mode(self, mode: str) -> None:
         """Switch the permission mode."""
-        self.permissions.set_mode(checked_mode(self.settings, mode))
+        self.permissions.set_mode(checked_mode(self.configuration, mode))
 
     def tools(
         self, provider: str = "json-schema", *, deferred: bool = False

@@ -64,6 +64,10 @@ class PermissionState:
         """Whether nobody may be asked; what would ask is refused and recorded."""
         self.may_grant: Callable[[], bool] = lambda: True
         """Whether anybody may allow more while the session runs; managed settings can forbid it."""
+        self.may_files_grant: Callable[[], bool] = lambda: True
+        """Whether what stands in files may allow more, such as a skill for its turn."""
+        self.may_enter: Callable[[Mode], bool] = lambda _: True
+        """Whether settings let a mode be in force."""
         self.announce: Callable[[Mode], None] = lambda _: None
         """Told every change of mode."""
         self.revision = 0
@@ -106,7 +110,8 @@ class PermissionState:
     def leave_plan(self) -> Mode:
         """Return to the mode before plan mode; elsewhere nothing changes."""
         if self._mode == "plan":
-            self.set_mode(self._before_plan or "default")
+            before = self._before_plan or "default"
+            self.set_mode(before if self.may_enter(before) else "default")
         return self._mode
 
     def rules_from(self, source: RuleSource) -> tuple[RuleText, ...]:
@@ -141,7 +146,7 @@ class PermissionState:
 
     def grant_for_turn(self, texts: Iterable[str], *, behaviour: RuleBehaviour = "allow") -> None:
         """Allow more, or less, until the model has finished its turn, as a skill's author said."""
-        if behaviour == "allow" and not self.may_grant():
+        if behaviour == "allow" and not (self.may_grant() and self.may_files_grant()):
             return
         rules = (RuleText(text, behaviour, "session") for text in texts)
         self._turn_grants = tuple(dict.fromkeys((*self._turn_grants, *rules)))

@@ -2,8 +2,8 @@
 
 A file that breaks keeps what it forbade and loses what it allowed, until it is mended; one with a
 mistake that may have been a rule goes on forbidding what it did, beside what it says now. What it
-forbade before this run is remembered elsewhere. A missing file says nothing and is no mistake, but
-a link to a missing one is.
+forbade before this run is remembered elsewhere; where nobody knows, no file may allow anything. A
+missing file says nothing and is no mistake, but a link to a missing one is.
 """
 
 import errno
@@ -25,6 +25,7 @@ from handaxe.settings.fragment import (
     Origin,
     Problem,
     Source,
+    read_data,
     read_text,
 )
 from handaxe.settings.keys import KeyPath
@@ -57,7 +58,9 @@ class SettingsFile:
         self.fragment = Fragment(source, path)
         self.exists = False
         self.is_broken = False
-        self._settled: tuple[Fragment, bool] | None = None
+        self.is_unknown = False
+        """Whether it is broken and nobody knows what it forbade."""
+        self._settled: tuple[Fragment, bool, bool] | None = None
         self._forbade: tuple[Entry, ...] = ()
         """What it forbade when it was last read without such a mistake."""
         self._is_new = True
@@ -75,7 +78,7 @@ class SettingsFile:
         if (data, reason) == (self._data, self._reason):
             return False
         if self._settled is None:
-            self._settled = self.fragment, self.is_broken
+            self._settled = self.fragment, self.is_broken, self.is_unknown
         self._is_new = self._data is None and self._reason is None
         self._data, self._reason = data, reason
         self.exists = data is not None or reason is not None
@@ -88,30 +91,44 @@ class SettingsFile:
     def settle(self, *, refused: bool) -> None:
         """What it says now holds; if that is refused, what held before, until it changes again."""
         if refused and self._settled is not None:
-            self.fragment, self.is_broken = self._settled
+            self.fragment, self.is_broken, self.is_unknown = self._settled
         self._settled = None
-        if self.is_broken or self.fragment.is_doubtful:
+        if self.is_broken:
             return
+        # With a mistake in it, it holds what was known before as well.
         self._forbade = tuple(e for e in self.fragment.entries if e.path in PROTECTING)
         if self._memory is not None and self.exists:
             self._memory.keep(self.fragment)
 
     def _take(self, data: bytes | None) -> None:
-        self.is_broken = False
         if data is None:
+            self.is_broken = self.is_unknown = False
             if self.source != "policy":
                 self.fragment = Fragment(self.source, self.path)
             elif self.fragment.entries:
                 self._break(None, "the managed file is gone")
             return
+        text = data.decode("utf-8", "replace")
         try:
             text = data.decode("utf-8")
             self.fragment = self._on_guard(read_text(text, source=self.source, file=self.path))
+            self.is_broken = self.is_unknown = False
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
-            self._break(line, "it is not UTF-8 text")
+            self._break(line, "it is not UTF-8 text", self._salvage(text))
         except BadJson as bad:
-            self._break(bad.line, f"it is not JSON: {bad.reason}")
+            self._break(bad.line, f"it is not JSON: {bad.reason}", self._salvage(text))
+
+    def _salvage(self, text: str) -> tuple[Entry, ...]:
+        """What a file forbids as far as it can be made out."""
+        from handaxe.settings.narrowing import only_forbids
+        from handaxe.settings.salvage import read_salvaged
+
+        found = read_data(read_salvaged(text), source=self.source).entries
+        origin = Origin(self.source, self.path)
+        return tuple(
+            msgspec.structs.replace(entry, origin=origin) for entry in found if only_forbids(entry)
+        )
 
     def _on_guard(self, fragment: Fragment) -> Fragment:
         """What it says now and, if a rule may be lost in it, what it forbade before."""
@@ -132,22 +149,30 @@ class SettingsFile:
             problems=(*fragment.problems, problem),
         )
 
-    def _break(self, line: int | None, reason: str) -> None:
+    def _break(self, line: int | None, reason: str, salvaged: Sequence[Entry] = ()) -> None:
         if self._is_new and self._memory is not None:
             entries = self._memory.entries(self.path, self.source)
             self.fragment = Fragment(self.source, self.path, entries)
         self.is_broken = True
-        kept = tuple(
+        kept = [
             entry
             for entry in self.fragment.entries
             if self.source == "policy" or entry.path not in _WIDENING
-        )
-        if kept:
-            told = "what it forbade still holds, what it allowed does not, until it is mended"
+        ]
+        if self.source != "policy":
+            # What was made out in it before is not all that it forbade.
+            self.is_unknown = self.is_unknown or not any(_is_rule(entry) for entry in kept)
+        known = {(entry.path, entry.kind, repr(entry.value)) for entry in kept}
+        kept += [e for e in salvaged if (e.path, e.kind, repr(e.value)) not in known]
+        if self.is_unknown:
+            told = (
+                "nobody knows what it forbade, so no allow rule of any file counts and no mode "
+                "wider than `default`, until it is mended"
+            )
         else:
-            told = "nothing of it counts until it is mended"
+            told = "what it forbade still holds, what it allowed does not, until it is mended"
         problem = Problem(Origin(self.source, self.path, line), f"{reason}; {told}", is_value=True)
-        self.fragment = Fragment(self.source, self.path, kept, (problem,))
+        self.fragment = Fragment(self.source, self.path, tuple(kept), (problem,))
 
 
 class SettingsFiles:
@@ -171,6 +196,10 @@ class SettingsFiles:
     def fragments(self) -> list[Fragment]:
         """What they say, lowest layer first."""
         return [file.fragment for file in self._files.values() if file.fragment.entries]
+
+    def unknown(self) -> tuple[str, ...]:
+        """The files of which nobody knows what they forbid."""
+        return tuple(path for path, file in self._files.items() if file.is_unknown)
 
     def problems(self) -> list[Problem]:
         """What is wrong in them."""
@@ -231,6 +260,10 @@ class SettingsFiles:
             for name in names:
                 if name.endswith(".json") and not name.startswith("."):
                     yield Place(f"{place.path}/{name}", place.source)
+
+
+def _is_rule(entry: Entry) -> bool:
+    return entry.path in PROTECTING and entry.kind == "item"
 
 
 def refuse_broken_policy(files: Iterable[SettingsFile]) -> None:

@@ -14,6 +14,8 @@ from handaxe.settings.keys import KeyPath
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import ALLOW, Refusal, Trust, refusal
 
+_UNASKED: KeyPath = ("sandbox", "autoAllowBashIfSandboxed")
+
 
 class Ignored(msgspec.Struct, frozen=True):
     """A value that does not count, and why."""
@@ -58,8 +60,11 @@ class Merged(msgspec.Struct, frozen=True):
         return not (options.disable_all_hooks or options.allow_managed_hooks_only)
 
 
-def merge(fragments: Iterable[Fragment], trust: Trust) -> Merged:
-    """Join fragments, lowest layer first."""
+def merge(fragments: Iterable[Fragment], trust: Trust, *, files_may_allow: bool = True) -> Merged:
+    """Join fragments, lowest layer first.
+
+    Where files may not allow, rules of the session's arguments still do.
+    """
     values: dict[KeyPath, Entry] = {}
     items: dict[KeyPath, list[Entry]] = {}
     ignored: list[Ignored] = []
@@ -75,6 +80,10 @@ def merge(fragments: Iterable[Fragment], trust: Trust) -> Merged:
     only_managed = values.get(("allowManagedPermissionRulesOnly",))
     if only_managed is not None and only_managed.value:
         _drop_unmanaged(items, ignored)
+    if not files_may_allow:
+        items[ALLOW] = [entry for entry in items.get(ALLOW, ()) if entry.origin.source == "flags"]
+        never = Entry(_UNASKED, value=False, origin=Origin("flags"))
+        values[_UNASKED] = never
     entries = {path: (entry,) for path, entry in values.items()}
     entries |= {path: tuple(found) for path, found in items.items()}
     return Merged(_settings(values, items), entries, tuple(ignored))

@@ -142,7 +142,7 @@ def settings_wishes(fragments: Iterable[Fragment], root: str) -> list[Wish[bool]
         for fragment in fragments
         if fragment.source in FROM_THE_PROJECT
         for entry in fragment.entries
-        if entry.kind != "unused" and not _is_never(entry) and not _only_forbids(entry)
+        if entry.kind != "unused" and not _is_never(entry) and not only_forbids(entry)
     ]
 
 
@@ -155,7 +155,7 @@ def refusal(entry: Entry, below: Mapping[KeyPath, Entry], trust: Trust) -> Refus
         return None
     if _is_never(entry):
         return "never"
-    if _only_forbids(entry) or _is_strict_mode(entry, below) or trust.has(entry):
+    if only_forbids(entry) or _is_strict_mode(entry, below) or trust.has(entry):
         return None
     return "changed" if trust.is_trusted else "untrusted"
 
@@ -168,7 +168,8 @@ def _is_strict_mode(entry: Entry, below: Mapping[KeyPath, Entry]) -> bool:
     return entry.value == earlier or _STRICTNESS[entry.value] > _STRICTNESS[earlier]
 
 
-def _only_forbids(entry: Entry) -> bool:
+def only_forbids(entry: Entry) -> bool:
+    """Whether a value can only take away what is allowed."""
     return entry.path in _NARROWING or entry.value is _NARROWING_IF.get(entry.path, _NARROWING)
 
 
