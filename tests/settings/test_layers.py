@@ -226,6 +226,28 @@ def test_trusted_files_may_widen():
     assert len(merged.hooks) == 1
 
 
+WEAKENING = {
+    "bwrapPath": "/tmp/bwrap",
+    "excludedCommands": ["x"],
+    "failIfUnavailable": False,
+    "failIfWeak": False,
+    "filesystem": {"disabled": True, "hideSecrets": False},
+    "network": {"allowAllUnixSockets": True, "allowUnixSockets": ["/x"]},
+}
+
+
+@pytest.mark.parametrize("source", ["user", "project", "local", "flags"])
+def test_nobody_else_weakens_a_managed_sandbox(source):
+    managed = layer("policy", sandbox={"enabled": True, "excludedCommands": ["y"]})
+    merged = merge([layer(source, sandbox=WEAKENING), managed])
+    assert merged.settings.sandbox == merge([managed]).settings.sandbox
+    whys = {why for _, why in ignored(merged)}
+    assert whys <= {"managed", "never"}
+    assert len(ignored(merged)) == 8
+    free = merge([layer("user", sandbox={"enabled": True, **WEAKENING})])
+    assert free.settings.sandbox.bwrap_path == "/tmp/bwrap"
+
+
 def test_the_user_may_say_anything():
     data = {"permissions": {"defaultMode": "bypassPermissions"}, "env": {"PATH": "x"}}
     merged = merge([layer("user", **data)], Trust())

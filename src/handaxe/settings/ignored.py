@@ -20,7 +20,13 @@ def sentences(ignored: Sequence[Ignored], trust: Trust) -> list[str]:
     if changed:
         told.append(_changed(changed, trust))
     never = [one.entry for one in ignored if one.why == "never"]
-    return told + [f"{entry.origin}: {_never(entry)}" for entry in never]
+    told += [f"{entry.origin}: {_never(entry)}" for entry in never]
+    weakening = [one.entry for one in ignored if one.why == "managed"]
+    return told + [
+        f"{entry.origin}: `{entry.name}` does not count: managed settings turn the sandbox on, "
+        "and only they may weaken it."
+        for entry in weakening
+    ]
 
 
 def _waiting(entries: list[Entry], root: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from handaxe.settings.fragment import Entry, Fragment, Origin
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import ALLOW, Refusal, Trust, refusal
+from handaxe.settings.narrowing import ALLOW, Refusal, Trust, refusal, weakens_managed_sandbox
 
 _UNASKED: KeyPath = ("sandbox", "autoAllowBashIfSandboxed")
 
@@ -80,6 +80,7 @@ def merge(fragments: Iterable[Fragment], trust: Trust, *, files_may_allow: bool 
     only_managed = values.get(("allowManagedPermissionRulesOnly",))
     if only_managed is not None and only_managed.value:
         _drop_unmanaged(items, ignored)
+    _drop_weakening(values, items, ignored)
     if not files_may_allow:
         items[ALLOW] = [entry for entry in items.get(ALLOW, ()) if entry.origin.source == "flags"]
         never = Entry(_UNASKED, value=False, origin=Origin("flags"))
@@ -95,6 +96,22 @@ def _drop_unmanaged(items: dict[KeyPath, list[Entry]], ignored: list[Ignored]) -
     ignored.extend(Ignored(entry, "never") for entry in found if entry not in managed)
     if managed:
         items[ALLOW] = managed
+
+
+def _drop_weakening(
+    values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]], ignored: list[Ignored]
+) -> None:
+    """A sandbox that managed settings turn on stays what they make of it."""
+    switch = values.get(("sandbox", "enabled"))
+    if switch is None or switch.origin.source != "policy" or not switch.value:
+        return
+    weakening = [entry for entry in values.values() if weakens_managed_sandbox(entry)]
+    for entry in weakening:
+        del values[entry.path]
+    for path, entries in items.items():
+        weakening += [entry for entry in entries if weakens_managed_sandbox(entry)]
+        items[path] = [entry for entry in entries if not weakens_managed_sandbox(entry)]
+    ignored += [Ignored(entry, "managed") for entry in weakening]
 
 
 def _settings(values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]]) -> Settings:

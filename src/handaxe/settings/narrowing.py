@@ -20,7 +20,7 @@ FROM_THE_PROJECT: frozenset[Source] = frozenset({"project", "local"})
 MODE: KeyPath = ("permissions", "defaultMode")
 ALLOW = RULES[2]
 
-Refusal = Literal["untrusted", "changed", "never"]
+Refusal = Literal["untrusted", "changed", "never", "managed"]
 
 _STRICTNESS = {
     "bypassPermissions": 0,
@@ -103,6 +103,25 @@ _POLICY_ONLY: frozenset[KeyPath] = frozenset(
 )
 
 
+_WEAKENING_IF: dict[KeyPath, bool] = {
+    ("sandbox", "failIfUnavailable"): False,
+    ("sandbox", "failIfWeak"): False,
+    ("sandbox", "filesystem", "disabled"): True,
+    ("sandbox", "filesystem", "hideSecrets"): False,
+    ("sandbox", "network", "allowAllUnixSockets"): True,
+}
+_WEAKENING: frozenset[KeyPath] = frozenset(
+    {
+        ("sandbox", "bwrapPath"),
+        ("sandbox", "excludedCommands"),
+        ("sandbox", "network", "allowUnixSockets"),
+    }
+)
+"""What takes commands out of the sandbox, or makes another one of it. Where commands may write,
+read and connect to is not among it: working directories are the user's to choose as well, and
+managed settings have switches of their own for the rest."""
+
+
 class Trust(msgspec.Struct, frozen=True):
     """How far a project's own files may widen what is allowed."""
 
@@ -158,6 +177,13 @@ def refusal(entry: Entry, below: Mapping[KeyPath, Entry], trust: Trust) -> Refus
     if only_forbids(entry) or _is_strict_mode(entry, below) or trust.has(entry):
         return None
     return "changed" if trust.is_trusted else "untrusted"
+
+
+def weakens_managed_sandbox(entry: Entry) -> bool:
+    """Whether a value weakens a sandbox that an organisation turned on, and is not its own."""
+    if entry.origin.source == "policy":
+        return False
+    return entry.path in _WEAKENING or entry.value is _WEAKENING_IF.get(entry.path, _WEAKENING)
 
 
 def _is_strict_mode(entry: Entry, below: Mapping[KeyPath, Entry]) -> bool:

@@ -37,7 +37,7 @@ class _Reader:
             case "[":
                 self._begin([])
             case "}" | "]":
-                self._end(dict if token == "}" else list)
+                self._end(dict if token == "}" else list)  # noqa: S105 - a bracket
             case ":":
                 self._name = self._last
             case ",":
