@@ -194,6 +194,25 @@ class Configuration:
 
         return find_wishes(self.root, self._files.fragments())
 
+    def pending_wishes(self) -> "list[Wish[Any]]":
+        """What of it waits for a yes; servers are asked for one by one when they could start."""
+        known = self.gate.approved()
+        waiting = {
+            entry_wish(one.entry, self.root).key
+            for one in self.merged.ignored
+            if one.why in {"untrusted", "changed"}
+        }
+        return [
+            wish
+            for wish in self.wishes()
+            if wish.key in waiting
+            or (
+                wish.key.startswith(("skill:", "agent:"))
+                and not wish.is_empty
+                and known.get(wish.key) != wish.note
+            )
+        ]
+
     def _take_change(self, path: KeyPath, added: Collection[str], scope: Scope) -> None:
         """A value was written with the user's yes: in a trusted folder it counts."""
         if scope in FROM_THE_PROJECT and self.is_trusted:

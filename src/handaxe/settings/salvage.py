@@ -6,7 +6,7 @@ is missing costs no more than what stands there.
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 _TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|[{}\[\]:,]|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)|[^\s{}\[\]:,"]+|"', re.DOTALL
@@ -78,8 +78,10 @@ class _Reader:
             around.append(value)
         elif self._name is not None:
             known = around.get(self._name)
+            # The first of two was meant as well, and the second is filled from here on.
             if isinstance(known, list) and isinstance(value, list):
-                # The first of two lists was meant as well, and the second is filled from here on.
-                value.extend(known)
+                cast("list[Any]", value).extend(cast("list[Any]", known))
+            elif isinstance(known, dict) and isinstance(value, dict):
+                cast("dict[str, Any]", value).update(cast("dict[str, Any]", known))
             around[self._name] = value
             self._name = self._last = None

@@ -535,3 +535,29 @@ def test_a_directory_is_added_and_hooks_hear_of_it(terminal, script, project, tm
     me.wait_for("›")
     me.type("\x04")
     assert me.end() == 0
+
+
+def test_what_changed_in_a_project_is_asked_about_before_the_session(terminal, script, project):
+    settings = project / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"allow": ["Write"]}, "env": {"MODE": "a"}}')
+    model = script(WRITE, {"text": "Done."})
+    me = terminal("--model", model)
+    shown = me.wait_for("Trust these files? [y/N]")
+    assert '.claude/settings.json:env.MODE = "a"' in shown
+    me.type("y\n")
+    me.wait_for("›")
+    me.type("/exit\r")
+    me.end()
+    again = terminal("--model", model)
+    assert "Trust" not in again.wait_for("›")
+    again.type("/exit\r")
+    again.end()
+    settings.write_text('{"permissions": {"allow": ["Write", "Bash"]}, "env": {"MODE": "b"}}')
+    me = terminal("--model", model)
+    shown = me.wait_for("Trust these files? [y/N]")
+    assert '~ .claude/settings.json:env.MODE = "b"  (was "a")' in shown
+    assert '+ .claude/settings.json:permissions.allow = "Bash"' in shown
+    me.type("n\n")
+    me.wait_for("what changed since this workspace was trusted does not count")
+    me.wait_for("›")

@@ -3,14 +3,12 @@
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from handaxe.app.configuration import Configuration
 from handaxe.app.working_directories import project_at
-from handaxe.contract.ports.trust_gate import Wish
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.trust_question import describe_wishes, is_agreed, trust_folder
 from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.storage.trust import TrustRecord
@@ -44,43 +42,18 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{plain(folder)} was not trusted.", file=sys.stderr)
         return FAILED
     wishes = Configuration(folder, home=data_home(), trusted=False).wishes()
-    known = record.find(folder)
-    print(_describe(folder, wishes, record.approved(folder), is_known=known is not None), end="",
-          file=sys.stderr)  # fmt: skip
+    print(describe_wishes(record, folder, wishes), end="", file=sys.stderr)
     if arguments.show:
         return DONE
-    if not arguments.yes and sys.stdin.isatty() and not _is_agreed():
+    if not arguments.yes and sys.stdin.isatty() and not is_agreed():
         print(f"{plain(folder)} is not trusted as it is now.", file=sys.stderr)
         return FAILED
-    trusted = record.trust(folder, {wish.key: wish.note for wish in wishes})
+    trusted = trust_folder(record, folder, wishes)
     if arguments.json:
         write_json(trusted)
     else:
         print(f"{plain(folder)} is trusted.", file=sys.stderr)
     return DONE
-
-
-def _is_agreed() -> bool:
-    print("Trust these files? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
-
-
-def _describe(
-    folder: str, wishes: Sequence[Wish[Any]], approved: Mapping[str, str], *, is_known: bool
-) -> str:
-    """What the folder's files want to do, and how that differs from what was trusted."""
-    if not wishes and not approved:
-        return f"The files of {plain(folder)} want nothing yet.\n"
-    lines = [f"The files of {plain(folder)} want:"]
-    for wish in wishes:
-        earlier = approved.get(wish.key)
-        mark = "=" if earlier == wish.note else "+" if earlier is None else "~"
-        was = f"  (was {earlier})" if mark == "~" else ""
-        name = wish.key.removesuffix(f"={wish.note}")
-        lines.append(f"  {mark if is_known else ' '} {name} = {wish.note}{was}  ({wish.file})")
-    gone = approved.keys() - {wish.key for wish in wishes}
-    lines += [f"  - {key} = {approved[key]}" for key in sorted(gone)]
-    return "".join(f"{plain(line)}\n" for line in lines)
 
 
 def _list(record: TrustRecord, *, as_json: bool) -> None:

@@ -10,8 +10,10 @@ from contextlib import aclosing, suppress
 
 from handaxe.agent.events import RunFinished, ToolAnswered
 from handaxe.app.agent_api import Agent
+from handaxe.app.configuration import Configuration
 from handaxe.app.displaying import displayed
 from handaxe.app.slash_commands import commands_of, expanded
+from handaxe.app.working_directories import project_at
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import Usage
@@ -26,6 +28,7 @@ from handaxe.frontends.cli.interactive.typed import COMMANDS, Left, obey
 from handaxe.frontends.cli.paint import wants_colour
 from handaxe.frontends.cli.terminal_asker import ask_in_terminal
 from handaxe.frontends.cli.terminal_lines import Keys, read_line
+from handaxe.frontends.cli.trust_question import ask_before_opening
 from handaxe.frontends.stream_json.serve import Brought
 from handaxe.runtime.pipeline.telling import tell
 from handaxe.storage.home import data_home
@@ -51,6 +54,11 @@ def run_interactive(arguments: argparse.Namespace) -> int:
         print(f"handaxe: {missing}", file=sys.stderr)
         return FAILED
     try:
+        ask_before_opening(
+            Configuration(
+                project_at(arguments.root), home=data_home(), sources=arguments.setting_sources
+            )
+        )
         return asyncio.run(_run(arguments, opener))
     finally:
         opener.clean_up()

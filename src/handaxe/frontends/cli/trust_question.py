@@ -1,0 +1,51 @@
+"""What a folder's files want, shown to a person who says whether they may."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from handaxe.app.configuration import Configuration
+from handaxe.contract.ports.trust_gate import Wish
+from handaxe.frontends.cli.opening import plain
+from handaxe.storage.trust import TrustedFolder, TrustRecord
+
+
+def ask_before_opening(configuration: Configuration) -> None:
+    """At a terminal: ask about what is not approved yet; without a yes it does not count."""
+    if "project" not in configuration.sources or not configuration.pending_wishes():
+        return
+    record, wishes = configuration.trust, configuration.wishes()
+    print(describe_wishes(record, configuration.root, wishes), end="", file=sys.stderr)
+    if is_agreed():
+        trust_folder(record, configuration.root, wishes)
+    else:
+        print("These files may only forbid. `handaxe trust` asks again.", file=sys.stderr)
+
+
+def is_agreed() -> bool:
+    """Ask, and read a line from the terminal."""
+    print("Trust these files? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
+
+
+def trust_folder(record: TrustRecord, folder: str, wishes: Sequence[Wish[Any]]) -> TrustedFolder:
+    """Note that the files of a folder may do what was shown."""
+    return record.trust(folder, {wish.key: wish.note for wish in wishes})
+
+
+def describe_wishes(record: TrustRecord, folder: str, wishes: Sequence[Wish[Any]]) -> str:
+    """What the folder's files want to do, and how that differs from what was trusted."""
+    approved: Mapping[str, str] = record.approved(folder)
+    if not wishes and not approved:
+        return f"The files of {plain(folder)} want nothing yet.\n"
+    lines = [f"The files of {plain(folder)} want:"]
+    is_known = record.find(folder) is not None
+    for wish in wishes:
+        earlier = approved.get(wish.key)
+        mark = "=" if earlier == wish.note else "+" if earlier is None else "~"
+        was = f"  (was {earlier})" if mark == "~" else ""
+        name = wish.key.removesuffix(f"={wish.note}")
+        lines.append(f"  {mark if is_known else ' '} {name} = {wish.note}{was}  ({wish.file})")
+    gone = approved.keys() - {wish.key for wish in wishes}
+    lines += [f"  - {key} = {approved[key]}" for key in sorted(gone)]
+    return "".join(f"{plain(line)}\n" for line in lines)
