@@ -16,7 +16,7 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import FROM_THE_PROJECT, is_steering
+from handaxe.settings.narrowing import FROM_THE_PROJECT
 from handaxe.storage.sessions import History
 
 if TYPE_CHECKING:
@@ -265,6 +265,7 @@ def _closing_s(given_ms: str) -> float | None:
 def hook_policy(settings: Settings, root: str) -> "HookPolicy":
     """What programs and servers that are hooks get to know, and may reach."""
     from handaxe.runtime.hooks.programs import HookPolicy
+    from handaxe.settings.project_variables import is_steering
     from handaxe.settings.shell_prefix import words_of_prefix
 
     return HookPolicy(

@@ -302,7 +302,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     ] = None
     trusted_folders: Annotated[
         tuple[str, ...],
-        "Folders whose own settings files may also allow, as after `handaxe trust`.",
+        "Folders that are trusted, with what their files want to do when they are first seen.",
     ] = ()
     model: Annotated[str | None, "The model an agent uses, as `--model` takes it."] = None
     effort_level: Annotated[

@@ -7,14 +7,15 @@ what belongs to all projects of a user.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from handaxe.contract.ports.trust_gate import Wish
 from handaxe.settings.fragment import RULES, Entry, Fragment, Source
 from handaxe.settings.keys import KeyPath
-from handaxe.settings.project_variables import is_harmless, is_steering
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.trust_gate import Wish
 
 FROM_THE_PROJECT: frozenset[Source] = frozenset({"project", "local"})
 MODE: KeyPath = ("permissions", "defaultMode")
@@ -136,14 +137,19 @@ class Trust(msgspec.Struct, frozen=True):
         """Whether the user approved this very value."""
         if entry.path == ALLOW and entry.value in self.rules.get(entry.origin.file or "", ()):
             return True
-        if self.is_trusted and entry.path[0] == "env" and is_harmless(entry.path[1]):
-            return True
+        if self.is_trusted and entry.path[0] == "env":
+            from handaxe.settings.project_variables import is_harmless
+
+            if is_harmless(entry.path[1]):
+                return True
         wish = entry_wish(entry, self.root)
         return self.approved.get(wish.key) == wish.note
 
 
-def entry_wish(entry: Entry, root: str) -> Wish[bool]:
+def entry_wish(entry: Entry, root: str) -> "Wish[bool]":
     """The wish of a project's file that a value counts."""
+    from handaxe.contract.ports.trust_gate import Wish
+
     file = entry.origin.file or entry.origin.source
     key = f"{file.removeprefix(f'{root}/')}:{entry.name}"
     if entry.kind == "item":
@@ -154,7 +160,7 @@ def entry_wish(entry: Entry, root: str) -> Wish[bool]:
     )
 
 
-def settings_wishes(fragments: Iterable[Fragment], root: str) -> list[Wish[bool]]:
+def settings_wishes(fragments: Iterable[Fragment], root: str) -> "list[Wish[bool]]":
     """All that a project's own files of settings want beyond what they may say anyway."""
     return [
         entry_wish(entry, root)
@@ -211,6 +217,8 @@ def _is_never(entry: Entry) -> bool:
     if path in _NEVER_SHARED:
         return entry.origin.source == "project"
     if path[0] == "env":
+        from handaxe.settings.project_variables import is_steering
+
         return is_steering(path[1])
     # A bare name asks the vendor the user has chosen; anything else chooses another one.
     return path == ("model",) and any(char in str(entry.value) for char in "/:")

@@ -338,7 +338,7 @@ def _begins_itself(arguments: argparse.Namespace) -> bool:
         home=data_home(),
         given=read_settings_option(arguments.settings),
         sources=arguments.setting_sources,
-        trusted=None,
+        trusted=True if arguments.trust_project else None,
     )
     return any(group.event == "SessionStart" for group in configuration.merged.hooks)
 

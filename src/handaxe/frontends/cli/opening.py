@@ -52,6 +52,11 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="which settings files are read: user,project,local (default: all; empty: none)",
     )
+    group.add_argument(
+        "--trust-project",
+        action="store_true",
+        help="let the project's files do what they want to do now, for this run",
+    )
     group.add_argument("--tools", metavar="LIST|PRESET", help="which tools are on offer")
     group.add_argument(
         "--mcp-config",
@@ -91,6 +96,7 @@ def open_session(
         deny=[rule for text in arguments.deny for rule in split_rules(text)],
         settings=read_settings_option(arguments.settings),
         setting_sources=arguments.setting_sources,
+        trusted=True if arguments.trust_project else None,
         # As the ecosystem spells it: what there is without this option.
         tools=None if arguments.tools == "default" else arguments.tools,
         session_id=arguments.session_id,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from handaxe.app.asking import OnAsk
 from handaxe.app.session import Session
+from handaxe.app.working_directories import project_at
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
@@ -174,6 +175,8 @@ def _blueprint(arguments: argparse.Namespace) -> Blueprint:
         chosen = {**vars(arguments), "root": root, "add_dir": list(add_dirs), "tools": tools}
         # A project that lists handaxe among its servers must not start it again from inside.
         chosen["strict_mcp_config"] = True
+        # The word is for the project that was named, not for those that a client names.
+        chosen["trust_project"] &= project_at(root) == project_at(arguments.root)
         return open_session(argparse.Namespace(**chosen), on_ask=on_ask)
 
     return Blueprint(open_one, arguments.root, tuple(arguments.add_dir))

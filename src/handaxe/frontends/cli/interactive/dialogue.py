@@ -54,11 +54,9 @@ def run_interactive(arguments: argparse.Namespace) -> int:
         print(f"handaxe: {missing}", file=sys.stderr)
         return FAILED
     try:
-        ask_before_opening(
-            Configuration(
-                project_at(arguments.root), home=data_home(), sources=arguments.setting_sources
-            )
-        )
+        if not arguments.trust_project:
+            root, sources = project_at(arguments.root), arguments.setting_sources
+            ask_before_opening(Configuration(root, home=data_home(), sources=sources))
         return asyncio.run(_run(arguments, opener))
     finally:
         opener.clean_up()
