@@ -229,7 +229,8 @@ def test_a_command_of_the_project_runs_with_its_arguments(project, script):
     command.parent.mkdir(parents=True)
     command.write_text("---\nallowed-tools: Edit(/a.txt)\n---\nReview $ARGUMENTS carefully.\n")
     model = script({**WRITE, "expect": "Review the parser carefully."}, {"text": "ok"})
-    out = run("-p", "/review the parser", "--model", model, cwd=project)
+    words = ["-p", "/review the parser", "--trust-project", "--model", model]
+    out = run(*words, cwd=project)
     assert (out.stdout, out.returncode) == (b"ok\n", 0), out.stderr
     assert (project / "a.txt").exists()
     model = script({"expect": "/^.review x$/", "text": "plain"})

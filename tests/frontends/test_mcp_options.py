@@ -49,7 +49,7 @@ def test_trust_shows_the_servers_of_a_folder_and_lets_them_start(project):
     assert waiting.returncode != 0
     assert "wait for a yes" in waiting.stderr
     trusted = handaxe("trust", cwd=project)
-    assert "Its MCP servers may start:" in trusted.stderr
+    assert "server:a = " in trusted.stderr
     assert THIN in trusted.stderr
     done = handaxe("call", "mcp__a__echo", "text=x", "--allowedTools", "mcp__a", cwd=project)
     assert (done.returncode, done.stdout.strip()) == (0, "x"), done.stderr

@@ -223,6 +223,9 @@ async def test_nothing_of_a_project_acts_before_trust_or_after_a_change(root: Pa
         assert not {one for one in marks if one.endswith("v2")}, name
         assert "mode=v2" not in told, name
         assert "`env.MODE` = " in told, name
+        if name in {"-p", "stream-json", "mcp"}:
+            assert "marks/command-v1" in told, name
+            assert "marks/command-v2" in told, name
     told, taken = await library(root / "library", "v2")
     assert taken == {"style", "outputStyle"}
     assert not {one for one in acted(root / "library") if one.endswith("v2")}

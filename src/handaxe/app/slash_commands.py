@@ -9,6 +9,7 @@ import msgspec
 
 from handaxe.app.session import Session
 from handaxe.contract.context import ToolContext
+from handaxe.contract.events import WishRefused
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import Agents
 from handaxe.contract.ports.skills import SkillInfo, Skills
@@ -131,6 +132,7 @@ async def command_text(session: Session, skill: SkillInfo, arguments: str) -> st
     from handaxe.tools.meta.skill import skill_text
 
     body = await skill_text(skill, arguments, _context(session))
+    _tell_refusal(session, skill)
     return _framed(skill, arguments, body)
 
 
@@ -139,6 +141,7 @@ async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
 
     body, refused = await entered(skill, arguments, _context(session))
     session.collaborators.hooks.late += refused
+    _tell_refusal(session, skill)
     offers = session.collaborators.offers
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:
@@ -150,6 +153,13 @@ async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
     invoked: InvokedSkills = offers[InvokedSkills]
     invoked.enter(skill.name, body)
     return _framed(skill, arguments, body)
+
+
+def _tell_refusal(session: Session, skill: SkillInfo) -> None:
+    """Tell people what of a project's file was not granted."""
+    reason = session.configuration.gate.refusal(skill.powers)
+    if reason is not None:
+        session.collaborators.emit(WishRefused(file=skill.path, reason=reason))
 
 
 def _context(session: Session) -> ToolContext:

@@ -242,6 +242,14 @@ class SkillHooksEntered(_Event, frozen=True, tag="skill_hooks_entered", kw_only=
     path: str
 
 
+class WishRefused(_Event, frozen=True, tag="wish_refused", kw_only=True):
+    """A file of the project was used, and what it wants to do was not granted."""
+
+    file: str
+    reason: str
+    """What it wants, what changed since the project was trusted, and what to do."""
+
+
 class InstructionsHeard(_Event, frozen=True, tag="instructions_heard", kw_only=True):
     """Files of instructions began to count, since the agent read a file that they are for."""
 
@@ -366,6 +374,7 @@ Event = (
     | ToolsOffered
     | SkillInvoked
     | SkillHooksEntered
+    | WishRefused
     | InstructionsHeard
     | SettingsChanged
     | UserSaid

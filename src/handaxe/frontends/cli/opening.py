@@ -10,7 +10,7 @@ from handaxe.app.configuration import read_given
 from handaxe.app.session import Session
 from handaxe.app.working_directories import spelled_out
 from handaxe.contract.display import Text
-from handaxe.contract.events import Event, SettingsChanged
+from handaxe.contract.events import Event, SettingsChanged, WishRefused
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.paint import Painter
 from handaxe.settings.bad_json import BadJson
@@ -144,3 +144,5 @@ def read_settings_option(given: str | None) -> Fragment | None:
 def _tell(event: Event) -> None:
     if isinstance(event, SettingsChanged):
         warn(event.warnings)
+    elif isinstance(event, WishRefused):
+        warn((event.reason,))

@@ -10,7 +10,13 @@ from handaxe.app.background_work import with_news
 from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.contract.events import CallProgress, Event, ModeChanged, SettingsChanged
+from handaxe.contract.events import (
+    CallProgress,
+    Event,
+    ModeChanged,
+    SettingsChanged,
+    WishRefused,
+)
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.mcp_server.answers import answer
 from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
@@ -207,6 +213,8 @@ class Desk:
             running = self._running.get(event.call_id)
             if running is not None:
                 running.line.progress(event.text)
+        elif isinstance(event, WishRefused):
+            self.on_warning(event.reason)
         elif isinstance(event, SettingsChanged | ModeChanged):
             self.look()
             if isinstance(event, SettingsChanged):
