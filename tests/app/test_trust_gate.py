@@ -147,3 +147,21 @@ async def test_users_cannot_take_commands_out_of_a_managed_sandbox(
     assert (project / "inside").exists()
     assert not (tmp_path / "outside").exists()
     assert not (tmp_path / "faked").exists()
+
+
+async def test_a_link_of_a_project_brings_in_no_file_from_outside(project, tmp_path):
+    write(tmp_path / "secret", "Secret words.")
+    for name in ("CLAUDE.md", ".claude/rules/r.md", ".claude/skills/s/SKILL.md"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).symlink_to(tmp_path / "secret")
+    write(project / "doc/skill.md", "Own words.")
+    write(project / "AGENTS.md", "Own words.")
+    (project / ".claude/commands").mkdir()
+    (project / ".claude/commands/c.md").symlink_to(tmp_path / "secret")
+    (project / ".claude/commands/d.md").symlink_to(project / "doc/skill.md")
+    model = Player(says("x"))
+    async with Session(project, trusted=True) as session:
+        await Agent(model, session).ask("Go.")
+        assert [one.name for one in commands_of(session)] == ["d"]
+    assert "Secret words." not in str(model.requests)
+    assert "Own words." in str(model.requests)

@@ -168,9 +168,25 @@ class MemoryFiles:
         path = normalize(path)
         if scope != "managed" and self._is_excluded(path):
             return
-        text = await self._read(path)
+        text = await self._read(path) if await self._may_enter(path, scope) else None
         if text is not None:
             await self._add(path, scope, text, depth=0)
+
+    async def _may_enter(self, path: str, scope: str) -> bool:
+        """Whether a file lies where it is found; a project's link elsewhere is an import."""
+        real = await self._look(path)
+        if real is None or scope in {"user", "managed"}:
+            return real is not None
+        places = (path, path.rpartition("/")[0], self._places.project)
+        if any(is_inside(real, place) for place in places):
+            return True
+        if await self._allows_outside(path, real):
+            return True
+        self._notes.append(
+            f"{path} leads to {real}, which lies outside the project: left out, since nobody has "
+            "said yes to it."
+        )
+        return False
 
     async def _add(
         self, path: str, scope: str, text: str, *, depth: int, importer: str = ""
@@ -217,7 +233,9 @@ class MemoryFiles:
 
     async def _take_rules(self, directory: str, scope: str, base: str) -> None:
         for path in await self._markdown_below(directory, depth=0):
-            text = None if self._is_excluded(path) else await self._read(path)
+            if self._is_excluded(path) or not await self._may_enter(path, scope):
+                continue
+            text = await self._read(path)
             if text is None:
                 continue
             try:

@@ -53,6 +53,15 @@ class SkillFile(msgspec.Struct, frozen=True):
     root: str = ""
     """The folder whose trust counts for it."""
 
+    @property
+    def leads_astray(self) -> bool:
+        """Whether a project's link leads to a file that is not the project's."""
+        if self.owner != "project":
+            return False
+        real = os.path.realpath(self.path)
+        places = (os.path.realpath(place) for place in (self.base, self.root) if place)
+        return not any(real.startswith(f"{place.rstrip('/')}/") for place in places)
+
 
 class _Folder(msgspec.Struct, frozen=True):
     base: str

@@ -96,6 +96,8 @@ class DiskSkills(Skills):
 
     def _info(self, file: SkillFile) -> _Read:
         path = file.path
+        if file.leads_astray:
+            return _Read((0, 0), None, f"{path} leads out of the project, so it is not read.")
         try:
             stamp = self._versions.stamp(path)
             known = self._read.get(str(path))
