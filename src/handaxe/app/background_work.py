@@ -121,24 +121,28 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandProbes:
 
         return count_commands(text)
 
-    def git_doubt(directory: str) -> str:
-        from handaxe.host.git_configuration import git_doubt
-
-        return git_doubt(directory)
-
-    async def project_programs(directory: str) -> frozenset[str]:
+    async def environment(directory: str) -> Mapping[str, str] | None:
         from handaxe.contract.ports.shell import Shell
-        from handaxe.host.shell.program import programs_inside
 
         shell: Shell | None = offers.get(Shell)
-        if shell is None:
-            return frozenset()
         try:
-            path = await shell.path_at(directory)
+            return None if shell is None else await shell.environment_at(directory)
         except (SetupError, ToolFault):
             # Nothing can be run here, as the command itself will say.
+            return None
+
+    async def git_doubt(directory: str) -> str:
+        from handaxe.git.config_safety import git_doubt
+
+        return git_doubt(directory, await environment(directory))
+
+    async def project_programs(directory: str) -> frozenset[str]:
+        from handaxe.host.shell.program import programs_inside
+
+        variables = await environment(directory)
+        if variables is None:
             return frozenset()
-        return programs_inside(path, directory, offers[Workdir].roots)
+        return programs_inside(variables.get("PATH", ""), directory, offers[Workdir].roots)
 
     def sandbox(subject: CommandSubject) -> "ReadableFiles | None":
         settings: Settings = offers[Settings]

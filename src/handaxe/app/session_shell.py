@@ -1,6 +1,7 @@
 """The shell of one session and its sandbox, both built when the first command comes."""
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -108,10 +109,10 @@ class SessionShell(Shell):
             command = msgspec.structs.replace(command, env={**left, **command.env})
         return await self._local().start(command)
 
-    async def path_at(self, cwd: str) -> str:
-        """Where commands in a directory find programs."""
-        left = self._around.among().hooks.variables.get("PATH")
-        return left if left is not None else await self._local().path_at(cwd)
+    async def environment_at(self, cwd: str) -> Mapping[str, str]:
+        """The variables that commands in a directory find."""
+        left = self._around.among().hooks.variables
+        return {**await self._local().environment_at(cwd), **left}
 
     async def seek(self, program: str, cwd: str) -> str:
         """Look again for a program that a command did not find."""

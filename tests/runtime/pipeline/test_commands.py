@@ -1,5 +1,6 @@
 """The permission road of commands: what explain says, and what only a look at the machine tells."""
 
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -152,9 +153,8 @@ async def test_a_glob_with_no_end_asks(project, monkeypatch):
 
 @pytest.mark.proves("SH-6")
 async def test_git_looks_only_where_the_repository_names_no_program(project):
-    (project / ".git").mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     config = project / ".git/config"
-    config.write_text("[core]\n\tbare = false\n")
     async with Session(project) as session:
         assert (await verdict(session, "git status")).verdict == "allow"
         config.write_text("[core]\n\tfsmonitor = ./evil\n")

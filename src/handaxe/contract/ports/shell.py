@@ -184,9 +184,12 @@ class Shell(ABC):
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
 
-    async def path_at(self, cwd: str) -> str:  # noqa: ARG002 - not known by default
-        """Where commands in a directory find programs, as PATH says it."""
-        return ""
+    async def environment_at(
+        self,
+        cwd: str,  # noqa: ARG002 - not known by default
+    ) -> Mapping[str, str]:
+        """The variables that commands in a directory find."""
+        return {}
 
     async def seek(self, program: str, cwd: str) -> str:  # noqa: ARG002 - cannot by default
         """Look again for a program that a command did not find; a sentence on it, or nothing.

@@ -115,10 +115,10 @@ class LocalShell(Shell):
         """Look again for a program that a command did not find; a sentence on it, or nothing."""
         return await self._environment.seek(program, cwd)
 
-    async def path_at(self, cwd: str) -> str:
-        """Where commands in a directory find programs, as PATH says it."""
+    async def environment_at(self, cwd: str) -> Mapping[str, str]:
+        """The variables that commands in a directory find."""
         await self._start_file()
-        return (await self._environment.at(cwd)).get("PATH", "")
+        return await self._environment.at(cwd)
 
     def protect_secrets(self, redactor: Redactor, removed: Iterable[str]) -> None:
         """Take secrets out of output; `removed` are the variables that commands do not get."""

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from handaxe.contract.readable_files import ReadableFiles
 
 
+async def _no_doubt(_cwd: str) -> str:
+    return ""
+
+
 async def _no_programs(_cwd: str) -> frozenset[str]:
     return frozenset()
 
@@ -90,7 +94,7 @@ class CommandProbes(msgspec.Struct, frozen=True):
 
     count_commands: Callable[[str], int | None] | None = None
     """A second reader, asked in a thread before a compound command is allowed for its content."""
-    git_doubt: Callable[[str], str] = lambda _: ""
+    git_doubt: Callable[[str], Awaitable[str]] = _no_doubt
     """Which program the repository around a directory would make git run; empty for none."""
     project_programs: Callable[[str], Awaitable[frozenset[str]]] = _no_programs
     """Names under which commands in a directory find a program of the project."""

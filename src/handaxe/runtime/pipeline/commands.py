@@ -47,7 +47,9 @@ async def command_word(
     from handaxe.shell import Repository
 
     known = among.commands
-    doubt = known.git_doubt(ctx.cwd) if "git" in subject.command else ""
+    facts = read_facts(request, policy, Machine(cwd=ctx.cwd))
+    runs_git = any(part.runs_git for part in facts.parts)
+    doubt = await known.git_doubt(ctx.cwd) if runs_git else ""
     machine = Machine(
         cwd=ctx.cwd,
         repository=Repository(is_clean=not doubt, doubt=doubt),
@@ -55,7 +57,6 @@ async def command_word(
         sandbox=None if subject.unconfined else known.sandbox(subject),
         ask_irreversible=among.offers[Settings].permissions.ask_irreversible,
     )
-    facts = read_facts(request, policy, machine)
     shell = decide_command(facts, policy, machine, tool=request.tool)
     is_compound = facts.commands > 1 and (shell.verdict == "allow" or policy.mode == "plan")
     if is_compound and known.count_commands is not None:

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from handaxe import Session
-from handaxe.host.git_configuration import git_doubt, is_git_clean
+from handaxe.git.config_safety import git_doubt
 
 HARMLESS = [
     "",
@@ -20,6 +20,7 @@ HARMLESS = [
     "[pull]\n\trebase\n",
     '[gitflow "branch"]\n\tmaster = main\n',
     "[diff]\n\tsubmodule = short\n",
+    '[lfs "https://example.org/info/lfs"]\n\taccess = basic\n\tlocksverify = true\n',
 ]  # fmt: skip
 PROGRAMS = [
     "[core]\n\tfsmonitor = ./evil\n",
@@ -49,6 +50,11 @@ PROGRAMS = [
     '[remote "o"]\n\tpartialclonefilter = blob:none\n',
     "[extensions]\n\tpartialClone = o\n",
     "[diff]\n\tsubmodule = diff\n",
+    "[alias]\n\twhatchanged = !evil\n",
+    '[alias "whatchanged"]\n\tcommand = !evil\n',
+    '[lfs "customtransfer.x"]\n\tpath = evil\n',
+    '[lfs "extension.x"]\n\tclean = evil\n',
+    '[hook "x"]\n\tcommand = evil\n',
     "[core\n",
     "no section = x\n",
     "\ufeff[core]\n",
@@ -56,10 +62,21 @@ PROGRAMS = [
 ]
 
 
+def is_git_clean(directory):
+    return not git_doubt(str(directory))
+
+
+def make_git_directory(place, config):
+    """What git asks of a repository, and nothing else."""
+    for name in ("objects", "refs"):
+        (place / name).mkdir(parents=True)
+    (place / "HEAD").write_text("ref: refs/heads/main\n")
+    (place / "config").write_text(config)
+
+
 @pytest.mark.parametrize("config", HARMLESS)
 def test_ordinary_configuration_is_clean(config, tmp_path):
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git/config").write_text(config)
+    make_git_directory(tmp_path / ".git", config)
     (tmp_path / "sub").mkdir()
     assert is_git_clean(str(tmp_path))
     assert is_git_clean(str(tmp_path / "sub"))
@@ -67,13 +84,12 @@ def test_ordinary_configuration_is_clean(config, tmp_path):
 
 @pytest.mark.parametrize("config", PROGRAMS)
 def test_a_program_in_the_configuration_is_noticed(config, tmp_path):
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git/config").write_text(config)
+    make_git_directory(tmp_path / ".git", config)
     assert not is_git_clean(str(tmp_path))
 
 
 def test_bytes_that_are_no_text_are_not_trusted(tmp_path):
-    (tmp_path / ".git").mkdir()
+    make_git_directory(tmp_path / ".git", "")
     (tmp_path / ".git/config").write_bytes(b"[core]\n\tfilemode = \xff\n")
     assert not is_git_clean(str(tmp_path))
 
@@ -94,18 +110,15 @@ def test_a_fresh_repository_and_its_worktrees_are_clean(tmp_path):
 
 def test_a_directory_that_looks_like_a_repository_is_one(tmp_path):
     fake = tmp_path / "data"
-    for name in ("objects", "refs"):
-        (fake / name).mkdir(parents=True)
-    (fake / "HEAD").write_text("ref: refs/heads/main\n")
-    (fake / "config").write_text("[core]\n\tfsmonitor = ./evil\n")
+    make_git_directory(fake, "[core]\n\tfsmonitor = ./evil\n")
     assert is_git_clean(str(tmp_path))
     assert not is_git_clean(str(fake))
 
 
-@pytest.mark.parametrize("content", ["gitdir: nowhere", "nonsense"])
-def test_a_file_in_place_of_the_repository_is_followed(content, tmp_path):
+@pytest.mark.parametrize("content", ["gitdir: nowhere", "nonsense", "gitdir:", "gitdir: \0"])
+def test_a_file_that_leads_to_no_repository_is_not_trusted(content, tmp_path):
     (tmp_path / ".git").write_text(content)
-    assert is_git_clean(str(tmp_path)) == (content != "nonsense")
+    assert not is_git_clean(tmp_path)
 
 
 def git(place, *words):

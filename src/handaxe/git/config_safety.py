@@ -1,21 +1,30 @@
 """Does a repository choose programs for git to run: its own configuration and hooks, looked at.
 
-Looking commands such as `git status` run without a question only where it does not. The user's own
-configuration is the user's; here is only what came with the repository, and with those inside it
-that git descends into. What is not known to be harmless counts as a program.
+Looking commands such as `git status` run without a question only where it does not, and so does
+the git that handaxe starts for itself. The user's own configuration is the user's; here is only
+what came with the repository, and with those inside it that git descends into. What is not known
+to be harmless counts as a program.
 """
 
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from handaxe.disk.places import end_of_links
-from handaxe.host.git_nesting import MAX_REPOSITORIES, TooMany, linked_paths, module_directories
-from handaxe.shell.tables import names
+from handaxe.git.discovery import (
+    CHOOSING_VARIABLES,
+    GitRepository,
+    UnclearRepository,
+    find_common_directory,
+    find_repository,
+    look_at,
+)
+from handaxe.git.submodules import MAX_REPOSITORIES, TooMany, linked_paths, module_directories
+from handaxe.shell.tables import git_forms, names
 
 MAX_BYTES = 256 * 1024
 _HOOKS = ("post-index-change",)
@@ -25,7 +34,7 @@ _HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?")
 _SECTIONS = names(
     "advice apply blame branch clone color column diff extensions feature fetch gc gui "
-    "http i18n index init lfs log maintenance merge notes pack pull push rebase receive "
+    "http i18n index init log maintenance merge notes pack pull push rebase receive "
     "remote rerere status submodule svn-remote tag transfer uploadarchive url user "
     "versionsort commit stash checkout am lsrefs "
     # Other programs keep their notes here; git itself never reads these.
@@ -48,6 +57,11 @@ _PROGRAMS = names(
     # What is missing would be fetched while looking.
     "promisor partialclone partialclonefilter"
 )
+_LFS = names(
+    "access url pushurl repositoryformatversion locksverify allowincompletepush "
+    "concurrenttransfers fetchinclude fetchexclude fetchrecentalways skipdownloaderrors "
+    "setlockablereadonly"
+)
 _YES_OR_NO = frozenset({"", "true", "false", "yes", "no", "on", "off", "0", "1"})
 
 
@@ -62,32 +76,40 @@ class _Line(NamedTuple):
         return f"{self.section}.{between}{self.key}"
 
 
-class _Doubt(Exception):
-    """Why git may run something here."""
+def git_doubt(directory: str, variables: Mapping[str, str] | None = None) -> str:
+    """Why git may run a program of the repository's choosing; empty if it names none.
+
+    `variables` are those that git would be started with.
+    """
+    for name in CHOOSING_VARIABLES:
+        if name in (variables or {}):
+            return f"{name} is set, so git may take another repository than {directory} is in"
+    try:
+        repository = find_repository(directory)
+    except UnclearRepository as unclear:
+        return str(unclear)
+    return next(find_doubts(repository), "") if repository is not None else ""
 
 
-def is_git_clean(directory: str) -> bool:
-    """Whether the repository around a directory names no program that git would run."""
-    return not git_doubt(directory)
+def find_doubts(
+    repository: GitRepository, is_overridden: Callable[[str, str], bool] | None = None
+) -> Iterator[str]:
+    """What a repository, and all that git descends into from there, may make git run.
+
+    `is_overridden` says of a section and a key that whoever starts git decides that itself.
+    """
+    place, git = Path(repository.top), Path(repository.git)
+    try:
+        yield from _check_all(place, git, is_overridden)
+    except UnclearRepository as unclear:
+        yield str(unclear)
+    except (OSError, ValueError, IndexError, struct.error) as error:
+        yield f"what git would run in {place} cannot be known: {error}"
 
 
-def git_doubt(directory: str) -> str:
-    """Why git may run a program of the repository's choosing; empty if it names none."""
-    for place in (Path(directory), *Path(directory).parents):
-        try:
-            found = _git_directory(place)
-            if found is not None:
-                _check_all(place, found)
-                return ""
-        except _Doubt as doubt:
-            return str(doubt)
-        except (OSError, ValueError, IndexError, struct.error) as error:
-            return f"what git would run in {place} cannot be known: {error}"
-    return ""
-
-
-def _check_all(place: Path, git: Path) -> None:
-    """A repository and all that git descends into from there; raises what is wrong."""
+def _check_all(
+    place: Path, git: Path, is_overridden: Callable[[str, str], bool] | None
+) -> Iterator[str]:
     waiting = [(place, git)]
     seen: set[tuple[str, str]] = set()
     while waiting:
@@ -98,51 +120,33 @@ def _check_all(place: Path, git: Path) -> None:
         seen.add(real)
         if len(seen) > MAX_REPOSITORIES:
             raise TooMany("too many repositories inside each other")
-        _check(git, place)
+        yield from _check(git, place, is_overridden)
         waiting += _inside(place, git)
 
 
 def _inside(place: Path, git: Path) -> Iterator[tuple[Path, Path]]:
     for path in linked_paths(git):
         below = place / os.fsdecode(path)
-        if (below / ".git").exists():
-            found = _git_directory(below)
+        if os.path.lexists(below / ".git"):
+            found = look_at(str(below))
             if found is not None:
-                yield below, found
+                yield below, Path(found.git)
     for module in module_directories(git):
         yield _checked_out(module, place), module
 
 
-def _git_directory(place: Path) -> Path | None:
-    """The repository that git would take for one here; None if it would look further up."""
-    inside = place / ".git"
-    if inside.is_dir():
-        return inside
-    if inside.is_file():
-        text = inside.read_text(errors="replace")[:4096]
-        if text.startswith("gitdir:"):
-            return place / text.removeprefix("gitdir:").strip()
-        raise ValueError("not a gitdir file")
-    # A directory that looks like the inside of a repository is one, wherever it came from.
-    if (place / "HEAD").exists() and (place / "objects").exists() and (place / "refs").exists():
-        return place
-    return None
-
-
-def _check(git: Path, place: Path) -> None:
-    common = git
-    if (git / "commondir").is_file():
-        common = git / (git / "commondir").read_text().strip()
+def _check(
+    git: Path, place: Path, is_overridden: Callable[[str, str], bool] | None
+) -> Iterator[str]:
+    common = Path(find_common_directory(str(git)))
     for config in sorted({git / "config", common / "config", git / "config.worktree"}):
-        if not config.exists():
-            continue
-        for line in _lines(_content(config)):
+        for line in _lines(_content(config)) if os.path.lexists(config) else ():
             is_known = _is_harmless(line) or _is_own_worktree(line, git, place)
-            if not is_known:
-                raise _Doubt(f"{line} in {config} may make git run a program or reach a server")
-    for name in _HOOKS:
-        if (common / "hooks" / name).exists():
-            raise _Doubt(f"git would run the hook {common / 'hooks' / name}")
+            if not is_known and not (is_overridden and is_overridden(line.section, line.key)):
+                yield f"{line} in {config} may make git run a program or reach a server"
+    for name in _HOOKS if is_overridden is None else ():
+        if os.path.lexists(common / "hooks" / name):
+            yield f"git would run the hook {common / 'hooks' / name}"
 
 
 def _is_own_worktree(line: _Line, git: Path, place: Path) -> bool:
@@ -161,7 +165,7 @@ def _checked_out(module: Path, within: Path) -> Path:
     for line in filter(_is_worktree, lines):
         place = end_of_links(module / line.value)
         if not place.startswith(end_of_links(within).rstrip("/") + "/"):
-            raise _Doubt(f"{line} in {config} leads out of {within}")
+            raise UnclearRepository(f"{line} in {config} leads out of {within}")
         return Path(place)
     return module
 
@@ -199,14 +203,16 @@ def _lines(content: bytes) -> tuple[_Line, ...]:
 
 def _is_harmless(line: _Line) -> bool:
     section, key, value = line.section.partition(".")[0], line.key, line.value
-    if section == "core" and key == "fsmonitor":
-        # True and false mean git's own watcher or none; anything else is a program's name.
-        return value.lower() in _YES_OR_NO
     if section == "core":
-        return key in _CORE and line.name is None
+        # True and false mean git's own watcher or none; anything else is a program's name.
+        is_plain = key == "fsmonitor" and value.lower() in _YES_OR_NO
+        return (is_plain or key in _CORE) and line.name is None
     if section == "alias":
-        # An alias cannot stand in for git's own commands, and only those pass unasked.
-        return True
+        # Only git's own commands pass unasked; some gits let an alias stand in for an old one.
+        return line.section == "alias" and line.name is None and key not in git_forms()
+    if section == "lfs":
+        # Git LFS itself is the user's; what it may start besides is the repository's choice.
+        return key in _LFS
     if section == "submodule" and key == "update":
         return not value.startswith("!")
     if section == "diff" and key == "submodule":

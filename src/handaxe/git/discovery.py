@@ -1,0 +1,136 @@
+"""Which repository git takes for its own in a directory, found by the rules of git itself.
+
+Where git and this look could come to different answers, the look says so instead of guessing: a
+`.git` that is damaged, one that cannot be read, or a bare repository beside another `.git`.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from handaxe.disk.places import end_of_links
+
+CHOOSING_VARIABLES = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
+)  # fmt: skip
+"""With one of these set git does not look for a repository, or takes parts of another one."""
+_POINTER = "gitdir: "
+_OBJECT_ID = re.compile(rb"[0-9a-fA-F]{40}")
+_BRANCH = re.compile(rb"ref:\s*refs/")
+_MAX_HEAD_BYTES, _MAX_POINTER_BYTES = 255, 4096
+
+
+class UnclearRepository(Exception):
+    """Which repository git would take cannot be told; the sentence says where."""
+
+
+class GitRepository(NamedTuple):
+    """A repository that git takes for its own, all paths with their links followed."""
+
+    top: str
+    """The directory where it was found: the work tree, or the repository itself if it is bare."""
+    git: str
+    common: str
+    """What all worktrees of the repository share: its configuration, its hooks, its branches."""
+
+
+def find_repository(directory: str) -> GitRepository | None:
+    """The repository around a directory; None if there is none.
+
+    Raises:
+        UnclearRepository: git might take another one than this look finds.
+    """
+    start = PurePosixPath(end_of_links(directory))
+    for place in (start, *start.parents):
+        try:
+            found = look_at(str(place))
+        except (OSError, ValueError) as error:
+            raise UnclearRepository(f"what git finds in {place} is not clear: {error}") from None
+        if found is not None:
+            return found
+    return None
+
+
+def look_at(place: str) -> GitRepository | None:
+    """The repository that git takes in this very directory; None if it looks further up."""
+    git = os.path.join(place, ".git")  # noqa: PTH118
+    is_there = os.path.lexists(git)
+    if is_there:
+        directory = _follow(git)
+        if is_git_directory(directory):
+            return _make(place, directory)
+        if directory != git or not Path(git).is_dir() or _may_be_repository(git):
+            raise UnclearRepository(f"{git} is there, but no repository that git would take")
+    if not _may_be_repository(place):
+        return None
+    if is_there or not is_git_directory(place):
+        raise UnclearRepository(f"{place} looks like a repository, but not to every git")
+    return _make(place, place)
+
+
+def is_git_directory(directory: str) -> bool:
+    """Whether git takes a directory for a repository, as it decides that itself."""
+    try:
+        common = find_common_directory(directory)
+        return _is_head(Path(directory) / "HEAD") and all(
+            os.access(f"{common}/{name}", os.X_OK) for name in ("objects", "refs")
+        )
+    except OSError:
+        return False
+
+
+def find_common_directory(git: str) -> str:
+    """What a worktree's git directory shares with the others; for the main one it is itself."""
+    pointer = Path(git) / "commondir"
+    if not os.path.lexists(pointer):
+        return end_of_links(git)
+    named = os.fsdecode(_read(pointer, _MAX_POINTER_BYTES)).rstrip("\r\n")
+    return end_of_links(Path(git) / named)
+
+
+def _make(place: str, git: str) -> GitRepository:
+    return GitRepository(end_of_links(place), end_of_links(git), find_common_directory(git))
+
+
+def _follow(git: str) -> str:
+    """The directory that a `.git` stands for: itself, or the one that a file names."""
+    try:
+        if not stat.S_ISREG(Path(git).stat().st_mode):
+            return git
+        text = os.fsdecode(_read(Path(git), _MAX_POINTER_BYTES))
+    except OSError as error:
+        raise UnclearRepository(f"{git} cannot be read ({error.strerror})") from None
+    named = text.removeprefix(_POINTER).rstrip("\r\n")
+    if not text.startswith(_POINTER) or not named:
+        raise UnclearRepository(f"{git} does not say where the repository is")
+    return str(Path(git).parent / named)
+
+
+def _may_be_repository(place: str) -> bool:
+    """Whether any git could take it for one: without these names none does."""
+    has = {name for name in ("HEAD", "objects", "refs", "commondir") if _exists(place, name)}
+    return "HEAD" in has and ("commondir" in has or {"objects", "refs"} <= has)
+
+
+def _exists(place: str, name: str) -> bool:
+    return os.path.lexists(f"{place}/{name}")
+
+
+def _is_head(head: Path) -> bool:
+    if head.is_symlink():
+        return os.fspath(head.readlink()).startswith("refs/")
+    content = _read(head, _MAX_HEAD_BYTES)
+    return _BRANCH.match(content) is not None or _OBJECT_ID.match(content) is not None
+
+
+def _read(path: Path, most_bytes: int) -> bytes:
+    """The start of a regular file; nothing else is opened, so nothing can hang."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(0, "not a regular file")
+        return os.read(fd, most_bytes)
+    finally:
+        os.close(fd)
