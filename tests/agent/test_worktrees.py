@@ -362,6 +362,10 @@ async def test_a_stopped_agent_gives_its_worktree_back(repository: Path):
         assert worktrees(repository) == []
 
 
+async def say_yes(_obstacles: tuple[str, ...]) -> str:
+    return ""
+
+
 def assert_as_before(repository: Path) -> None:
     assert worktrees(repository) == []
     assert git(repository, "branch", "--format=%(refname:short)") == "main"
@@ -391,7 +395,7 @@ async def test_a_cancel_while_files_are_checked_out_leaves_nothing(
     git(repository, "commit", "-qm", "second")
     slow = f"sh -c 'echo $$ > {marker}; exec sleep 1000'"
     git(repository, "config", "filter.slow.smudge", slow)
-    opening = asyncio.ensure_future(open_worktree(str(repository), "w"))
+    opening = asyncio.ensure_future(open_worktree(str(repository), "w", approve=say_yes))
     await until(lambda: marker.exists() and marker.read_text().endswith("\n"))
     opening.cancel()
     await asyncio.sleep(0)
@@ -424,7 +428,7 @@ async def test_a_cancel_keeps_a_branch_that_was_there_before(repository: Path, t
     (repository / ".git/info").mkdir(exist_ok=True)
     (repository / ".git/info/attributes").write_text("a.txt filter=slow\n")
     git(repository, "config", "filter.slow.smudge", f"sh -c 'echo > {marker}; exec sleep 1000'")
-    opening = asyncio.ensure_future(open_worktree(str(repository), "w"))
+    opening = asyncio.ensure_future(open_worktree(str(repository), "w", approve=say_yes))
     await until(marker.exists)
     opening.cancel()
     await asyncio.wait((opening,))

@@ -375,6 +375,25 @@ def test_a_run_in_a_worktree(project, script):
     assert (out.stderr, (project / ".claude/worktrees/v").exists()) == (b"", False)
 
 
+@pytest.mark.parametrize("trusts", [False, True])
+def test_a_worktree_runs_no_filter_of_the_repository(project, script, tmp_path, trusts):
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]
+    (project / ".gitattributes").write_text("* filter=x\n")
+    ran = tmp_path / "ran"
+    for words in (
+        ["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"],
+        ["config", "filter.x.smudge", f"touch {ran}; cat"],
+    ):  # fmt: skip
+        subprocess.run([*git, *words], cwd=project, check=True)
+    if trusts:
+        assert run("trust", cwd=project).returncode == 0
+    out = run("-p", "go", "-w", "w", "--model", script({"text": "Hi."}), cwd=project)
+    assert out.returncode == 2
+    assert b"filter.x.smudge" in out.stderr
+    assert (b"nobody can be asked" if trusts else b"handaxe trust") in out.stderr
+    assert not ran.exists()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_run_and_it_can_be_resumed(project, script, number, code):
     sleep = {"text": "I wait.", "call": [{"tool": "Sleep", "input": {"seconds": 60}}]}

@@ -58,7 +58,7 @@ def join_agents(
         kinds=kinds,
         make_seat=AgentSeats(session, directory, prompts.surroundings).make,
         open_model=_Models(wanted.open_model),
-        housing=WorktreeHousing(among),
+        housing=WorktreeHousing(among, session.configuration),
         emit=among.emit,
         tell=loop.tell,
         say_to_main=loop.send,

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 import msgspec
 
 from handaxe.agent.family import Housing
+from handaxe.app.configuration import Configuration
+from handaxe.app.git_programs import Ask, GitPrograms
 from handaxe.contract.agent_faults import IsolationUnavailable
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.agents import AgentState
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -26,8 +29,9 @@ class WorktreeHousing(Housing):
     What hooks made has no branch, and is theirs to remove.
     """
 
-    def __init__(self, among: Collaborators) -> None:
+    def __init__(self, among: Collaborators, configuration: Configuration) -> None:
         self._among = among
+        self._programs = GitPrograms(configuration, self._find_asker)
 
     async def open(self, state: AgentState, directory: str) -> AgentState:
         """The agent with a checkout of what is committed around a directory."""
@@ -55,7 +59,11 @@ class WorktreeHousing(Housing):
         try:
             settings: Settings = self._among.offers[Settings]
             made = await open_worktree(
-                directory, name, base=state.worktree_base, options=settings.worktree
+                directory,
+                name,
+                base=state.worktree_base,
+                options=settings.worktree,
+                approve=self._programs.approve,
             )
         except NoWorktree as error:
             raise IsolationUnavailable(state.isolation, str(error)) from None
@@ -72,7 +80,12 @@ class WorktreeHousing(Housing):
         else:
             from handaxe.host.worktrees import close_worktree
 
-            stays = await close_worktree(path, state.worktree_branch, state.worktree_base)
+            stays = await close_worktree(
+                path,
+                state.worktree_branch,
+                state.worktree_base,
+                approve=self._programs.recall,
+            )
             if not stays:
                 tell(self._among, "WorktreeRemove", worktree_path=path)
         if stays:
@@ -80,6 +93,16 @@ class WorktreeHousing(Housing):
         return msgspec.structs.replace(
             state, worktree_path="", worktree_branch="", worktree_base=""
         )
+
+    def _find_asker(self) -> Ask | None:
+        if self._among.policy().mode == "bypassPermissions":
+            return _allow
+        asker = self._among.asker
+        return asker.ask if asker is not None and asker.is_there else None
+
+
+async def _allow(_request: PermissionRequest) -> Allow | Deny:
+    return Allow(by="mode")
 
 
 def linked_places(state: AgentState, names: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from handaxe.app.examining_servers import examine_servers
 from handaxe.app.findings import Finding
 from handaxe.app.sandboxing import sandbox_problems
 from handaxe.contract.faults import SetupError
+from handaxe.git.command import find_git
 from handaxe.host import machine
 from handaxe.host.sandbox.bubblewrap import find_bubblewrap
 from handaxe.host.sandbox.means import find_means
@@ -63,7 +64,7 @@ def examine(root: str, home: Path) -> list[Finding]:
     bash = _bash(configuration)
     return [
         *_itself(),
-        *_programs(bash),
+        *_programs(root, bash),
         _removed_variables(configuration.settings),
         *_encodings(bash),
         *_sandbox(root, configuration),
@@ -80,7 +81,7 @@ def _itself() -> Iterator[Finding]:
     yield Finding(key="python.version", standing="ok", value=f"{version} ({sys.executable})")
 
 
-def _programs(bash: str | None) -> Iterator[Finding]:
+def _programs(root: str, bash: str | None) -> Iterator[Finding]:
     place = bash or "/nonexistent"
     yield _program("shell.bash", "bash", "no", "Commands need bash: install it.", path=place)
     yield _program("shell.zsh", "zsh", "ok", "Not needed: commands run in bash.")
@@ -91,7 +92,10 @@ def _programs(bash: str | None) -> Iterator[Finding]:
         value="answers" if reads else "not found",
         advice="" if reads else "Compound commands get no second reading: reinstall handaxe.",
     )
-    yield _program("git.version", "git", "no", "Install git: history and worktrees need it.")
+    git = find_git((root,)) or "/nonexistent"
+    yield _program(
+        "git.version", "git", "no", "Install git: history and worktrees need it.", path=git
+    )
     rg = find_ripgrep(())
     yield _program(
         "search.rg", "rg", "weak", "Search works without, but slower: install ripgrep.", path=rg

@@ -17,10 +17,7 @@ MAX_NAMES = 50_000
 MAX_MATCHES = 2_000
 MAX_SECONDS = 2.0
 _MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
-_QUIET = (
-    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
-    "-c", "safe.bareRepository=explicit",
-)  # fmt: skip
+_MAX_LISTED_BYTES = 64 * 1024 * 1024
 _ENV_PATHS = (":(top,glob,icase)**/.env", ":(top,glob,icase)**/.env.*")
 
 
@@ -52,7 +49,8 @@ def _walk(path: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 def list_names(argv: Sequence[str], cwd: str, *, null: bool) -> list[str] | None:
     """The names that a listing command prints."""
-    printed = _run(list(argv), cwd)
+    is_git = argv[0].rpartition("/")[2] == "git"
+    printed = _ask_git(cwd, *argv[1:]) if is_git else _run(list(argv), cwd)
     if printed is None:
         return None
     names = [name for name in printed.split("\0" if null else "\n") if name]
@@ -183,15 +181,31 @@ def find_tracked_env_file(
 
 
 def _ask_git(directory: str, *arguments: str) -> str | None:
-    """What git prints, started so that the repository's own configuration runs nothing."""
-    return _run(["git", *_QUIET, *arguments], directory)
+    """What git prints; nothing outside a repository, None where it may not be started."""
+    from handaxe.git.command import GitFailed, find_obstacles, make_command, run_git
+    from handaxe.git.discovery import UnclearRepository, find_repository
+
+    try:
+        found = find_repository(directory)
+        if found is None:
+            return ""
+        if find_obstacles(found):
+            return None
+        command = make_command(found, *arguments, directory=directory, mark=marked({}))
+    except (UnclearRepository, GitFailed):
+        return None
+    try:
+        said = run_git(command, timeout_s=MAX_SECONDS, max_bytes=_MAX_LISTED_BYTES)
+    except GitFailed as failed:
+        return None if failed.is_unfinished else ""
+    return said.decode("utf-8", "surrogateescape")
 
 
 def _run(argv: list[str], directory: str) -> str | None:
     import subprocess
 
     try:
-        done = subprocess.run(  # noqa: S603 - a proved listing, or git with arguments of ours
+        done = subprocess.run(  # noqa: S603 - a proved listing
             argv,
             cwd=directory,
             env=marked(clean_environment(os.environ, {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"})),
@@ -202,5 +216,5 @@ def _run(argv: list[str], directory: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # Where a listing fails, such as git outside a repository, there is nothing to print.
+    # Where a listing fails, there is nothing to print.
     return done.stdout.decode("utf-8", "surrogateescape")

@@ -1,23 +1,25 @@
 """Checkouts of their own for agents: `git worktree` below the repository's `.claude/worktrees`.
 
 A checkout is locked while somebody works in it, so that no `git worktree prune` takes it away;
-after a crash it is still there and still locked. Programs that the repository names for git to
-run are not run.
+after a crash it is still there and still locked. Checking out runs filters: where the repository
+names programs for that, somebody has to say yes first. Links in the way are refused.
 """
 
 import asyncio
+import errno
 import filecmp
 import os
 import re
-import signal
-from collections.abc import Coroutine, Sequence
+import stat
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from handaxe.host.clean_environment import clean_environment
+from handaxe.disk.places import end_of_links
+from handaxe.git.command import GitFailed, await_git, find_obstacles, finish, make_command
+from handaxe.git.discovery import GitRepository, UnclearRepository, find_repository, look_at
 from handaxe.host.marked_processes import marked
 from handaxe.host.shell.wardens import WARDENS
 from handaxe.settings.model import WorktreeOptions
@@ -25,14 +27,14 @@ from handaxe.settings.places import WORKTREES
 
 INCLUDE_FILE = ".worktreeinclude"
 TIMEOUT_S = 300.0
-PATIENCE_S = 5.0
-"""How long git may take to tidy up once it is told to end."""
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-_FOUND_BY_DOT_GIT = ("-c", "safe.bareRepository=explicit")
-"""A directory that a command made look like a repository is none."""
 _ORIGINS = ("refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master")
 _LEAVINGS = (".pyc", ".pyo", "/.DS_Store")
-_IGNORE_ALL = "# Checkouts of agents; git need not see them.\n*\n"
+_IGNORE_ALL = b"# Checkouts of agents; git need not see them.\n*\n"
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OWN_LIST = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+Approve = Callable[[tuple[str, ...]], Awaitable[str]]
+"""Told what a repository makes git run; the answer is why not, or nothing for a yes."""
 
 
 class NoWorktree(Exception):
@@ -48,59 +50,148 @@ class Worktree(msgspec.Struct, frozen=True):
     """The commit it began with."""
 
 
+async def refuse_programs(obstacles: tuple[str, ...]) -> str:
+    """The answer where nobody speaks for the repository."""
+    return obstacles[0]
+
+
+class _Git:
+    """Git in one repository that was looked at."""
+
+    def __init__(self, repository: GitRepository, *, runs_programs: bool = False) -> None:
+        self.repository = repository
+        self.top = Path(repository.top)
+        self._runs_programs = runs_programs
+
+    async def run(self, *arguments: str) -> str:
+        """What git prints; raises `NoWorktree`."""
+        WARDENS.keep_watch()
+        try:
+            command = make_command(
+                self.repository, *arguments, runs_programs=self._runs_programs, mark=marked({})
+            )
+            said = await await_git(command, timeout_s=TIMEOUT_S)
+        except GitFailed as error:
+            raise NoWorktree(str(error)) from None
+        return said.decode(errors="surrogateescape").strip("\n")
+
+
 async def open_worktree(
     directory: str,
     name: str,
     *,
     base: str = "",
     options: WorktreeOptions = WorktreeOptions(),  # noqa: B008 - a frozen value
+    approve: Approve = refuse_programs,
 ) -> Worktree:
     """A locked checkout of what is committed around `directory`; one of that name is used again.
 
     Raises:
-        NoWorktree: no repository, no commit, options that make no sense here, or git refuses.
+        NoWorktree: no repository, no commit, options that make no sense here, a link in the way,
+            programs that nobody said yes to, or git refuses.
     """
-    top = Path(await _git(directory, *_FOUND_BY_DOT_GIT, "rev-parse", "--show-toplevel"))
-    path, branch = top / WORKTREES / name, f"worktree-{name}"
-    if path.is_dir():
-        base = base or await _git(str(path), "rev-parse", "HEAD")
-        await _lock(top, path)
+    git = await _open_git(directory, approve)
+    path, branch = git.top / WORKTREES / name, f"worktree-{name}"
+    _refuse_links(git.top, path)
+    if os.path.lexists(path):  # noqa: ASYNC240
+        own = await _enter(path, approve, git.repository.common)
+        base = base or await own.run("rev-parse", "HEAD")
+        await _lock(git, path)
         return Worktree(str(path), branch, base)
     _refuse_outside("sparsePaths", options.sparse_paths)
     _refuse_outside("symlinkDirectories", options.symlink_directories)
-    base = await _base(directory, fresh=options.base_ref == "fresh")
-    _make_folder(path.parent)
-    await _git(str(top), "worktree", "prune")
-    is_known = await _has_branch(top, branch)
+    base = await _base(git, fresh=options.base_ref == "fresh")
+    _make_folder(git.top)
+    await git.run("worktree", "prune")
+    is_known = await _has_branch(git, branch)
     where = (str(path), branch) if is_known else ("-b", branch, str(path), base)
     try:
-        await _check_out(top, path, where, options.sparse_paths)
-        await _include(top, path)
-        await _link(top, path, options.symlink_directories)
-        await _lock(top, path)
+        await _check_out(git, path, where, options.sparse_paths, approve)
+        await _include(git, path)
+        await _link(git, path, options.symlink_directories)
+        await _lock(git, path)
     except BaseException:
         # Nobody has worked in it yet, and nobody would ever come back to it.
-        await _to_its_end(_discard(top, path, None if is_known else branch))
+        await finish(_discard(git, path, None if is_known else branch))
         raise
     return Worktree(str(path), branch, base)
 
 
-async def close_worktree(path: str, branch: str, base: str) -> bool:
+async def close_worktree(
+    path: str, branch: str, base: str, *, approve: Approve = refuse_programs
+) -> bool:
     """Unlock a checkout, and remove it if nothing in it was changed; whether it is still there.
 
     When in doubt it stays.
     """
-    with suppress(NoWorktree):
-        await _git(path, "worktree", "unlock", path)
+    top = path.rpartition(f"/{WORKTREES}/")[0]
     try:
-        if await _is_changed(path, branch, base):
+        _refuse_links(Path(top), Path(path))
+        found = _look(top)
+        with suppress(NoWorktree):
+            # This reads and writes nothing that was checked out.
+            await _Git(found).run("worktree", "unlock", path)
+        git = await _open_git(top, approve)
+        own = await _enter(Path(path), approve, git.repository.common)
+        if await _is_changed(own, branch, base):
             return True
-        top = await _git(path, "rev-parse", "--path-format=absolute", "--git-common-dir")
-        await _git(top, "worktree", "remove", path)
-        await _git(top, "branch", "--quiet", "-D", branch)
+        await git.run("worktree", "remove", path)
+        await git.run("branch", "--quiet", "-D", branch)
     except NoWorktree:
         return True
     return False
+
+
+async def _open_git(directory: str, approve: Approve) -> _Git:
+    return await _approved(_look(directory), approve)
+
+
+async def _enter(path: Path, approve: Approve, common: str) -> _Git:
+    """Git in a checkout that the repository knows as its own."""
+    try:
+        found = look_at(str(path))
+        is_own = found is not None and found.common == common and _knows(found, path)
+    except (UnclearRepository, OSError, ValueError):
+        found, is_own = None, False
+    if found is None or not is_own:
+        raise NoWorktree(f"{path} is there already, and is no worktree of this repository")
+    return await _approved(found, approve)
+
+
+def _knows(found: GitRepository, path: Path) -> bool:
+    """Whether the repository, too, says that this checkout is where it is."""
+    back = os.fsdecode(Path(found.git, "gitdir").read_bytes().rstrip(b"\n"))
+    is_below = found.git.startswith(f"{found.common}/worktrees/")
+    return is_below and end_of_links(Path(found.git, back)) == str(path / ".git")
+
+
+def _look(directory: str) -> GitRepository:
+    try:
+        found = find_repository(directory)
+    except UnclearRepository as unclear:
+        raise NoWorktree(str(unclear)) from None
+    if found is None:
+        raise NoWorktree(f"{directory} is not a git repository")
+    if found.git == found.top:
+        raise NoWorktree(f"{found.top} is a bare repository")
+    return found
+
+
+async def _approved(found: GitRepository, approve: Approve) -> _Git:
+    obstacles = await asyncio.to_thread(find_obstacles, found)
+    refusal = await approve(obstacles) if obstacles else ""
+    if refusal:
+        raise NoWorktree(refusal)
+    return _Git(found, runs_programs=bool(obstacles))
+
+
+def _refuse_links(top: Path, path: Path) -> None:
+    """A link below the repository's top would have git write elsewhere."""
+    for place in (path, *path.parents):
+        if place == top:
+            return
+        if place.is_symlink():
+            raise NoWorktree(f"{place} is a link, and checkouts are not made through links")
 
 
 def _refuse_outside(setting: str, names: Sequence[str]) -> None:
@@ -113,31 +204,32 @@ def _refuse_outside(setting: str, names: Sequence[str]) -> None:
 
 
 async def _check_out(
-    top: Path, path: Path, where: Sequence[str], sparse_paths: Sequence[str]
+    git: _Git, path: Path, where: Sequence[str], sparse_paths: Sequence[str], approve: Approve
 ) -> None:
     """Write the files: all, or only those at the top and in some directories."""
     if not sparse_paths:
-        await _git(str(top), "worktree", "add", "--quiet", *where)
+        await git.run("worktree", "add", "--quiet", *where)
         return
-    await _git(str(top), "worktree", "add", "--quiet", "--no-checkout", *where)
-    await _git(str(path), "sparse-checkout", "set", "--cone", "--", *sparse_paths)
-    await _git(str(path), "checkout", "--quiet")
+    await git.run("worktree", "add", "--quiet", "--no-checkout", *where)
+    own = await _enter(path, approve, git.repository.common)
+    await own.run("sparse-checkout", "set", "--cone", "--", *sparse_paths)
+    await own.run("checkout", "--quiet")
 
 
-async def _base(directory: str, *, fresh: bool) -> str:
+async def _base(git: _Git, *, fresh: bool) -> str:
     """The commit to begin with; a `fresh` one is where the origin's main branch was last seen."""
     for name in _ORIGINS if fresh else ():
         with suppress(NoWorktree):
-            return await _git(directory, "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
-    return await _git(directory, "rev-parse", "--verify", "HEAD^{commit}")
+            return await git.run("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
+    return await git.run("rev-parse", "--verify", "HEAD^{commit}")
 
 
-async def _lock(top: Path, path: Path) -> None:
+async def _lock(git: _Git, path: Path) -> None:
     with suppress(NoWorktree):
-        await _git(str(top), "worktree", "lock", "--reason", f"{path.name} works here", str(path))
+        await git.run("worktree", "lock", "--reason", f"{path.name} works here", str(path))
 
 
-async def _discard(top: Path, path: Path, branch: str | None) -> None:
+async def _discard(git: _Git, path: Path, branch: str | None) -> None:
     """Remove a checkout, however far it had come, and the branch that was made for it."""
     import shutil
 
@@ -146,46 +238,37 @@ async def _discard(top: Path, path: Path, branch: str | None) -> None:
         ("worktree", "remove", "--force", str(path)),
     ):
         with suppress(NoWorktree):
-            await _git(str(top), *arguments)
+            await git.run(*arguments)
     await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
     with suppress(NoWorktree):
-        await _git(str(top), "worktree", "prune")
-        if branch is not None and await _has_branch(top, branch):
-            await _git(str(top), "branch", "--quiet", "-D", branch)
+        await git.run("worktree", "prune")
+        if branch is not None and await _has_branch(git, branch):
+            await git.run("branch", "--quiet", "-D", branch)
 
 
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Wait for it however often one is cancelled; the caller is on its way out already."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait((task,))
-    task.result()
-
-
-async def _is_changed(path: str, branch: str, base: str) -> bool:
+async def _is_changed(own: _Git, branch: str, base: str) -> bool:
     for name in ("HEAD", f"refs/heads/{branch}"):
-        if await _git(path, "rev-parse", "--verify", f"{name}^{{commit}}") != base:
+        if await own.run("rev-parse", "--verify", f"{name}^{{commit}}") != base:
             return True
-    if await _git(path, "status", "--porcelain", "--untracked-files=all"):
+    if await own.run("status", "--porcelain", "--untracked-files=all"):
         return True
-    if await _has_ignored_work(path):
+    if await _has_ignored_work(own):
         return True
-    inner = Path(path) / WORKTREES
+    inner = own.top / WORKTREES
     return inner.is_dir() and any(place.is_dir() for place in inner.iterdir())
 
 
-async def _has_ignored_work(path: str) -> bool:
+async def _has_ignored_work(own: _Git) -> bool:
     """Whether there are ignored files that nobody can make again from what is elsewhere.
 
     Directories that are ignored as such hold what builds and tests leave, and files like those of
     the main checkout came along from there.
     """
-    listed = await _git(path, "status", "--porcelain", "-z", "--ignored=matching")
+    listed = await own.run("status", "--porcelain", "-z", "--ignored=matching")
     names = [entry[3:] for entry in listed.split("\0") if entry.startswith("!! ")]
-    own = [name for name in names if not name.endswith(("/", *_LEAVINGS))]
-    top = path.rpartition(f"/{WORKTREES}/")[0]
-    return bool(own) and await asyncio.to_thread(_differ, Path(path), Path(top), own)
+    kept = [name for name in names if not name.endswith(("/", *_LEAVINGS))]
+    top = Path(str(own.top).rpartition(f"/{WORKTREES}/")[0])
+    return bool(kept) and await asyncio.to_thread(_differ, own.top, top, kept)
 
 
 def _differ(path: Path, top: Path, names: Sequence[str]) -> bool:
@@ -199,22 +282,23 @@ def _differ(path: Path, top: Path, names: Sequence[str]) -> bool:
     return False
 
 
-async def _has_branch(top: Path, branch: str) -> bool:
+async def _has_branch(git: _Git, branch: str) -> bool:
     try:
-        await _git(str(top), "rev-parse", "--quiet", "--verify", f"refs/heads/{branch}")
+        await git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}")
     except NoWorktree:
         return False
     return True
 
 
-async def _include(top: Path, path: Path) -> None:
+async def _include(git: _Git, path: Path) -> None:
     """Copy what the repository ignores and `.worktreeinclude` names, such as `.env`."""
-    if not (top / INCLUDE_FILE).is_file():
+    if not (git.top / INCLUDE_FILE).is_file():
         return
     listing = ("ls-files", "-z", "--others", "--ignored")
-    wanted = await _git(str(top), *listing, f"--exclude-from={INCLUDE_FILE}")
-    ignored = set((await _git(str(top), *listing, "--exclude-standard")).split("\0"))
-    await asyncio.to_thread(_copy, top, path, [n for n in wanted.split("\0") if n in ignored])
+    wanted = await git.run(*listing, f"--exclude-from={INCLUDE_FILE}")
+    ignored = set((await git.run(*listing, "--exclude-standard")).split("\0"))
+    named = [name for name in wanted.split("\0") if name in ignored]
+    await asyncio.to_thread(_copy, git.top, path, named)
 
 
 def _copy(top: Path, path: Path, names: list[str]) -> None:
@@ -222,34 +306,32 @@ def _copy(top: Path, path: Path, names: list[str]) -> None:
 
     for name in names:
         source, target = top / name, path / name
-        if not name or name.startswith(f"{WORKTREES}/") or target.exists():
+        if not name or name.startswith(f"{WORKTREES}/") or os.path.lexists(target):
+            continue
+        if not _is_direct(path, name):
             continue
         with suppress(OSError):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
 
 
-async def _link(top: Path, path: Path, names: Sequence[str]) -> None:
+async def _link(git: _Git, path: Path, names: Sequence[str]) -> None:
     """Link directories that the repository ignores, such as `node_modules`, to where they are."""
     if not names:
         return
     listing = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    said = await _git(str(top), "--literal-pathspecs", *listing, "--", *names)
+    said = await git.run("--literal-pathspecs", *listing, "--", *names)
     ignored = {name.removesuffix("/") for name in said.split("\0")}
-    wanted = [name for name in names if name in ignored and not path.is_relative_to(top / name)]
+    wanted = [n for n in names if n in ignored and not path.is_relative_to(git.top / n)]
     if wanted:
-        exclude = await _git(
-            str(top), "rev-parse", "--path-format=absolute", "--git-path", "info/exclude"
-        )
-        await asyncio.to_thread(_make_links, top, path, wanted, Path(exclude))
+        exclude = Path(git.repository.common, "info/exclude")
+        await asyncio.to_thread(_make_links, git.top, path, wanted, exclude)
 
 
 def _make_links(top: Path, path: Path, names: Sequence[str], exclude: Path) -> None:
     for name in names:
         source, link = top / name, path / name
-        # A link that is checked out may lead anywhere.
-        is_inside = link.parent.resolve() == path.resolve() / Path(name).parent
-        if not is_inside or os.path.lexists(link) or not source.is_dir():
+        if not _is_direct(path, name) or os.path.lexists(link) or not source.is_dir():
             continue
         try:
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -261,54 +343,33 @@ def _make_links(top: Path, path: Path, names: Sequence[str], exclude: Path) -> N
 
 def _ignore_link(exclude: Path, name: str) -> None:
     """Let git ignore a link as it ignores the directory: `name/` is no rule for links."""
-    line = "/" + re.sub(r"([\\*?\[\] !#])", r"\\\1", name)
-    known = exclude.read_bytes() if exclude.exists() else b""
-    if os.fsencode(line) not in known.splitlines():
-        exclude.parent.mkdir(parents=True, exist_ok=True)
-        gap = b"" if not known or known.endswith(b"\n") else b"\n"
-        with exclude.open("ab") as file:
-            file.write(gap + os.fsencode(line) + b"\n")
+    line = os.fsencode("/" + re.sub(r"([\\*?\[\] !#])", r"\\\1", name))
+    exclude.parent.mkdir(exist_ok=True)
+    with os.fdopen(os.open(exclude, _OWN_LIST, 0o644), "r+b") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "git's own list of ignored files is no file")
+        known = file.read()
+        if line not in known.splitlines():
+            gap = b"" if not known or known.endswith(b"\n") else b"\n"
+            file.write(gap + line + b"\n")
 
 
-def _make_folder(folder: Path) -> None:
+def _is_direct(path: Path, name: str) -> bool:
+    """Whether no link stands on the way to a name in a checkout; one may lead anywhere."""
+    return not any((path / above).is_symlink() for above in Path(name).parents)
+
+
+def _make_folder(top: Path) -> None:
+    folder = top
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text(_IGNORE_ALL, encoding="utf-8")
+        for name in WORKTREES.split("/"):
+            folder /= name
+            folder.mkdir(exist_ok=True)
+        _refuse_links(top, folder)
+        with (
+            suppress(FileExistsError),
+            os.fdopen(os.open(folder / ".gitignore", _NEW_FILE, 0o644), "wb") as ignore,
+        ):
+            ignore.write(_IGNORE_ALL)
     except OSError as error:
         raise NoWorktree(f"{folder} cannot be made ({error.strerror})") from None
-
-
-async def _git(directory: str, *arguments: str) -> str:
-    env = marked(clean_environment(os.environ, {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}))
-    try:
-        process = await asyncio.create_subprocess_exec(
-            "git", *_QUIET, *arguments, cwd=directory, env=env,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        raise NoWorktree(f"git cannot be run ({error.strerror})") from None
-    WARDENS.keep_watch()
-    try:
-        said, complained = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
-    except BaseException as error:
-        await _to_its_end(_end(process))
-        if isinstance(error, TimeoutError):
-            raise NoWorktree(f"git {arguments[0]} took too long") from None
-        raise
-    if process.returncode != 0:
-        lines = complained.decode(errors="replace").strip().splitlines()
-        raise NoWorktree(lines[-1] if lines else f"git {arguments[0]} failed")
-    return said.decode(errors="surrogateescape").strip("\n")
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End git with the programs it started; asked first, it takes its own half-done work away."""
-    for signal_number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal_number)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.communicate(), PATIENCE_S)
-            return

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.agent_options import add_agent_options, parse_agent_options
+from handaxe.frontends.cli.agent_options import add_agent_options, is_headless, parse_agent_options
 from handaxe.text.near_names import nearest
 
 
@@ -19,9 +19,9 @@ def run_agent(
     arguments = parse_agent_options(parser, argv)
     if arguments.debug or arguments.debug_file:
         _log_everything(arguments.debug_file)
-    from handaxe.frontends.cli.headless import is_headless, run_headless
-
     if is_headless(arguments):
+        from handaxe.frontends.cli.headless import run_headless
+
         return run_headless(arguments)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise SetupError(_no_terminal(argv, commands))

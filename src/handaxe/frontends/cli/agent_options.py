@@ -144,3 +144,10 @@ def _unknown(word: str, known: Sequence[str]) -> str:
     near = nearest(name, [flag for flag in known if flag.startswith("--")])
     hint = f" Did you mean {near}?" if near else ""
     return f"There is no option {name}.{hint} `handaxe --help` lists them."
+
+
+def is_headless(arguments: argparse.Namespace) -> bool:
+    """Whether nobody sits at a terminal for this."""
+    streams = arguments.input_format == arguments.output_format == "stream-json"
+    alone = arguments.rewind_files or arguments.init_only
+    return bool(arguments.print or streams or alone)

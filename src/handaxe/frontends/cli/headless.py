@@ -45,13 +45,6 @@ COMMANDS_GRACE_S = 5.0
 """How long commands in the background may still work when the answer was given."""
 
 
-def is_headless(arguments: argparse.Namespace) -> bool:
-    """Whether nobody sits at a terminal for this."""
-    streams = arguments.input_format == arguments.output_format == "stream-json"
-    alone = arguments.rewind_files or arguments.init_only
-    return bool(arguments.print or streams or alone)
-
-
 def run_headless(arguments: argparse.Namespace) -> int:
     """Do it; the exit code."""
     _check(arguments)

@@ -12,8 +12,10 @@ from typing import Any
 
 from handaxe.app.agent_housing import NotMade, worktree_named
 from handaxe.app.configuration import Configuration
+from handaxe.app.git_programs import Ask, GitPrograms
 from handaxe.app.hooking import SessionHooks
 from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.agent_options import is_headless
 from handaxe.frontends.cli.opening import read_settings_option
 from handaxe.host.worktrees import NoWorktree, Worktree, close_worktree, open_worktree
 from handaxe.runtime.hooks.outcome import Outcome
@@ -34,6 +36,9 @@ class OwnCheckout:
             given=read_settings_option(arguments.settings),
             sources=arguments.setting_sources,
         )
+        self._programs = GitPrograms(
+            self._configuration, lambda: _find_asker(arguments), tool="--worktree"
+        )
         try:
             self._made = asyncio.run(self._open(name))
         except (NoWorktree, NotMade) as error:
@@ -52,14 +57,16 @@ class OwnCheckout:
         outcome = await self._fire("WorktreeCreate", name=name)
         if outcome is None:
             options = self._configuration.settings.worktree
-            return await open_worktree(self._root, name, options=options)
+            return await open_worktree(
+                self._root, name, options=options, approve=self._programs.approve
+            )
         return Worktree(worktree_named(outcome, self._root, (self._root,)), "", "")
 
     async def _close(self) -> None:
         made = self._made
         if not made.branch:
             await self._fire("WorktreeRemove", worktree_path=made.path)
-        elif await close_worktree(made.path, made.branch, made.base):
+        elif await close_worktree(made.path, made.branch, made.base, approve=self._programs.recall):
             told = f"The changes are in {made.path} on branch {made.branch}."
             print(f"handaxe: {told}", file=sys.stderr)
         else:
@@ -77,3 +84,13 @@ class OwnCheckout:
             return await hooks.fire({**told, "hook_event_name": event, **details})
         finally:
             await hooks.close()
+
+
+def _find_asker(arguments: argparse.Namespace) -> Ask | None:
+    """How to ask the person who starts the run, where one sits at the terminal."""
+    is_person = sys.stdin.isatty() and sys.stderr.isatty()
+    if is_headless(arguments) or not is_person:
+        return None
+    from handaxe.frontends.cli.terminal_asker import ask_in_terminal
+
+    return ask_in_terminal

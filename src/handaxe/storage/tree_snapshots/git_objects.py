@@ -8,15 +8,14 @@ working tree is read back from there. The repository itself is only read.
 import hashlib
 import os
 import re
-import subprocess
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from shutil import which
 
 from handaxe.disk.durability import sync_names
 from handaxe.disk.faults import DiskFault
+from handaxe.git.command import GitFailed, make_object_command, run_git, start_git
 from handaxe.storage.home import make_private
 from handaxe.storage.tree_snapshots.nodes import GIT, LINK, Node
 from handaxe.storage.tree_snapshots.tree import Tree
@@ -84,15 +83,15 @@ class GitObjects:
 
     def adopt(self, tree: Tree, unkept: Mapping[str, Node]) -> None:
         """Mark files whose bytes are an object that is kept."""
-        git = _git_program(tuple(tree.roots))
-        if git is None or len(unkept) < max(_LEAST_ASKED, tree.count // _ASKED_PART):
+        if len(unkept) < max(_LEAST_ASKED, tree.count // _ASKED_PART):
             return
+        roots = tuple(tree.roots)
         for directory, listing in tree.directories.items():
             if directory.endswith("/.git") and "index" in listing:
                 mirror = self._mirror(directory, make=False)
                 if mirror.exists():
-                    same = _unchanged(git, directory, listing["index"], unkept)
-                    _adopt(git, mirror, same)
+                    same = _unchanged(directory, listing["index"], unkept, roots)
+                    _adopt(mirror, same, roots)
 
     def view(self, node: Node) -> bytes:
         """The bytes of a file that git keeps.
@@ -182,16 +181,10 @@ class _Reader:
 
     def __init__(self, mirror: Path) -> None:
         self.mirror = mirror
-        git = _git_program(())
-        if git is None:
-            raise NotInGit("there is no git any more")
-        self._process = subprocess.Popen(  # noqa: S603 - an absolute path
-            [git, f"--git-dir={mirror}", "cat-file", "--batch"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-        )
+        try:
+            self._process = start_git(make_object_command(str(mirror), "cat-file", "--batch"), None)
+        except GitFailed as error:
+            raise NotInGit("there is no git any more") from error
 
     def read(self, name: str, size_bytes: int) -> bytes:
         """The bytes of an object."""
@@ -240,23 +233,18 @@ def _is_whole(place: Path, content: bytes) -> bool:
 
 
 def _unchanged(
-    git: str, directory: str, index: Node, unkept: Mapping[str, Node]
+    directory: str, index: Node, unkept: Mapping[str, Node], roots: tuple[str, ...]
 ) -> dict[str, list[Node]]:
     """By object, the files that the index proves to be as they were when they were added."""
     root = directory.removesuffix("/.git")
-    said = _asked(
-        [git, "-C", root, f"--git-dir={directory}", f"--work-tree={root}", *_QUIETLY,
-         "ls-files", "-z", "--stage", "--debug", "--", _UNCHANGED]
-    )  # fmt: skip
+    listing = ("ls-files", "-z", "--stage", "--debug", "--", _UNCHANGED)
+    said = _asked(directory, *listing, work_tree=root, roots=roots)
     found: dict[str, list[Node]] = {}
     for entry in _ENTRY.finditer(said):
         node = unkept.get(f"{root}/{os.fsdecode(entry[3])}")
         if node is not None and not node.pack and _is_as_added(entry, node, index):
             found.setdefault(entry[2].decode(), []).append(node)
     return found
-
-
-_QUIETLY = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
 def _is_as_added(entry: re.Match[bytes], node: Node, index: Node) -> bool:
@@ -272,7 +260,7 @@ def _is_as_added(entry: re.Match[bytes], node: Node, index: Node) -> bool:
     )
 
 
-def _adopt(git: str, mirror: Path, same: Mapping[str, Iterable[Node]]) -> None:
+def _adopt(mirror: Path, same: Mapping[str, Iterable[Node]], roots: tuple[str, ...]) -> None:
     """Mark the files whose object is there, with the size of the file."""
     objects = f"{mirror}/objects"
     loose = {
@@ -287,8 +275,8 @@ def _adopt(git: str, mirror: Path, same: Mapping[str, Iterable[Node]]) -> None:
     }
     packed = [name for name, size_bytes in sizes.items() if size_bytes is None]
     if packed:
-        asked = [git, f"--git-dir={mirror}", "cat-file", "--batch-check"]
-        said = _asked(asked, "\n".join([*packed, ""]).encode())
+        given = "\n".join([*packed, ""]).encode()
+        said = _asked(str(mirror), "cat-file", "--batch-check", given=given, roots=roots)
         for line in said.splitlines():
             name, _, rest = line.decode(errors="replace").partition(" ")
             kind, _, size_bytes = rest.partition(" ")
@@ -315,40 +303,18 @@ def _loose_size(place: str) -> int | None:
         os.close(fd)
 
 
-def _asked(argv: list[str], given: bytes = b"") -> bytes:
+def _asked(
+    git_directory: str,
+    *arguments: str,
+    roots: tuple[str, ...],
+    work_tree: str = "",
+    given: bytes = b"",
+) -> bytes:
     try:
-        done = subprocess.run(  # noqa: S603 - an absolute path outside the working directories
-            argv,
-            input=given,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-            timeout=_GIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
+        command = make_object_command(git_directory, *arguments, work_tree=work_tree, outside=roots)
+        return run_git(command, given, timeout_s=_GIT_S)
+    except GitFailed:
         return b""
-    return done.stdout if done.returncode == 0 else b""
-
-
-def _environment() -> dict[str, str]:
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": os.environ.get("HOME", "/"),
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "LC_ALL": "C",
-    }
-
-
-@lru_cache(maxsize=8)
-def _git_program(roots: tuple[str, ...]) -> str | None:
-    """Git, unless it lies in a working directory."""
-    found = which("git")
-    if found is None:
-        return None
-    real = os.path.realpath(found)
-    return None if any(real.startswith(root.rstrip("/") + "/") for root in roots) else real
 
 
 @lru_cache(maxsize=256)

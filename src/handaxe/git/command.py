@@ -1,0 +1,337 @@
+"""Every git that handaxe starts for itself is started here.
+
+A repository that somebody else made can name programs for git to run. Here git gets settings of
+ours that overrule what can be overruled; `find_obstacles` tells what is left, and whoever wants to
+start git there all the same asks first. Git finds only the repository that was looked at.
+"""
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from shutil import which
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from handaxe.git.discovery import GitRepository
+
+if TYPE_CHECKING:
+    import asyncio
+
+MAX_BYTES = 256 * 1024 * 1024
+"""How much git may print."""
+PATIENCE_S = 5.0
+"""How long git may take to tidy up once it is told to end."""
+_WAKE_S, _NAP_S = 0.1, 0.001
+_LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
+
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=:",
+    "safe.bareRepository=explicit",
+    "protocol.ext.allow=never",
+    "submodule.recurse=false",
+    "log.showSignature=false",
+    "maintenance.auto=false",
+    "gc.auto=0",
+)
+_VARIABLES = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": ":",
+}
+_OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""What is missing in a partial clone would be fetched, by a program of the repository's choice."""
+_KEPT = (
+    "HOME", "LOGNAME", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME",
+    "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
+)  # fmt: skip
+_OVERRULED_CORE = frozenset({"hookspath", "fsmonitor", "pager", "editor"})
+_UNUSED_SECTIONS = frozenset(
+    {
+        "alias", "browser", "commit", "diff", "difftool", "format", "gpg", "gui", "guitool", "help",
+        "instaweb", "interactive", "log", "man", "merge", "mergetool", "pager", "pretty", "rebase",
+        "sendemail", "sequence", "trailer", "web",
+    }
+)  # fmt: skip
+"""What git never reads for the commands that we give it: these show no changes and merge none."""
+
+_WRITTEN = (
+    "config", "info", "logs", "logs/refs", "logs/refs/heads", "packed-refs", "refs", "refs/heads",
+    "worktrees",
+)  # fmt: skip
+"""Where git writes in a repository for what we have it do."""
+
+
+class GitFailed(Exception):
+    """Git did not do it; the sentence says why."""
+
+    def __init__(self, why: str, *, is_unfinished: bool = False) -> None:
+        super().__init__(why)
+        self.is_unfinished = is_unfinished
+        """Whether it was ended before it could say anything."""
+
+
+class GitCommand(NamedTuple):
+    """How git is started."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    directory: str
+
+
+def make_command(
+    repository: GitRepository,
+    *arguments: str,
+    directory: str = "",
+    runs_programs: bool = False,
+    mark: Mapping[str, str] | None = None,
+) -> GitCommand:
+    """Git in a repository that was looked at, started where it is or in a directory below.
+
+    With `runs_programs` somebody has said yes to what `find_obstacles` tells.
+    """
+    top = repository.top
+    above = str(PurePosixPath(top).parent)
+    # The list is split at colons, so a place with one in its name is given directly.
+    chosen = {"GIT_CEILING_DIRECTORIES": above}
+    if ":" in above:
+        chosen = {"GIT_DIR": repository.git, "GIT_WORK_TREE": top}
+    offline = {} if runs_programs else _OFFLINE
+    return GitCommand(
+        (_require_git((top,)), *_options(), *arguments),
+        {**_environment((top,)), **offline, **chosen, **(mark or {})},
+        directory or top,
+    )
+
+
+def make_object_command(
+    git_directory: str, *arguments: str, work_tree: str = "", outside: tuple[str, ...] = ()
+) -> GitCommand:
+    """Git that reads the objects or the index of this very git directory, and nothing else."""
+    where = (f"--git-dir={git_directory}",)
+    if work_tree:
+        where = ("-C", work_tree, *where, f"--work-tree={work_tree}")
+    return GitCommand(
+        (_require_git(outside), *_options(), *where, *arguments),
+        {**_environment(outside), **_OFFLINE},
+        work_tree or git_directory,
+    )
+
+
+def find_obstacles(repository: GitRepository) -> tuple[str, ...]:
+    """What a repository may make the git that we start run, whatever settings it is started with.
+
+    A repository that names nothing needs nobody's trust.
+    """
+    from handaxe.git.config_safety import find_doubts
+
+    linked = (
+        f"{repository.common}/{name} is a link, so git would write elsewhere"
+        for name in _WRITTEN
+        if Path(repository.common, name).is_symlink()
+    )
+    return (*linked, *find_doubts(repository, _is_overruled))
+
+
+def _is_overruled(section: str, key: str) -> bool:
+    return section in _UNUSED_SECTIONS or (section == "core" and key in _OVERRULED_CORE)
+
+
+def find_git(outside: tuple[str, ...]) -> str | None:
+    """Git, by its absolute path; one that lies in a project is none."""
+    return _find_git(os.environ.get("PATH", os.defpath), outside)
+
+
+@lru_cache(maxsize=16)
+def _find_git(path: str, outside: tuple[str, ...]) -> str | None:
+    return which("git", path=_outside_path(path, outside))
+
+
+def _require_git(outside: tuple[str, ...]) -> str:
+    found = find_git(outside)
+    if found is None:
+        raise GitFailed("git cannot be run (there is none on the search path)")
+    return found
+
+
+def _outside_path(path: str, outside: tuple[str, ...]) -> str:
+    """The directories of a search path, but for those in a project and those named by no root."""
+    kept = [
+        entry
+        for entry in path.split(":")
+        if entry.startswith("/") and not _is_inside(os.path.realpath(entry), outside)
+    ]
+    return ":".join(kept)
+
+
+def _is_inside(path: str, places: tuple[str, ...]) -> bool:
+    return any(f"{path}/".startswith(place.rstrip("/") + "/") for place in places)
+
+
+def _options() -> tuple[str, ...]:
+    return tuple(word for setting in _SETTINGS for word in ("-c", setting))
+
+
+def _environment(outside: tuple[str, ...]) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    path = _outside_path(os.environ.get("PATH", os.defpath), outside)
+    return {**kept, "PATH": path, **_VARIABLES}
+
+
+def _subcommand(argv: tuple[str, ...]) -> str:
+    words = iter(argv[1:])
+    for word in words:
+        if word in {"-c", "-C"}:
+            next(words, None)
+        elif not word.startswith("-"):
+            return f"git {word}"
+    return "git"
+
+
+class GitProcess:
+    """One git at work, with a deadline and a bound on what it prints."""
+
+    def __init__(
+        self, command: GitCommand, given: bytes = b"", *, timeout_s: float, max_bytes: int
+    ) -> None:
+        self._name = _subcommand(command.argv)
+        self._max_bytes = max_bytes
+        self._why = ""
+        self._is_over = False
+        self._process = start_git(command, given)
+        self._deadline = time.monotonic() + timeout_s
+
+    def stop(self, why: str = "was stopped") -> None:
+        """Tell git and what it started to end; asked first, it takes half-done work away."""
+        self._why = self._why or why
+        self._deadline = min(self._deadline, time.monotonic() + PATIENCE_S)
+        self._signal(signal.SIGTERM)
+
+    def wait(self) -> bytes:
+        """What git prints.
+
+        Raises:
+            GitFailed: it failed, took too long, printed too much or was stopped.
+        """
+        process = self._process
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with process.stdout as stdout, process.stderr as stderr:
+            said, complained = self._read(stdout, stderr)
+            while not self._has_ended() and self._goes_on():
+                time.sleep(_NAP_S)
+            # Programs that it leaves behind are nobody's.
+            self._signal(signal.SIGKILL)
+            self._is_over = True
+            process.wait()
+        if self._why:
+            raise GitFailed(f"{self._name} {self._why}", is_unfinished=True)
+        if process.returncode != 0:
+            lines = complained.decode(errors="replace").strip().splitlines()
+            raise GitFailed(lines[-1] if lines else f"{self._name} failed")
+        return said
+
+    def _read(self, stdout: IO[bytes], stderr: IO[bytes]) -> tuple[bytes, bytes]:
+        found = {stdout: bytearray(), stderr: bytearray()}
+        with selectors.DefaultSelector() as selector:
+            for pipe in found:
+                selector.register(pipe, selectors.EVENT_READ, pipe)
+            while selector.get_map() and self._goes_on():
+                for key, _ in selector.select(_WAKE_S):
+                    data = os.read(key.fd, 1 << 16)
+                    found[key.data] += data
+                    if not data:
+                        selector.unregister(key.fileobj)
+                    elif len(found[key.data]) > self._max_bytes:
+                        self.stop("printed too much")
+                        found[key.data].clear()
+        return bytes(found[stdout]), bytes(found[stderr])
+
+    def _goes_on(self) -> bool:
+        has_ended = self._has_ended()
+        if has_ended:
+            # A pipe that is still open is held by what git has left behind.
+            self._signal(signal.SIGKILL)
+            self._deadline = min(self._deadline, time.monotonic() + PATIENCE_S)
+        if time.monotonic() < self._deadline:
+            return True
+        if self._why or has_ended:
+            return False
+        self.stop("took too long")
+        return True
+
+    def _has_ended(self) -> bool:
+        """Whether git has ended; its number stays its own, so that it can still be signalled."""
+        return os.waitid(os.P_PID, self._process.pid, _LOOK) is not None
+
+    def _signal(self, number: int) -> None:
+        if not self._is_over:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+
+def start_git(command: GitCommand, given: bytes | None = b"") -> subprocess.Popen[bytes]:
+    """Git as it starts; with None it is given a pipe, and what it complains of is not heard."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(given or b"")
+        stdin.seek(0)
+        try:
+            return subprocess.Popen(  # noqa: S603 - an absolute path outside the project
+                command.argv,
+                stdin=subprocess.PIPE if given is None else stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL if given is None else subprocess.PIPE,
+                cwd=command.directory,
+                env=command.env,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise GitFailed(f"git cannot be run ({error.strerror})") from None
+
+
+def run_git(
+    command: GitCommand, given: bytes = b"", *, timeout_s: float, max_bytes: int = MAX_BYTES
+) -> bytes:
+    """What git prints; raises `GitFailed`."""
+    return GitProcess(command, given, timeout_s=timeout_s, max_bytes=max_bytes).wait()
+
+
+async def await_git(command: GitCommand, *, timeout_s: float, max_bytes: int = MAX_BYTES) -> bytes:
+    """The same without blocking; where it is cancelled, git has ended when this ends."""
+    import asyncio
+
+    process = GitProcess(command, timeout_s=timeout_s, max_bytes=max_bytes)
+    waiting = asyncio.ensure_future(asyncio.to_thread(process.wait))
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        process.stop()
+        await finish(_quietly(waiting))
+        raise
+
+
+async def _quietly(waiting: "asyncio.Future[bytes]") -> None:
+    with suppress(GitFailed):
+        await waiting
+
+
+async def finish(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for it however often one is cancelled; the caller is on its way out already."""
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait((task,))
+    task.result()
