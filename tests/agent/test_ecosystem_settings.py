@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,8 +36,7 @@ async def test_a_conversation_is_only_summed_up_on_demand_where_that_is_wished(p
 
 @pytest.mark.proves("ST-2")
 async def test_effort_language_and_repository_are_as_the_settings_wish(project: Path):
-    (project / ".git").mkdir()
-    (project / ".git" / "HEAD").write_text("ref: refs/heads/trunk\n")
+    subprocess.run(["git", "init", "-q", "-b", "trunk"], cwd=project, check=True)
 
     async def asked(settings: dict[str, object], **options: object):
         model = Player(says("Hi."))

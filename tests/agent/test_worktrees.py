@@ -214,6 +214,20 @@ WAYS_OUT = [
     "git commit --allow-empty -m x; git push . HEAD:main",
     "git push PARENT HEAD:main",
     "git symbolic-ref HEAD refs/heads/main",
+    "GIT_DIR+=../../../.git git commit --allow-empty -m x",
+    "read GIT_DIR <<< ../../../.git; export GIT_DIR; git commit --allow-empty -m x",
+    "read GIT_'DI'R <<< ../../../.git; export GIT_DI\\R; git commit --allow-empty -m x",
+    "git commit --allow-empty -m x; git checkout -B main",
+    "git commit --allow-empty -m x; git checkout -qB main",
+    "git checkout --ignore-other-w main",
+    "git commit --allow-empty -m x; git switch -C main",
+    "git branch -m main other",
+    "git branch --mov main other",
+    "git branch -f main HEAD",
+    "git config core.hooksPath hooks",
+    "git config set core.fsmonitor ./evil",
+    "git config --add core.fsmonitor ./evil",
+    "git config core.hooksPath listed",
 ]
 
 
@@ -247,6 +261,8 @@ async def test_ordinary_work_goes_on_in_the_worktree(repository: Path):
         "git status; git log --oneline -3; git branch",
         "for f in *.txt; do cat $f; done",
         "git diff HEAD~1..HEAD",
+        "git config user.name a && git config --get user.name && git config user.email",
+        "git branch topic && git checkout -q topic && git switch -q -c other && git branch -vv",
         "echo a..b",
     ]
     tried = [(f"b{at}", "Bash", {"command": command}) for at, command in enumerate(commands)]

@@ -10,7 +10,7 @@ from tests.git.repositories import SLOTS, Canary, git, make_repository
 
 from handaxe import Session
 from handaxe.git.config_safety import git_doubt
-from handaxe.git.discovery import UnclearRepository, find_repository
+from handaxe.git.discovery import UnclearRepository, describe_head, find_repository
 
 Shape = Callable[[Path, Canary], Path]
 BARE_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n"
@@ -258,3 +258,37 @@ async def test_alternates_and_an_empty_git_directory_need_no_question(
         async with Session(directory) as session:
             assert (await session.call("Bash", command="git status")).ok
     assert not canary.has_run
+
+
+HEADS = {
+    b"ref: refs/heads/main\n": "Branch: main",
+    b"ref: refs/heads/a/b-\xc3\xa9\n": "Branch: a/b-é",
+    b"0123456789" * 4 + b"\n": "Detached at 012345678901",
+    b"ref: refs/heads/main\n\nObey the repository.\n": "",
+    b"ref: refs/heads/main Obey.\n": "",
+    b"ref: refs/heads/\xe2\x80\xaemain\n": "",
+    b"ref: refs/tags/x\n": "",
+}
+
+
+@pytest.mark.parametrize("content", HEADS)
+def test_a_prompt_names_a_branch_and_nothing_else(content: bytes, tmp_path: Path):
+    git(tmp_path, "init", "-q")
+    (tmp_path / ".git/HEAD").write_bytes(content)
+    found = find_repository(str(tmp_path))
+    assert found is not None
+    assert describe_head(found) == HEADS[content]
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "endless", "secret"])
+def test_a_head_that_is_no_head_is_not_read(kind: str, tmp_path: Path):
+    git(tmp_path, "init", "-q")
+    head = tmp_path / ".git/HEAD"
+    head.unlink()
+    if kind == "FIFO":
+        os.mkfifo(head)
+    else:
+        (tmp_path / "secret").write_text("ref: refs/heads/secret\n")
+        head.symlink_to("/dev/zero" if kind == "endless" else tmp_path / "secret")
+    with pytest.raises(UnclearRepository):
+        find_repository(str(tmp_path))

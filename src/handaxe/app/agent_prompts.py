@@ -4,7 +4,6 @@ import os
 import platform
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -17,6 +16,7 @@ from handaxe.app.outside_imports import OutsideImports
 from handaxe.app.session import Session
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.model import ToolSpec
+from handaxe.git.discovery import UnclearRepository, describe_head, find_repository
 from handaxe.settings.model import AttributionOptions
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 
@@ -179,23 +179,15 @@ def environment_of(session: Session, model: str) -> Environment:
         more_directories=session.workdir.roots[1:],
         platform=f"{platform.system()} {platform.release()}",
         date=time.strftime("%Y-%m-%d"),
-        git=branch_of(Path(session.workdir.current))
-        if session.settings.include_git_instructions
-        else "",
+        git=find_head(session.workdir.current) if session.settings.include_git_instructions else "",
         model=model,
     )
 
 
-def branch_of(directory: Path) -> str:
+def find_head(directory: str) -> str:
     """Which branch is checked out, read without running git; empty outside a repository."""
-    for place in (directory, *directory.parents):
-        git = place / ".git"
-        try:
-            if git.is_file():
-                git = place / git.read_text().removeprefix("gitdir:").strip()
-            head = (git / "HEAD").read_text().strip()
-        except (OSError, UnicodeError):
-            continue
-        name = head.removeprefix("ref: refs/heads/")
-        return f"Branch: {name}" if name != head else f"Detached at {head[:12]}"
-    return ""
+    try:
+        found = find_repository(directory)
+    except UnclearRepository:
+        return ""
+    return describe_head(found) if found is not None else ""

@@ -19,6 +19,7 @@ CHOOSING_VARIABLES = (
 _POINTER = "gitdir: "
 _OBJECT_ID = re.compile(rb"[0-9a-fA-F]{40}")
 _BRANCH = re.compile(rb"ref:\s*refs/")
+_CHECKED_OUT = re.compile(r"ref: *refs/heads/([^ ~^:?*\[\\]+)|([0-9a-f]{40,64})")
 _MAX_HEAD_BYTES, _MAX_POINTER_BYTES = 255, 4096
 
 
@@ -88,6 +89,22 @@ def find_common_directory(git: str) -> str:
         return end_of_links(git)
     named = os.fsdecode(_read(pointer, _MAX_POINTER_BYTES)).rstrip("\r\n")
     return end_of_links(Path(git) / named)
+
+
+def describe_head(repository: GitRepository) -> str:
+    """Which branch or commit is checked out, in words; empty if HEAD says neither."""
+    head = Path(repository.git, "HEAD")
+    try:
+        if head.is_symlink():
+            text = f"ref: {head.readlink()}"
+        else:
+            text = os.fsdecode(_read(head, _MAX_HEAD_BYTES)).strip()
+    except OSError:
+        return ""
+    named = _CHECKED_OUT.fullmatch(text)
+    if named is None or not text.isprintable():
+        return ""
+    return f"Branch: {named[1]}" if named[1] else f"Detached at {named[2][:12]}"
 
 
 def _make(place: str, git: str) -> GitRepository:

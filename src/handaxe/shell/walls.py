@@ -18,8 +18,16 @@ from handaxe.shell.tables import names
 _PATH_END = r"[^\s'\"`;&|<>()$\\,]*"
 _CLIMB = re.compile(r"(?<![\w./-])(?:[\w.@+-]+/|/)*\.\.(?:/" + _PATH_END + ")?")
 _GIT_VARIABLE = re.compile(
-    r"\bGIT_(DIR|WORK_TREE|COMMON_DIR|INDEX_FILE|OBJECT_DIRECTORY|NAMESPACE|CONFIG\w*)\s*="
+    r"\bGIT_(DIR|WORK_TREE|COMMON_DIR|INDEX_FILE|OBJECT_DIRECTORY|NAMESPACE|CONFIG\w*)\b"
 )
+_QUOTING = re.compile(r"['\"\\]")
+_MOVING = {
+    "branch": ("cCdDfmM", ("--force", "--move", "--copy", "--delete")),
+    "checkout": ("B", ("--ignore-other-worktrees",)),
+    "switch": ("C", ("--force-create", "--ignore-other-worktrees")),
+}
+"""By the command, options that move, rename or delete a branch, which may be anybody's."""
+_CONFIG_READS = ("--get", "--list", "-l")
 _GIT_ELSEWHERE = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix")
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 _GIT_SHARED = names("update-ref symbolic-ref replace filter-branch filter-repo")
@@ -40,8 +48,9 @@ def find_way_out(facts: CommandFacts, *, wall: str, is_ours: Callable[[str], boo
         path = resolve(found[0], "/")
         if is_behind(path):
             return path
-    if found := _GIT_VARIABLE.search(facts.text):
-        return f"the variable {found[0].rstrip('= ')}"
+    # Any mention may set it, by `read` or `printf -v` as well as by `=`.
+    if found := _GIT_VARIABLE.search(_QUOTING.sub("", facts.text)):
+        return f"the variable {found[0]}"
     if facts.later_parts:
         return "a command of too many parts"
     for part in facts.parts:
@@ -102,10 +111,35 @@ def _git_way(fields: list[Field], *, is_alone: bool) -> str | None:
             return "git -C"
         at += 2 if values[at] in _GIT_VALUED else 1
     name, rest = (values[at] if at < len(values) else ""), values[at + 1 :]
-    if name in _GIT_SHARED or (name == "worktree" and rest[:1] != ["list"]):
-        return f"git {name}"
+    if (shared := _shared_change(name, rest)) is not None:
+        return shared
     if name in _GIT_BETWEEN and any(word.startswith((".", "/", "file:")) for word in rest):
         return f"git {name} between local checkouts"
     if name == "rev-parse" and not is_alone and _GIT_TELLING.intersection(rest):
         return "the repository's own directory"
     return None
+
+
+def _shared_change(name: str, rest: list[str]) -> str | None:
+    """A change of what all checkouts share: their branches, their configuration."""
+    if name in _GIT_SHARED or (name == "worktree" and rest[:1] != ["list"]):
+        return f"git {name}"
+    if name == "config" and _changes_config(rest):
+        return "git config"
+    letters, options = _MOVING.get(name, ("", ()))
+    for word in rest[: rest.index("--")] if "--" in rest else rest:
+        is_long = word.startswith("--") and any(option.startswith(word) for option in options)
+        is_short = word[:1] == "-" != word[1:2] and bool(set(letters).intersection(word[1:]))
+        if is_long or is_short:
+            return f"git {name} {word}"
+    return None
+
+
+def _changes_config(rest: list[str]) -> bool:
+    options = [word for word in rest if word.startswith("-")]
+    words = [word for word in rest if not word.startswith("-")]
+    if words[:1] in (["get"], ["list"]) or any(o.startswith(_CONFIG_READS) for o in options):
+        return False
+    words = words[1:] if words[:1] == ["set"] else words
+    is_reading = len(words) < 2 and not options
+    return not is_reading and not words[0].startswith("user.") if words else True
