@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.git.repositories import Canary, git, make_repository
+from tests.git.repositories import SLOTS, Canary, git, make_repository
 from tests.waiting import until
 
 import handaxe
+from handaxe import Session
 from handaxe.git.command import (
     GitFailed,
     await_git,
@@ -230,3 +231,19 @@ def test_git_that_prints_too_much_is_ended(tmp_path: Path):
     assert found is not None
     with pytest.raises(GitFailed, match="printed too much"):
         run_git(make_command(found, "log", "--stat"), timeout_s=30, max_bytes=20)
+
+
+async def test_keeping_a_tree_for_undo_runs_nothing(tmp_path: Path, canary: Canary):
+    place = make_repository(tmp_path / "place")
+    for number in range(60):
+        (place / f"f{number}").write_text(f"{number}\n")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "more")
+    for slot in SLOTS:
+        canary.set(place / ".git/config", slot)
+    async with Session(place, allow=["Bash"]) as session:
+        result = await session.call("Bash", command='python3 -c \'open("f1", "w")\'')
+        assert result.ok, result.text
+        undone = await session.undo()
+    assert (place / "f1").read_text() == "1\n", undone
+    assert not canary.has_run
