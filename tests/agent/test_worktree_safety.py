@@ -91,9 +91,45 @@ async def test_after_trust_a_person_is_asked_about_filters(
     assert canary.has_run is (answer == "yes")
     assert ("filter.x.smudge" in told) is (answer != "yes")
     assert len(asked) == (answer != "nobody")
-    assert all("filter.x.smudge in " in request.reason for request in asked)
+    assert all(str(canary.program) in request.reason for request in asked)
     # Nothing was changed, so the worktree is gone, whatever the answer was.
     assert git(repository, "worktree", "list").count("\n") == 0
+
+
+async def test_a_yes_holds_for_the_programs_it_was_given_for(repository: Path, canary: Canary):
+    config = repository / ".git/config"
+    plain = config.read_text()
+    asked: list[str] = []
+
+    async def on_ask(request: PermissionRequest) -> Allow | Deny:
+        asked.append(request.reason)
+        return Allow(by="user")
+
+    async with Session(repository, on_ask=on_ask, trusted=True) as session:
+        model = Player()
+        agent = Agent(model, session)
+        given = {"description": "x", "prompt": "y", "isolation": "worktree"}
+        for slot, questions in (
+            ("filter.smudge", 1), ("filter.smudge", 1), ("filter.process", 2), ("include", 3),
+            ("include", 4),
+        ):  # fmt: skip
+            config.write_text(plain + canary.config(slot))
+            model._turns += [
+                calls((f"t{len(model.requests)}", "Agent", given)), says("Done."), says("Done."),
+            ]  # fmt: skip
+            await agent.ask("Go.")
+            assert len(asked) == questions, slot
+
+
+async def test_nobody_is_asked_in_a_mode_without_questions(repository: Path, canary: Canary):
+    canary.set(repository / ".git/config", "filter.smudge")
+
+    async def on_ask(_request: PermissionRequest) -> Allow | Deny:
+        raise AssertionError("nobody wants to be asked")
+
+    told = await start(repository, on_ask=on_ask, trusted=True, permission_mode="dontAsk")
+    assert "nobody can be asked" in told
+    assert not canary.has_run
 
 
 async def test_filters_of_the_user_are_the_users(

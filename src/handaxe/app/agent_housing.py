@@ -95,10 +95,11 @@ class WorktreeHousing(Housing):
         )
 
     def _find_asker(self) -> Ask | None:
-        if self._among.policy().mode == "bypassPermissions":
+        mode, asker = self._among.policy().mode, self._among.asker
+        if mode == "bypassPermissions":
             return _allow
-        asker = self._among.asker
-        return asker.ask if asker is not None and asker.is_there else None
+        can_ask = asker is not None and asker.is_there and mode != "dontAsk"
+        return asker.ask if asker is not None and can_ask else None
 
 
 async def _allow(_request: PermissionRequest) -> Allow | Deny:

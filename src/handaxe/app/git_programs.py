@@ -9,11 +9,15 @@ from handaxe.text.visible import visible
 
 Ask = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
 
-MOST_SHOWN = 10
+MOST_SHOWN = 4_000
 
 
 class GitPrograms:
-    """Before the folder is trusted the answer is no; then whoever can be asked is asked, once."""
+    """Before the folder is trusted the answer is no; then whoever can be asked is asked.
+
+    A yes holds for these very programs until the agent or the run ends; what a configuration brings
+    in from another file may change, and is asked about each time.
+    """
 
     def __init__(
         self, configuration: Configuration, ask: Callable[[], Ask | None], tool: str = "Agent"
@@ -21,13 +25,15 @@ class GitPrograms:
         self._configuration = configuration
         self._ask = ask
         self._tool = tool
-        self._approved: set[tuple[str, ...]] = set()
+        self._approved: set[str] = set()
 
     async def approve(self, obstacles: tuple[str, ...]) -> str:
         """Why git may not run what a repository names; empty if it may."""
-        if obstacles in self._approved:
+        if self._approved.issuperset(obstacles):
             return ""
-        named = visible("; ".join(obstacles[:MOST_SHOWN]))
+        named = visible("; ".join(obstacles))
+        if len(named) > MOST_SHOWN:
+            return "the repository's configuration names too many programs to ask about them"
         root = self._configuration.root
         if not self._configuration.is_folder_trusted:
             return f"{named}. If you trust the project, run `handaxe trust {quote(root)}`"
@@ -47,9 +53,9 @@ class GitPrograms:
         answer = await ask(request)
         if not isinstance(answer, Allow):
             return f"{named}, and {answer.reason or 'the user said no'}".rstrip(".")
-        self._approved.add(obstacles)
+        self._approved.update(one for one in obstacles if not one.startswith("include"))
         return ""
 
     async def recall(self, obstacles: tuple[str, ...]) -> str:
         """The same without asking anybody."""
-        return "" if obstacles in self._approved else obstacles[0]
+        return "" if self._approved.issuperset(obstacles) else obstacles[0]

@@ -25,8 +25,10 @@ from handaxe.git.discovery import (
 )
 from handaxe.git.submodules import MAX_REPOSITORIES, TooMany, linked_paths, module_directories
 from handaxe.shell.tables import git_forms, names
+from handaxe.text.visible import visible
 
 MAX_BYTES = 256 * 1024
+_MAX_TOLD = 1000
 _HOOKS = ("post-index-change",)
 """Hooks that even looking runs, because git refreshes its index on the way."""
 
@@ -88,7 +90,8 @@ def git_doubt(directory: str, variables: Mapping[str, str] | None = None) -> str
         repository = find_repository(directory)
     except UnclearRepository as unclear:
         return str(unclear)
-    return next(find_doubts(repository), "") if repository is not None else ""
+    doubt = next(find_doubts(repository), "") if repository is not None else ""
+    return doubt if len(doubt) <= _MAX_TOLD else f"{doubt[:_MAX_TOLD]}..."
 
 
 def find_doubts(
@@ -143,7 +146,8 @@ def _check(
         for line in _lines(_content(config)) if os.path.lexists(config) else ():
             is_known = _is_harmless(line) or _is_own_worktree(line, git, place)
             if not is_known and not (is_overridden and is_overridden(line.section, line.key)):
-                yield f"{line} in {config} may make git run a program or reach a server"
+                named = f" ({visible(line.value)})" if line.value else ""
+                yield f"{line} in {config}{named} may make git run a program or reach a server"
     for name in _HOOKS if is_overridden is None else ():
         if os.path.lexists(common / "hooks" / name):
             yield f"git would run the hook {common / 'hooks' / name}"

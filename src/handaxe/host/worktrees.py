@@ -61,14 +61,14 @@ class _Git:
     def __init__(self, repository: GitRepository, *, runs_programs: bool = False) -> None:
         self.repository = repository
         self.top = Path(repository.top)
-        self._runs_programs = runs_programs
+        self.runs_programs = runs_programs
 
     async def run(self, *arguments: str) -> str:
         """What git prints; raises `NoWorktree`."""
         WARDENS.keep_watch()
         try:
             command = make_command(
-                self.repository, *arguments, runs_programs=self._runs_programs, mark=marked({})
+                self.repository, *arguments, runs_programs=self.runs_programs, mark=marked({})
             )
             said = await await_git(command, timeout_s=TIMEOUT_S)
         except GitFailed as error:
@@ -94,7 +94,7 @@ async def open_worktree(
     path, branch = git.top / WORKTREES / name, f"worktree-{name}"
     _refuse_links(git.top, path)
     if os.path.lexists(path):  # noqa: ASYNC240
-        own = await _enter(path, approve, git.repository.common)
+        own = await _approved(_enter(path, git.repository.common), approve)
         base = base or await own.run("rev-parse", "HEAD")
         await _lock(git, path)
         return Worktree(str(path), branch, base)
@@ -106,7 +106,7 @@ async def open_worktree(
     is_known = await _has_branch(git, branch)
     where = (str(path), branch) if is_known else ("-b", branch, str(path), base)
     try:
-        await _check_out(git, path, where, options.sparse_paths, approve)
+        await _check_out(git, path, where, options.sparse_paths)
         await _include(git, path)
         await _link(git, path, options.symlink_directories)
         await _lock(git, path)
@@ -132,7 +132,7 @@ async def close_worktree(
             # This reads and writes nothing that was checked out.
             await _Git(found).run("worktree", "unlock", path)
         git = await _open_git(top, approve)
-        own = await _enter(Path(path), approve, git.repository.common)
+        own = await _approved(_enter(Path(path), git.repository.common), approve)
         if await _is_changed(own, branch, base):
             return True
         await git.run("worktree", "remove", path)
@@ -146,8 +146,8 @@ async def _open_git(directory: str, approve: Approve) -> _Git:
     return await _approved(_look(directory), approve)
 
 
-async def _enter(path: Path, approve: Approve, common: str) -> _Git:
-    """Git in a checkout that the repository knows as its own."""
+def _enter(path: Path, common: str) -> GitRepository:
+    """A checkout that the repository knows as its own."""
     try:
         found = look_at(str(path))
         is_own = found is not None and found.common == common and _knows(found, path)
@@ -155,7 +155,7 @@ async def _enter(path: Path, approve: Approve, common: str) -> _Git:
         found, is_own = None, False
     if found is None or not is_own:
         raise NoWorktree(f"{path} is there already, and is no worktree of this repository")
-    return await _approved(found, approve)
+    return found
 
 
 def _knows(found: GitRepository, path: Path) -> bool:
@@ -204,14 +204,14 @@ def _refuse_outside(setting: str, names: Sequence[str]) -> None:
 
 
 async def _check_out(
-    git: _Git, path: Path, where: Sequence[str], sparse_paths: Sequence[str], approve: Approve
+    git: _Git, path: Path, where: Sequence[str], sparse_paths: Sequence[str]
 ) -> None:
     """Write the files: all, or only those at the top and in some directories."""
     if not sparse_paths:
         await git.run("worktree", "add", "--quiet", *where)
         return
     await git.run("worktree", "add", "--quiet", "--no-checkout", *where)
-    own = await _enter(path, approve, git.repository.common)
+    own = _Git(_enter(path, git.repository.common), runs_programs=git.runs_programs)
     await own.run("sparse-checkout", "set", "--cone", "--", *sparse_paths)
     await own.run("checkout", "--quiet")
 
