@@ -1,5 +1,6 @@
 """Where skills are found, and which of two wins."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ def write(path: Path, text: str) -> None:
 def test_skills_come_from_home_project_and_the_directories_above(tmp_path):
     home, project = tmp_path / "home", tmp_path / "repo" / "app"
     project.mkdir(parents=True)
-    (tmp_path / "repo" / ".git").mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path / "repo", check=True)
+    (project / ".git").mkdir()
     write(home / ".claude/skills/same/SKILL.md", "Mine.")
     write(project / ".claude/skills/same/SKILL.md", "Theirs.")
     write(tmp_path / "repo/.claude/skills/above/SKILL.md", "---\ndescription: Above\n---\nx")

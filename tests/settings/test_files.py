@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -378,6 +379,11 @@ def test_local_settings_of_a_repository_count_in_all_of_it_and_shared_ones_do_no
     write(top / "settings.json", rules(deny=["Bash"]))
     assert permissions(opened(part)).deny == ()
     (project / ".git").mkdir()
+    assert permissions(opened(part)).deny == ()
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    assert permissions(opened(part)).deny == ("Read(.env)",)
+    # What git passes over does not hide the repository above.
+    (part / ".git").mkdir()
     assert permissions(opened(part)).deny == ("Read(.env)",)
     assert permissions(opened(part)).allow == ()
     write(part / ".claude" / "settings.local.json", rules(deny=["Read(x)"]))

@@ -8,6 +8,7 @@ import msgspec
 
 from handaxe.agent.prompt import text_named
 from handaxe.app.session import Session
+from handaxe.git.discovery import find_top
 from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
 from handaxe.text.frontmatter import BadFrontmatter, split, text_of, truth
 from handaxe.text.near_names import nearest
@@ -126,7 +127,7 @@ def project_styles(directory: str) -> list[Path]:
     """Where a project's styles may lie, from here up to the top of its repository."""
     here = Path(directory)
     above = [here, *here.parents]
-    top = next((at for at, place in enumerate(above) if (place / ".git").exists()), 0)
+    top = above.index(Path(find_top(directory) or directory))
     places = [
         place / folder / FOLDER for place in above[: top + 1] for folder in (".handaxe", ".claude")
     ]

@@ -8,6 +8,7 @@ from typing import Any
 from handaxe.agent.kinds import BadAgentFile, read_kind
 from handaxe.contract.ports.agents import AgentKind
 from handaxe.contract.ports.trust_gate import Wish
+from handaxe.git.discovery import find_top
 from handaxe.settings.fragment import Fragment
 from handaxe.settings.mcp_servers import ServerDefinition, read_definitions
 from handaxe.settings.narrowing import settings_wishes
@@ -62,11 +63,10 @@ def agent_directories(directory: str, root: str, users: Sequence[str]) -> list[P
     Above the project's root the search goes on to the root of its repository.
     """
     places: list[Path] = []
-    here = Path(directory)
+    here, last = Path(directory), Path(find_top(directory) or root)
     for place in (here, *here.parents):
         places += (place / ".handaxe" / "agents", place / ".claude" / "agents")
-        is_repository = (place / ".git").exists()
-        if is_repository or (place == Path(root) and not _is_in_repository(place)):
+        if place == last:
             break
     places += [Path(user) / "agents" for user in users]
     return [place for place in dict.fromkeys(places) if place.is_dir()]
@@ -95,7 +95,3 @@ def _find_parts(root: str) -> list[str]:
             found.append(directory)
         names[:] = [n for n in names if not n.startswith(".") and n not in _PASSED_BY]
     return found
-
-
-def _is_in_repository(place: Path) -> bool:
-    return any((above / ".git").exists() for above in place.parents)

@@ -54,6 +54,21 @@ def find_repository(directory: str) -> GitRepository | None:
     return None
 
 
+def find_top(directory: str) -> str | None:
+    """The nearest directory, from here up, that is surely a repository; None if none is.
+
+    For those who look for files up to there: a `.git` that git would not take is no end.
+    """
+    place = PurePosixPath(directory)
+    for above in (place, *place.parents):
+        try:
+            if os.path.lexists(above / ".git") and look_at(str(above)) is not None:
+                return str(above)
+        except (UnclearRepository, OSError, ValueError):
+            continue
+    return None
+
+
 def look_at(place: str) -> GitRepository | None:
     """The repository that git takes in this very directory; None if it looks further up."""
     git = os.path.join(place, ".git")  # noqa: PTH118

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.ports.trust_gate import Owner
+from handaxe.git.discovery import find_top
 
 SKILL_FILE = "SKILL.md"
 RESERVED = "synced"
@@ -161,5 +162,5 @@ def _upwards(directories: Sequence[str]) -> Iterator[Path]:
     for directory in directories:
         place = Path(directory)
         above = [place, *place.parents]
-        top = next((at for at, path in enumerate(above) if (path / ".git").exists()), 0)
+        top = above.index(Path(find_top(directory) or directory))
         yield from above[: top + 1]
