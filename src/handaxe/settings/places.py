@@ -15,7 +15,6 @@ import msgspec
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.settings_store import Scope
-from handaxe.git.discovery import find_top
 from handaxe.settings.fragment import Source
 
 SCOPES: tuple[Scope, ...] = ("user", "project", "local")
@@ -52,7 +51,7 @@ def all_places(root: str, sources: Sequence[Scope]) -> tuple[Place, ...]:
     for scope in SCOPES:
         if scope not in sources:
             continue
-        if scope == "local" and (top := find_top(root) or root) != root:
+        if scope == "local" and (top := _find_top(root)) != root:
             # What a person set for a repository counts in all of it; what it shares does not.
             found += [Place(path, scope) for path in _files(top, scope)]
         found += [Place(path, scope) for path in _files(root, scope)]
@@ -120,6 +119,18 @@ def _files(root: str, scope: Scope) -> tuple[str, str]:
     directories = user_directories() if scope == "user" else in_project
     shared_file, own_path = (f"{directory}/{_NAMES[scope]}" for directory in directories)
     return shared_file, own_path
+
+
+def _find_top(root: str) -> str:
+    """The top of the repository around a directory; itself where there is none."""
+    above = root
+    while above not in {"", "/"}:
+        if os.path.lexists(f"{above}/.git"):
+            from handaxe.git.discovery import find_top
+
+            return find_top(root) or root
+        above = above.rpartition("/")[0]
+    return root
 
 
 def _directory(place: Place) -> str:
