@@ -23,7 +23,7 @@ from handaxe.git.command import (
 )
 from handaxe.git.discovery import find_repository
 from handaxe.host.command_look import find_tracked_env_file, list_names
-from handaxe.host.worktrees import close_worktree, open_worktree
+from handaxe.host.worktrees import NoWorktree, close_worktree, open_worktree
 
 SOURCE = Path(handaxe.__file__).parent
 THE_ONE = "git/command.py"
@@ -247,3 +247,13 @@ async def test_keeping_a_tree_for_undo_runs_nothing(tmp_path: Path, canary: Cana
         undone = await session.undo()
     assert (place / "f1").read_text() == "1\n", undone
     assert not canary.has_run
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+async def test_a_repository_of_somebody_else_is_not_used(tmp_path: Path):
+    place = make_repository(tmp_path / "place")
+    for path in (place, *place.rglob("*")):
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(NoWorktree, match=r"safe\.directory|dubious|unsafe"):
+        await open_worktree(str(place), "w")
+    assert not (place / ".claude").exists()
