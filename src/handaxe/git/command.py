@@ -9,6 +9,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -27,7 +28,6 @@ MAX_BYTES = 256 * 1024 * 1024
 PATIENCE_S = 5.0
 """How long git may take to tidy up once it is told to end."""
 _WAKE_S, _NAP_S = 0.1, 0.001
-_LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 _SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -212,8 +212,8 @@ class GitProcess:
 
     def stop(self, why: str = "was stopped") -> None:
         """Tell git and what it started to end; asked first, it takes half-done work away."""
-        self._why = self._why or why
-        self._deadline = min(self._deadline, time.monotonic() + PATIENCE_S)
+        if not self._why:
+            self._why, self._deadline = why, time.monotonic() + PATIENCE_S
         self._signal(signal.SIGTERM)
 
     def wait(self) -> bytes:
@@ -271,7 +271,13 @@ class GitProcess:
 
     def _has_ended(self) -> bool:
         """Whether git has ended; its number stays its own, so that it can still be signalled."""
-        return os.waitid(os.P_PID, self._process.pid, _LOOK) is not None
+        if sys.platform == "darwin":
+            return self._process.poll() is not None
+        try:
+            only_look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self._process.pid, only_look) is not None
+        except ChildProcessError:
+            return True
 
     def _signal(self, number: int) -> None:
         if not self._is_over:
@@ -281,23 +287,31 @@ class GitProcess:
 
 def start_git(command: GitCommand, given: bytes | None = b"") -> subprocess.Popen[bytes]:
     """Git as it starts; with None it is given a pipe, and what it complains of is not heard."""
+    if given is None:
+        return _start(command, subprocess.PIPE, subprocess.DEVNULL)
+    if not given:
+        return _start(command, subprocess.DEVNULL, subprocess.PIPE)
     import tempfile
 
     with tempfile.TemporaryFile() as stdin:
-        stdin.write(given or b"")
+        stdin.write(given)
         stdin.seek(0)
-        try:
-            return subprocess.Popen(  # noqa: S603 - an absolute path outside the project
-                command.argv,
-                stdin=subprocess.PIPE if given is None else stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL if given is None else subprocess.PIPE,
-                cwd=command.directory,
-                env=command.env,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise GitFailed(f"git cannot be run ({error.strerror})") from None
+        return _start(command, stdin, subprocess.PIPE)
+
+
+def _start(command: GitCommand, stdin: int | IO[bytes], stderr: int) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - an absolute path outside the project
+            command.argv,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd=command.directory,
+            env=command.env,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise GitFailed(f"git cannot be run ({error.strerror})") from None
 
 
 def run_git(
