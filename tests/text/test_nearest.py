@@ -9,7 +9,7 @@ from tests.counted_work import grows_in_proportion
 
 from handaxe.text.nearest import nearest
 from handaxe.text.replace import plan
-from handaxe.text.visible import named, visible
+from handaxe.text.visible import named, show
 
 WORDS = ["def", "return", "if", "while", "import", "self", "value", "name", "count", "result"]
 
@@ -39,7 +39,7 @@ def listing(lines: int, seed: int = 7) -> list[str]:
     ],
 )
 def test_invisible_characters_are_shown(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert show(text, exact=True) == shown
 
 
 def test_characters_have_names() -> None:

@@ -19,7 +19,6 @@ from handaxe.agent.shortening import (
     weigh,
 )
 from handaxe.agent.single_answer import text_of
-from handaxe.agent.wording import as_reminder
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import Compacted
@@ -30,6 +29,7 @@ from handaxe.contract.ports.model import (
     ModelRequest,
     ToolSpec,
 )
+from handaxe.text.framing import frame, remind
 from handaxe.text.tokens import estimate
 
 Trigger = Literal["auto", "manual", "too_long"]
@@ -182,8 +182,9 @@ class Compactor:
         await self._workplace.fire("PostCompact", trigger=trigger, compact_summary=summary)
         outcome = await self._workplace.fire("SessionStart", source="compact")
         told = (*await self._workplace.reminders(), *outcome.messages)
-        head = f"{text_named('summary_head')}\n\n{summary.strip()}"
-        blocks = (TextBlock(head), *(TextBlock(as_reminder(text)) for text in told))
+        # A model wrote it from what files and commands said.
+        head = f"{text_named('summary_head')}\n\n{frame('conversation-summary', summary)}"
+        blocks = (TextBlock(head), *(TextBlock(str(remind(text))) for text in told))
         return (UserMessage(blocks, synthetic=True), *waiting, *tail), method
 
     async def _summary(

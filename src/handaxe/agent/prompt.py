@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.ports.agents import AgentKind
+from handaxe.text.framing import frame, neutralize, quote_line
 
 _PROMPTS = Path(__file__).with_name("prompts")
 
@@ -23,7 +24,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     platform: str = ""
     date: str = ""
     git: str = ""
-    """The state of the repository in a few lines; empty outside one."""
+    """The state of the repository in a line; empty outside one."""
     model: str = ""
 
 
@@ -95,7 +96,7 @@ def _head(parts: PromptParts) -> str:
 def _lasting(parts: PromptParts) -> list[str]:
     found = [text_named("tools")] if parts.tools else []
     if parts.kinds and "Agent" in parts.tools:
-        lines = [f"- {kind.name}: {' '.join(kind.description.split())}" for kind in parts.kinds]
+        lines = [quote_line(f"- {kind.name}: {kind.description}") for kind in parts.kinds]
         found.append("\n".join(("# Agents you can start with the Agent tool", "", *lines)))
     return found
 
@@ -103,7 +104,7 @@ def _lasting(parts: PromptParts) -> list[str]:
 def _own(parts: PromptParts) -> list[str]:
     found = [note.strip() for note in parts.notes]
     if parts.style:
-        found.append(f"# Style\n\n{parts.style.strip()}")
+        found.append(f"# Style\n\n{neutralize(parts.style.strip())}")
     if parts.memory:
         found.append(_memory(parts.memory))
     if parts.append:
@@ -116,7 +117,9 @@ def _memory(memory: Sequence[MemoryText]) -> str:
         "# Instructions\n\nThe person and the project ask for the following. It takes precedence "
         "over the general rules above; where two of them disagree, the later one counts."
     )
-    files = [f"## {item.path} ({item.scope})\n\n{item.text.strip()}" for item in memory]
+    files = [
+        frame("instructions-file", item.text, path=item.path, scope=item.scope) for item in memory
+    ]
     return "\n\n".join((head, *files))
 
 
@@ -128,8 +131,8 @@ def _environment(environment: Environment) -> str:
         ("Date", environment.date),
         ("Model", environment.model),
     ]
-    lines = [f"- {name}: {value}" for name, value in rows if value]
+    lines = [f"- {name}: {quote_line(value)}" for name, value in rows if value]
     text = "\n".join(("# Environment", "", *lines))
     if environment.git:
-        text = f"{text}\n\nState of the repository at the start:\n{environment.git.strip()}"
+        text = f"{text}\n\nState of the repository at the start:\n{quote_line(environment.git)}"
     return text

@@ -18,7 +18,7 @@ from handaxe.agent.kinds import GENERAL
 from handaxe.agent.limits import Limits, Meter
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.wording import agent_message, agent_notice, as_reminder
+from handaxe.agent.wording import agent_message, agent_notice
 from handaxe.contract.agent_faults import (
     AgentNameTaken,
     AgentNotFound,
@@ -41,6 +41,7 @@ from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.telling import fire
 from handaxe.session.jobs import Jobs
+from handaxe.text.framing import neutralize, remind
 from handaxe.text.near_names import nearest
 
 
@@ -136,7 +137,7 @@ class SpawnedAgents(Agents):
             raise AgentNotFound(to, known)
         run = self._family.runs.get(state.agent_id)
         if run is not None and run.is_running:
-            run.loop.send(text)
+            run.loop.send(neutralize(text))
             return run.agent
         if state.stopped_by_user:
             raise AgentStoppedByUser(to)
@@ -151,7 +152,7 @@ class SpawnedAgents(Agents):
         """Tell the session's own agent something; False if that is the one who speaks."""
         if self._state is None:
             return False
-        self._family.say_to_main(as_reminder(agent_message(self._state, text)))
+        self._family.say_to_main(remind(agent_message(self._state, text)))
         return True
 
     async def stop(self, who: str) -> AgentState:
@@ -241,7 +242,7 @@ class SpawnedAgents(Agents):
         outcome = await fire(
             self.among, "SubagentStart", agent_id=state.agent_id, agent_type=state.agent_type
         )
-        return "\n\n".join((prompt, *(as_reminder(text) for text in outcome.messages)))
+        return "\n\n".join((neutralize(prompt), *(remind(text) for text in outcome.messages)))
 
     def _begin(
         self,

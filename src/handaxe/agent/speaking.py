@@ -5,12 +5,12 @@ from uuid import uuid4
 
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.events import AgentEvent, MessageAdded
-from handaxe.agent.wording import as_reminder
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import UserSaid
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import UserBlock, UserMessage
+from handaxe.text.framing import remind
 
 Prompt = str | Sequence[TextBlock | ImageBlock]
 
@@ -34,7 +34,7 @@ class Speaker:
     ) -> None:
         """Add a message; it is in the log before the model hears it."""
         content: tuple[UserBlock, ...] = (
-            (TextBlock(prompt),) if isinstance(prompt, str) else tuple(prompt)
+            (TextBlock(str(prompt)),) if isinstance(prompt, str) else tuple(prompt)
         )
         message = UserMessage(content, synthetic=synthetic)
         said = UserSaid(message_id=message_id or new_id(), message=message)
@@ -45,7 +45,7 @@ class Speaker:
     def remind(self, texts: Sequence[str]) -> None:
         """Add what no person said, marked as such."""
         for text in texts:
-            self.say(as_reminder(text), synthetic=True)
+            self.say(remind(text), synthetic=True)
 
     def keep(self, prompt: Prompt) -> None:
         """Hold something back until the model can hear it."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from handaxe.contract.ports.agents import AgentState, worktree_sentence
 from handaxe.contract.result import ToolResult
+from handaxe.text.framing import Framed, frame, frame_field, join_framed, quote_line
 
 MAX_REFUSALS = 5
 INTERRUPTED = "[Request interrupted by user]"
@@ -18,28 +19,23 @@ COME_TO_AN_END = "Finish what matters most now, and say what is left undone."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
 
 
-def as_reminder(text: str) -> str:
-    """A text that no person wrote, marked as such."""
-    return f"<system-reminder>\n{text.strip()}\n</system-reminder>"
-
-
-def agent_notice(state: AgentState, max_chars: int) -> str:
+def agent_notice(state: AgentState, max_chars: int) -> Framed:
     """That an agent in the background has ended, and what it said."""
-    text = shortened_report(state, max_chars)
-    return (
-        "No person said this.\n<task-notification>\n"
-        f"<task-id>{state.agent_id}</task-id>\n"
-        f"<output-file>{state.output_file}</output-file>\n"
-        f"<status>{state.status}</status>\n"
-        f'<summary>Agent "{state.description}" {state.status}</summary>\n'
-        f"<result>{text}</result>\n</task-notification>"
+    notice = frame(
+        "task-notification",
+        frame_field("task-id", state.agent_id),
+        frame_field("output-file", state.output_file),
+        frame_field("status", state.status),
+        frame_field("summary", f'Agent "{state.description}" {state.status}'),
+        frame("result", shortened_report(state, max_chars)),
     )
+    return join_framed("No person said this.", notice)
 
 
 def agent_message(state: AgentState, text: str) -> str:
     """What an agent at work has to say to the session's own."""
-    name = state.name or state.agent_id
-    return f"No person said this. The agent {name} ({state.description}) says:\n\n{text.strip()}"
+    who = quote_line(f"{state.name or state.agent_id} ({state.description})")
+    return f"No person said this. The agent {who} says:\n\n{text.strip()}"
 
 
 def refusals(denied: Sequence[ToolResult]) -> str:

@@ -10,6 +10,7 @@ from handaxe.contract.ports.agents import AgentKind
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.settings.places import user_directories
+from handaxe.text.framing import frame
 
 INDEX = "MEMORY.md"
 MAX_LINES = 200
@@ -40,7 +41,7 @@ class MemoryDirectory:
         text = self._index()
         if not self.may_write:
             told = "What was learned in earlier sessions; details stand in files below"
-            return f"# Memory\n\n{told} {self.path}/.\n\n## {INDEX}\n\n{text}" if text else ""
+            return f"# Memory\n\n{told} {self.path}/.\n\n{self._framed(text)}" if text else ""
         head = (
             f"# Your memory\n\nWhat you learn for later runs is kept below {self.path}/; you may "
             f"read and change files there. {INDEX} is always in sight, its first {MAX_LINES} "
@@ -49,7 +50,10 @@ class MemoryDirectory:
         )
         if not text:
             return f"{head}\n\n{INDEX} is empty so far."
-        return f"{head}\n\n## {INDEX}\n\n{text}"
+        return f"{head}\n\n{self._framed(text)}"
+
+    def _framed(self, text: str) -> str:
+        return frame("instructions-file", text, path=f"{self.path}/{INDEX}", scope="memory")
 
     def _index(self) -> str:
         try:

@@ -5,6 +5,7 @@ from typing import Any
 
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
 from handaxe.runtime.catalog.catalog import Catalog
+from handaxe.text.framing import Framed, frame, join_framed
 
 _HEAD = (
     "# MCP servers\n\nWhat servers say about the use of their tools. It comes from them, not from "
@@ -23,14 +24,15 @@ class ServerWords:
 
     def first(self) -> str:
         """The words of all servers that are there, for the system prompt; empty without any."""
-        words = [f"## {row.name}\n\n{row.instructions}" for row in self._new()]
+        words = [_framed(row) for row in self._new()]
         return "\n\n".join((_HEAD, *words)) if words else ""
 
     def __call__(self) -> tuple[str, ...]:
         """The words of servers that came since."""
         return tuple(
-            f"The MCP server {row.name!r} is connected and says about its tools:\n\n"
-            f"{row.instructions}"
+            join_framed(
+                f"The MCP server {row.name!r} is connected and says about its tools:", _framed(row)
+            )
             for row in self._new()
         )
 
@@ -43,6 +45,10 @@ class ServerWords:
         found = [row for row in rows if row.name not in self._told and _has_tools(row, names)]
         self._told |= {row.name for row in found}
         return found
+
+
+def _framed(server: McpServer) -> Framed:
+    return frame("server-instructions", server.instructions or "", server=server.name)
 
 
 def _has_tools(server: McpServer, names: frozenset[str]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from handaxe.contract.ports.skills import SkillInfo, Skills
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.settings.model import Settings
+from handaxe.text.framing import frame, quote_line
 from handaxe.text.skill_text import fill
 
 BUDGET_VARIABLE = "SLASH_COMMAND_TOOL_CHAR_BUDGET"
@@ -92,10 +93,11 @@ def _listed(skills: Sequence[SkillInfo]) -> list[SkillInfo]:
 
 
 def _line(skill: SkillInfo, room: int) -> str:
-    purpose = " ".join(part for part in (skill.description, skill.when_to_use) if part)
+    given = " ".join(part for part in (skill.description, skill.when_to_use) if part)
+    purpose, name = quote_line(given), quote_line(skill.name)
     if len(purpose) > room:
         purpose = purpose[: max(0, room - 3)].rstrip() + "..." if room > 3 else ""
-    return f"- {skill.name}: {purpose}" if purpose else f"- {skill.name}"
+    return f"- {name}: {purpose}" if purpose else f"- {name}"
 
 
 def skills_in_sight(skills: Skills, names: Sequence[str]) -> str:
@@ -105,5 +107,5 @@ def skills_in_sight(skills: Skills, names: Sequence[str]) -> str:
     for name in names:
         if name in known:
             body = fill(skills.body(known[name]), "", variables={})
-            sections.append(f"## {name}\n\n{body.strip()}")
+            sections.append(frame("skill-text", body, name=name))
     return "\n\n".join(("# Skills that you follow", *sections)) if sections else ""

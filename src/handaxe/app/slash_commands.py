@@ -16,6 +16,7 @@ from handaxe.contract.ports.skills import SkillInfo, Skills
 from handaxe.runtime.pipeline.telling import fire
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.turn_wishes import TurnWishes
+from handaxe.text.framing import neutralize
 from handaxe.text.near_names import nearest
 
 # With slashes in it, it is a path, unless it names the skill of a part of the project.
@@ -89,7 +90,7 @@ async def _mcp_prompt(session: Session, typed: Typed) -> str | None:
     missing = [name for name in prompt.required if name not in filled]
     if missing:
         raise SetupError(f"/{typed.name} needs: {', '.join(missing)}.")
-    return await servers.prompt(prompt.name, filled)
+    return neutralize(await servers.prompt(prompt.name, filled))
 
 
 def _stacked(
@@ -146,7 +147,8 @@ async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:
         outcome = await forked(skill, body, agents, lambda _: None)
-        return f"The user ran `{_typed(skill, arguments)}`. {outcome_text(skill, outcome)}"
+        said = neutralize(outcome_text(skill, outcome))
+        return f"The user ran `{_typed(skill, arguments)}`. {said}"
     wishes: TurnWishes | None = offers.get(TurnWishes)
     if wishes is not None:
         wishes.wish(skill.model, skill.effort, skill.path)
@@ -170,8 +172,9 @@ def _context(session: Session) -> ToolContext:
 
 
 def _framed(skill: SkillInfo, arguments: str, body: str) -> str:
+    text = neutralize(body.strip())
     where = f"\n\nBase directory for this skill: {skill.directory}" if skill.directory else ""
-    return f"The user runs `{_typed(skill, arguments)}`. Follow this:\n\n{body.strip()}{where}"
+    return f"The user runs `{_typed(skill, arguments)}`. Follow this:\n\n{text}{where}"
 
 
 def _typed(skill: SkillInfo, arguments: str) -> str:

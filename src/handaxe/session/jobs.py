@@ -16,6 +16,7 @@ from handaxe.contract.ports.jobs import Job, JobState
 
 if TYPE_CHECKING:
     from handaxe.contract.ports.agents import Agents, AgentState
+    from handaxe.text.framing import Framed
 
 MAX_RUNNING = 40
 MAX_OF_USER = 200
@@ -327,13 +328,13 @@ class Jobs:
         )
 
 
-def notice(job_id: str, **fields: str) -> str:
+def notice(job_id: str, **fields: str) -> "Framed":
     """A message for the model; nothing inside can be taken for its frame."""
+    from handaxe.text.framing import frame, frame_field
+
     named = {"task-id": job_id, **{name.replace("_", "-"): value for name, value in fields.items()}}
-    inside = "\n".join(
-        f"<{name}>{_escaped(value)}</{name}>" for name, value in named.items() if value
-    )
-    return f"<task-notification>\n{inside}\n</task-notification>"
+    inside = [frame_field(name, value) for name, value in named.items() if value]
+    return frame("task-notification", *inside)
 
 
 def summary_of(state: JobState) -> str:
@@ -354,7 +355,3 @@ def summary_of(state: JobState) -> str:
 def _named(state: JobState) -> str:
     kind = {"shell": "Background command", "monitor": "Monitor", "agent": "Agent"}[state.kind]
     return f'{kind} "{state.description or state.command or state.job_id}"'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -64,7 +64,11 @@ def format_hunks(hunks: Sequence[Hunk], *, old_name: str = "old", new_name: str 
     """Hunks as a unified diff; empty where there are none."""
     if not hunks:
         return ""
-    lines = [f"--- {old_name}", f"+++ {new_name}"]
+    # A name may hold a line break, which would begin a line of the diff.
+    lines = [
+        f"{sign} {name}".replace("\n", "\\n")
+        for sign, name in (("---", old_name), ("+++", new_name))
+    ]
     for hunk in hunks:
         old = _range(hunk.old_start, hunk.old_lines)
         new = _range(hunk.new_start, hunk.new_lines)

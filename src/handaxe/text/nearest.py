@@ -13,7 +13,7 @@ import msgspec
 
 from handaxe.text.lines import line_break_of, lines_back, lines_on, split_lines
 from handaxe.text.replace.align import blocks
-from handaxe.text.visible import named, visible
+from handaxe.text.visible import named, show
 
 _MAX_CLUES = 12
 _MAX_FOUND = 20
@@ -108,8 +108,8 @@ class _Nearest:
             is_unique=self._text.count(text) == 1,
             score=round(score, 3),
             differs=first_line + index,
-            given=visible(given_line),
-            stored=visible(stored_line),
+            given=show(given_line, exact=True),
+            stored=show(stored_line, exact=True),
             given_character=named(given_line[column : column + 1]),
             stored_character=named(stored_line[column : column + 1]),
         )

@@ -6,6 +6,7 @@ meant is left out; hidden characters and endless texts do not reach a model.
 
 from typing import Any, cast
 
+from handaxe.text.framing import neutralize
 from handaxe.text.visible import without_hidden
 from handaxe.text.wellformed import MAX_DEPTH
 
@@ -72,7 +73,8 @@ class _Repair:
         if key in _SINGLE:
             return self.schema(value, depth) if type(value) in (dict, bool) else None
         if key in _TEXTS:
-            return without_hidden(value, MAX_DOC_CHARS) if isinstance(value, str) else None
+            is_text = isinstance(value, str)
+            return neutralize(without_hidden(value, MAX_DOC_CHARS)) if is_text else None
         if key in _NUMBERS:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             return value if is_number else None

@@ -1,18 +1,75 @@
-"""Text with its invisible characters made visible, for whoever must tell them apart."""
+"""Any value as a person sees it: nothing invisible, nothing that steers a terminal."""
 
 import re
 
 _MARKS = {"\t": "→", "\r": "␍", "\n": "␊"}
 _NAMES = {"\t": "TAB", "\r": "CARRIAGE RETURN", "\n": "LINE FEED", "\x1b": "ESCAPE", "\0": "NULL"}
+_SHORT = {"\n": "\\n", "\t": "\\t"}
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# Letters and marks that fonts draw as nothing: fillers, blank Braille, joiners, selectors.
+_BLANK = frozenset(
+    map(
+        chr,
+        (
+            *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, 0x16FE4),
+            *(0x1D159, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
+        ),
+    )
+)
+_EMOJI_STYLE = "\ufe0f"
+_STYLED = frozenset({"So", "Sm", "Po", "Nd"})
+_MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+# Marks on nothing would strike out what stands before; more than three cover the line above.
+_STRAY_MARKS = re.compile(rf"^{_MARK}+|(?<=\s){_MARK}+|(?<={_MARK}{{3}}){_MARK}+")
+_SUSPECT = re.compile(f"[{''.join(sorted(_BLANK))}]|{_MARK}")
 # Blanks at either end of a line and runs of them; one blank between words is seen well enough.
 _SPACES = re.compile(r"(?m)^ +| +$|(?<=\t) +| {2,}| +(?=[\r\t])")
 
 
-def visible(text: str) -> str:
-    """`text` with marks for tabs, line breaks and telling spaces, and numbers for hidden signs."""
-    dotted = _SPACES.sub(lambda match: "·" * len(match[0]), text)
-    return "".join(_shown(character) for character in dotted)
+def show(value: object, *, lines: bool = False, exact: bool = False) -> str:
+    """A value as text in which every character is seen and none acts.
+
+    Controls, invisible characters and directions become numbers. Line breaks and tabs stay with
+    `lines`, for a caller that leaves room for several. With `exact` blanks that are easily
+    overlooked and single marks are shown as well.
+    """
+    text = value if isinstance(value, str) else str(value)
+    if exact:
+        dotted = _SPACES.sub(lambda match: "·" * len(match[0]), text)
+        return "".join(_spell_exactly(character) for character in dotted)
+    kept = "\n\t" if lines else ""
+    plain = text.replace("\n", "").replace("\t", "") if lines else text
+    if plain.isprintable() and _SUSPECT.search(plain) is None:
+        return text
+    text = _STRAY_MARKS.sub(lambda found: "".join(map(_number, found[0])), text)
+    signs = zip(f" {text}", text, strict=False)
+    return "".join(
+        sign if sign in kept or _is_seen(sign, before) else _number(sign) for before, sign in signs
+    )
+
+
+def show_json(text: str) -> str:
+    """JSON that means the same, with an escape for every character nobody sees."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        sign if sign == "\n" or _is_seen(sign, "") else json_escape(sign) for sign in text
+    )
+
+
+def json_escape(text: str) -> str:
+    """Characters as JSON spells them in ASCII."""
+    units = text.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def is_hidden(character: str) -> bool:
+    """Whether nobody sees this character: a control, a format, a filler, an unknown one."""
+    if character.isascii():
+        return not character.isprintable()
+    from unicodedata import category
+
+    return character in _BLANK or category(character) in _HIDDEN
 
 
 def named(character: str) -> str:
@@ -28,10 +85,7 @@ def named(character: str) -> str:
 def without_hidden(text: str, limit_chars: int) -> str:
     """`text` without controls and characters nobody sees, cut to a length; for texts of others."""
     if not (text.isascii() and text.isprintable()):
-        from unicodedata import category
-
-        kept = (c for c in text if c in "\n\t" or category(c) not in _HIDDEN)
-        text = "".join(kept)
+        text = "".join(c for c in text if c in "\n\t" or not is_hidden(c))
     text = text.strip()
     if len(text) <= limit_chars:
         return text
@@ -39,7 +93,21 @@ def without_hidden(text: str, limit_chars: int) -> str:
     return text[: limit_chars - len(cut)] + cut
 
 
-def _shown(character: str) -> str:
+def _is_seen(sign: str, before: str) -> bool:
+    if sign == _EMOJI_STYLE:
+        from unicodedata import category
+
+        return bool(before) and category(before) in _STYLED
+    return sign.isprintable() and sign not in _BLANK
+
+
+def _number(sign: str) -> str:
+    if sign in _SHORT:
+        return _SHORT[sign]
+    return f"\\x{ord(sign):02x}" if ord(sign) <= 0xFF else f"<U+{ord(sign):04X}>"
+
+
+def _spell_exactly(character: str) -> str:
     if character in _MARKS:
         return _MARKS[character]
     if " " <= character <= "~":
@@ -47,6 +115,6 @@ def _shown(character: str) -> str:
     from unicodedata import category
 
     # Controls, formats, marks that join the letter before, and every space but the plain one.
-    if category(character)[0] in "CMZ":
+    if category(character)[0] in "CMZ" or character in _BLANK:
         return f"<U+{ord(character):04X}>"
     return character

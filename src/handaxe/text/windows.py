@@ -80,14 +80,16 @@ def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | No
     except OSError as error:
         where = f"It could not be saved ({error.strerror or error}), so what is left out is lost.\n"
         where += "Ask for less at a time."
-    return (
-        "<persisted-output>\n"
+    from handaxe.text.framing import frame
+
+    preview = frame(
+        "persisted-output",
         f"Output too large ({len(text):,} characters, {counted(lines, 'line')}). {where}\n\n"
         f"Preview (first {end_chars:,} characters):\n{head}\n\n"
         f"[... {left_out:,} characters left out ...]\n\n"
-        f"Preview (last {end_chars:,} characters):\n{tail}\n"
-        "</persisted-output>"
+        f"Preview (last {end_chars:,} characters):\n{tail}",
     )
+    return str(preview)
 
 
 def _behind(text: str, line_break: str, count: int) -> int:

@@ -14,6 +14,7 @@ from handaxe.contract.ports.mcp_servers import McpTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.text.foreign_input import ForeignInput
+from handaxe.text.framing import neutralize
 from handaxe.text.schema_repair import MAX_DOC_CHARS
 from handaxe.text.visible import without_hidden
 
@@ -109,7 +110,8 @@ def remote_tool(
     given = definition.get("_meta")
     meta = cast("dict[str, Any]", given if isinstance(given, dict) else {})
     shape = ForeignInput(cast("dict[str, Any]", schema))
-    description = without_hidden(str(definition.get("description") or ""), MAX_DOC_CHARS)
+    given = str(definition.get("description") or "")
+    description = neutralize(without_hidden(given, MAX_DOC_CHARS))
     if shape.remark:
         description = f"{description}\n\n{shape.remark}".strip()
     wanted_chars = meta.get("anthropic/maxResultSizeChars")

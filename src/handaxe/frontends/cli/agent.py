@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.agent_options import add_agent_options, is_headless, parse_agent_options
@@ -32,9 +33,14 @@ def run_agent(
 
 def _log_everything(file: str | None) -> None:
     import logging
+    from types import SimpleNamespace
+
+    from handaxe.frontends.cli.paint import write_error
 
     try:
-        target = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
+        # Records quote models, servers and commands.
+        safe = SimpleNamespace(write=write_error, flush=sys.stderr.flush)
+        target = logging.StreamHandler[Any](safe) if file is None else logging.FileHandler(file)
     except OSError as error:
         raise SetupError(f"--debug-file: {file} cannot be written ({error.strerror}).") from None
     logging.basicConfig(level=logging.DEBUG, handlers=[target])

@@ -22,7 +22,8 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.agent_modes import is_set
 from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cost_of
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
-from handaxe.frontends.cli.opening import plain, read_settings_option
+from handaxe.frontends.cli.opening import read_settings_option
+from handaxe.frontends.cli.paint import tell_person, write_out
 from handaxe.frontends.cli.telling import Teller, aside, teller_of
 from handaxe.frontends.line_input import lines_of, pieces
 from handaxe.frontends.signals import HeardSignals
@@ -34,6 +35,8 @@ from handaxe.frontends.stream_json.rewinding import rewind
 from handaxe.frontends.stream_json.serve import Brought, Conversation, Serving, codec_of
 from handaxe.storage.home import data_home
 from handaxe.text.counting import counted
+from handaxe.text.framing import neutralize
+from handaxe.text.visible import show
 
 MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
@@ -51,7 +54,7 @@ def run_headless(arguments: argparse.Namespace) -> int:
     try:
         opener = AgentOpener(arguments)
     except NoConversation as missing:
-        print(f"handaxe: {missing}", file=sys.stderr)
+        tell_person(missing)
         return FAILED
     opener.waits_for_servers = True
     try:
@@ -128,7 +131,7 @@ async def _rewind(opener: AgentOpener, message_id: str) -> int:
         await session.close()
     changed = told["filesChanged"]
     aside(f"{counted(len(changed), 'file')} put back" + (":" if changed else "."))
-    sys.stdout.write("".join(f"{plain(path)}\n" for path in changed))
+    write_out("".join(f"{show(path)}\n" for path in changed))
     return DONE
 
 
@@ -356,6 +359,7 @@ def _piped(*, wait: bool) -> str:
         if len(data) > MAX_INPUT_BYTES:
             raise SetupError("More than 10 MB on standard input. Put it into a file instead.")
     try:
-        return data.decode()
+        # Files and commands speak here, never the runtime.
+        return neutralize(data.decode())
     except UnicodeDecodeError:
         raise SetupError("What came on standard input is not UTF-8 text.") from None

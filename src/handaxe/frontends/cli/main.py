@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import FAILED, INTERRUPTED, TERMINATED, USAGE, Terminated
@@ -77,7 +77,7 @@ def _ended(argv: Sequence[str]) -> int:
             _say("The current directory is gone. Change to one that is there.")
             return USAGE
         if not is_output_lost(error):
-            print(f"handaxe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+            _say(f"internal error: {type(error).__name__}: {error}")
             if os.environ.get("HANDAXE_DEBUG"):
                 raise
         return FAILED
@@ -85,10 +85,9 @@ def _ended(argv: Sequence[str]) -> int:
 
 
 def _say(sentence: str) -> None:
-    from handaxe.frontends.cli.opening import plain
+    from handaxe.frontends.cli.paint import tell_person
 
-    # It may quote a name of a file, and no name may steer the terminal.
-    print(f"handaxe: {plain(sentence)}", file=sys.stderr)
+    tell_person(sentence)
 
 
 def _is_nowhere(error: Exception) -> bool:
@@ -133,9 +132,18 @@ def _collect_garbage() -> None:
 
 
 def _parser(program: str, description: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=program, description=description, allow_abbrev=False, formatter_class=_Formatter
     )
+
+
+class _Parser(argparse.ArgumentParser):
+    """Words that it cannot use may come from anywhere, such as names of files."""
+
+    def error(self, message: str) -> NoReturn:
+        from handaxe.text.visible import show
+
+        super().error(show(message))
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

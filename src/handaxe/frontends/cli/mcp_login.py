@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.frontends.cli.exits import DONE, FAILED
-from handaxe.frontends.cli.opening import open_session, plain
+from handaxe.frontends.cli.opening import open_session
+from handaxe.frontends.cli.paint import print_error, print_out, tell_person
 from handaxe.runtime.pipeline.telling import fire
+from handaxe.text.visible import show
 
 SECRET_VARIABLE = "MCP_CLIENT_SECRET"  # noqa: S105 - the name of a variable
 
@@ -21,15 +23,15 @@ def login(arguments: argparse.Namespace) -> int:
     secret = os.environ.get(SECRET_VARIABLE) or None
 
     async def show(address: str) -> None:
-        print(f"To log in at {plain(name)}, open:\n\n  {plain(address)}\n", file=sys.stderr)
+        print_error(f"To log in at {show(name)}, open:\n\n  {show(address)}\n")
         # Whoever reads our output through a pipe may have no screen.
         if not arguments.no_browser and sys.stderr.isatty():
             await asyncio.to_thread(_open, address)
-        print("Waiting for the answer; Ctrl-C gives up.", file=sys.stderr, flush=True)
+        print_error("Waiting for the answer; Ctrl-C gives up.")
 
     async def work(servers: McpServers) -> str:
         await servers.login(name, show, client_secret=secret)
-        return f"Logged in at {plain(name)}."
+        return f"Logged in at {show(name)}."
 
     return _done(arguments, work)
 
@@ -40,7 +42,7 @@ def logout(arguments: argparse.Namespace) -> int:
 
     async def work(servers: McpServers) -> str:
         was_there = await servers.logout(name)
-        return f"{plain(name)}: {'logged out' if was_there else 'there was no login'}."
+        return f"{show(name)}: {'logged out' if was_there else 'there was no login'}."
 
     return _done(arguments, work)
 
@@ -61,9 +63,9 @@ def _done(arguments: argparse.Namespace, work: Callable[[McpServers], Awaitable[
         return said
 
     try:
-        print(asyncio.run(run()))
+        print_out(asyncio.run(run()))
     except ToolFault as fault:
-        print(f"handaxe: {plain(str(fault))}", file=sys.stderr)
+        tell_person(str(fault))
         return FAILED
     except ImportError as error:
         raise SetupError(

@@ -14,7 +14,8 @@ from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.mcp_servers import McpServer
 from handaxe.frontends.cli.exits import DONE, FAILED
-from handaxe.frontends.cli.opening import open_session, plain
+from handaxe.frontends.cli.opening import open_session
+from handaxe.frontends.cli.paint import print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.frontends.mcp_server.clients import rewrite
 from handaxe.frontends.mcp_server.splices import BadText, drop_json, put_json
@@ -22,6 +23,7 @@ from handaxe.settings.mcp_servers import read_definitions
 from handaxe.settings.places import PROJECT_SERVERS, shared_servers_file
 from handaxe.text.counting import counted
 from handaxe.text.near_names import nearest
+from handaxe.text.visible import show
 
 SCOPES = ("local", "project", "user")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -33,9 +35,9 @@ def list_servers(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(rows)
     elif not rows:
-        print("No MCP servers are set up. `handaxe mcp add NAME COMMAND` adds one.")
+        print_out("No MCP servers are set up. `handaxe mcp add NAME COMMAND` adds one.")
     for row in () if arguments.json else rows:
-        print(plain(f"{row.name}: {_reached_at(row)} ({row.scope}) - {_state(row, arguments)}"))
+        print_out(show(f"{row.name}: {_reached_at(row)} ({row.scope}) - {_state(row, arguments)}"))
     return _code(rows)
 
 
@@ -59,7 +61,7 @@ def get_server(arguments: argparse.Namespace) -> int:
         f"  status     {_state(row, arguments)}",
         *(f"  tool       {tool.name}" for tool in row.tools),
     ]
-    print("\n".join(plain(line) for line in lines))
+    print_out("\n".join(show(line) for line in lines))
     return _code([row])
 
 
@@ -77,7 +79,7 @@ def add_server(arguments: argparse.Namespace) -> int:
     read_definitions(".", given=[{name: entry}], is_strict=True)
     file, path = _place(arguments)
     _change(file, lambda text: put_json(text, (*path, name), entry))
-    print(f"{file}: {name} is there ({arguments.scope or 'local'})")
+    print_out(f"{file}: {name} is there ({arguments.scope or 'local'})")
     return DONE
 
 
@@ -96,7 +98,7 @@ def remove_server(arguments: argparse.Namespace) -> int:
     if not changed:
         where = f" in the scope {arguments.scope}" if arguments.scope else ""
         raise SetupError(f"There is no MCP server {name!r}{where} that could be removed.")
-    print(f"{changed[0]}: {name} is gone")
+    print_out(f"{changed[0]}: {name} is gone")
     return DONE
 
 

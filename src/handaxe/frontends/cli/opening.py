@@ -1,7 +1,6 @@
 """The options every command shares that opens a session, and the session they describe."""
 
 import argparse
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from handaxe.app.configuration import read_given
 from handaxe.app.session import Session
 from handaxe.app.working_directories import spelled_out
-from handaxe.contract.display import Text
 from handaxe.contract.events import Event, SettingsChanged, WishRefused
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.paint import tell_person
 from handaxe.settings.bad_json import BadJson
 from handaxe.settings.fragment import Fragment, read_text
 
@@ -113,12 +111,7 @@ def open_session(
 def warn(sentences: Iterable[str]) -> None:
     """Say on standard error what is wrong."""
     for sentence in sentences:
-        print(f"handaxe: warning: {plain(sentence)}", file=sys.stderr)
-
-
-def plain(text: str) -> str:
-    """Text from files as a line that cannot steer the terminal."""
-    return Painter(colour=False).block(Text(text)).rstrip("\n")
+        tell_person(f"warning: {sentence}")
 
 
 def read_settings_option(given: str | None) -> Fragment | None:

@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import os
 import re
-import sys
 from typing import Any
 
 from handaxe.app.agent_housing import NotMade, worktree_named
@@ -17,6 +16,7 @@ from handaxe.app.hooking import SessionHooks
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.agent_options import is_headless
 from handaxe.frontends.cli.opening import read_settings_option
+from handaxe.frontends.cli.paint import tell_person
 from handaxe.host.worktrees import NoWorktree, Worktree, close_worktree, open_worktree
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.storage.home import data_home
@@ -68,7 +68,7 @@ class OwnCheckout:
             await self._fire("WorktreeRemove", worktree_path=made.path)
         elif await close_worktree(made.path, made.branch, made.base, approve=self._programs.recall):
             told = f"The changes are in {made.path} on branch {made.branch}."
-            print(f"handaxe: {told}", file=sys.stderr)
+            tell_person(told)
         else:
             await self._fire("WorktreeRemove", worktree_path=made.path)
 

@@ -1,14 +1,18 @@
-"""Display blocks as terminal text: colours for a terminal, plain text for a pipe."""
+"""What the command line writes: display blocks as text, and the one way to a terminal."""
 
 import os
+import re
 import sys
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from handaxe.app.session import Session
 from handaxe.contract.display import Block, Code, Diff, Display, Items, Table, Text
 from handaxe.contract.result import ToolResult
 from handaxe.text.windows import numbered, split_lines
 
+if TYPE_CHECKING:
+    from handaxe.app.session import Session
+
+_OWN_COLOUR = re.compile("(\x1b\\[(?:0|2|3[1-6])m)")
 _TONES = {"muted": "2", "good": "32", "warning": "33", "bad": "31"}
 
 
@@ -34,7 +38,7 @@ class Painter:
         """Colours if standard error is a terminal that wants them."""
         return cls(colour=wants_colour(sys.stderr))
 
-    def result(self, session: Session, result: ToolResult, call_input: dict[str, Any]) -> str:
+    def result(self, session: "Session", result: ToolResult, call_input: dict[str, Any]) -> str:
         """A whole result, with its notes."""
         blocks: Display | None = session.show(result, call_input) if result.ok else None
         if blocks is None:
@@ -49,16 +53,16 @@ class Painter:
         """One block, ending with a line break."""
         match block:
             case Text():
-                return self._tone(printable(block.text), _TONES.get(block.tone, "")) + "\n"
+                return self._tone(_show(block.text, lines=True), _TONES.get(block.tone, "")) + "\n"
             case Code():
-                lines = [printable(line) for line in split_lines(block.text)]
+                lines = [_show_line(line) for line in split_lines(block.text)]
                 return numbered(lines, block.first_line) + "\n" if lines else ""
             case Diff():
                 return self._diff(block)
             case Table():
                 return _table(block)
             case Items():
-                return "".join(f"  {printable(item)}\n" for item in block.items)
+                return "".join(f"  {_show(item)}\n" for item in block.items)
 
     def _diff(self, diff: Diff) -> str:
         lines: list[str] = []
@@ -67,33 +71,75 @@ class Painter:
             lines.append(self._tone(span, "36"))
             for line in hunk.lines:
                 tone = {"+": "32", "-": "31"}.get(line[:1], "")
-                lines.append(self._tone(printable(line), tone))
+                lines.append(self._tone(_show_line(line), tone))
         return "".join(f"{line}\n" for line in lines)
 
     def _tone(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colour and code and text else text
 
 
-def printable(text: str) -> str:
-    """Control and invisible characters spelled out, so that no text can steer a terminal."""
-    if text.replace("\n", "").replace("\t", "").isprintable():
+def write_out(text: str) -> None:
+    """Write to standard output; nothing in the text steers a terminal."""
+    sys.stdout.write(_show(text, lines=True))
+
+
+def write_error(text: str) -> None:
+    """Write to standard error, as safely."""
+    sys.stderr.write(_show(text, lines=True))
+
+
+def write_painted(text: str, stream: TextIO | None = None) -> None:
+    """Write what a `Painter` made, with its colours and no other control."""
+    pieces = enumerate(_OWN_COLOUR.split(text))
+    safe = (piece if number % 2 else _show(piece, lines=True) for number, piece in pieces)
+    (stream or sys.stdout).write("".join(safe))
+
+
+def print_out(text: str = "") -> None:
+    """A line, or several, on standard output."""
+    write_out(f"{text}\n")
+
+
+def print_error(text: str) -> None:
+    """A line, or several, on standard error, at once."""
+    write_error(f"{text}\n")
+    sys.stderr.flush()
+
+
+def tell_person(sentence: object) -> None:
+    """Say something on standard error in handaxe's name; what it quotes begins no line."""
+    print_error(f"handaxe: {sentence}".replace("\n", "\n  "))
+
+
+def write_answer(text: str) -> None:
+    """The answer of a run: as it is for a program that reads it, safe for a terminal."""
+    whole = text if text.endswith("\n") else f"{text}\n"
+    (write_out if sys.stdout.isatty() else write_exactly)(whole)
+
+
+def write_exactly(text: str) -> None:
+    """Write what is made for a program, or was found harmless, just as it is."""
+    sys.stdout.write(text)
+
+
+def _show_line(text: str) -> str:
+    """A line of a file, with its tabs."""
+    return "\t".join(_show(piece) for piece in text.split("\t"))
+
+
+def _show(text: str, *, lines: bool = False) -> str:
+    if text.isascii() and (text.replace("\n", "") if lines else text).isprintable():
         return text
-    return "".join(
-        sign if sign in "\n\t" or sign.isprintable() else _spelled(sign) for sign in text
-    )
+    from handaxe.text.visible import show
 
-
-def _spelled(sign: str) -> str:
-    return f"\\x{ord(sign):02x}" if ord(sign) <= 0xFF else f"<U+{ord(sign):04X}>"
+    return show(text, lines=lines)
 
 
 def _table(table: Table) -> str:
-    rows = [table.columns, *table.rows]
+    rows = [[_show(cell) for cell in row] for row in (table.columns, *table.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.columns))]
     return "".join(
-        "  ".join(
-            printable(cell).ljust(width) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         + "\n"
         for row in rows
     )

@@ -49,8 +49,9 @@ def is_output_lost(error: Exception) -> bool:
         return False
     if not isinstance(error, BrokenPipeError):
         # Else whoever read it has gone, and nobody is left to tell.
-        why = error.strerror
-        print(f"handaxe: standard output could not be written ({why}).", file=sys.stderr)
+        from handaxe.frontends.cli.paint import tell_person
+
+        tell_person(f"standard output could not be written ({error.strerror}).")
     _lead_nowhere(sys.stdout.fileno())
     return True
 

@@ -8,7 +8,7 @@ from handaxe.agent.events import AgentEvent, Told, ToolAnswered, ToolCalled
 from handaxe.agent.hook_reports import SlowHooks, failure_of
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.ports.model import Retrying
-from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.paint import tell_person, write_answer
 from handaxe.frontends.cli.wire import write_json
 from handaxe.frontends.stream_json.codec import Codec
 from handaxe.frontends.stream_json.lines import LineWriter, encode
@@ -63,8 +63,7 @@ class Teller:
         if structured is not None:
             write_json(structured)
         else:
-            text = str(message["result"])
-            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+            write_answer(str(message["result"]))
         sys.stdout.flush()
 
 
@@ -107,4 +106,4 @@ def teller_of(arguments: argparse.Namespace, codec: Codec) -> Teller:
 
 def aside(sentence: str) -> None:
     """Say something to the person, not to whoever reads the answer."""
-    print(f"handaxe: {plain(sentence)}", file=sys.stderr)
+    tell_person(sentence)

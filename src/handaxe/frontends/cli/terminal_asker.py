@@ -5,18 +5,22 @@ the result's alone.
 """
 
 import json
+import os
+import re
 import sys
 from typing import Any
 
 import msgspec
 
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.frontends.cli.paint import Painter
-from handaxe.frontends.cli.terminal_lines import read_line
+from handaxe.frontends.cli.paint import Painter, write_error, write_painted
+from handaxe.frontends.cli.terminal_lines import drop_typed, read_line
 from handaxe.runtime.permission.suggestions import name_suggestions
-from handaxe.text.visible import visible
+from handaxe.text.visible import show
 
 SAID_NO = "The user said no."
+_GOES_ON = "    | "
+_SIGN = re.compile("\x1b\\[[0-9]+m|.", re.DOTALL)
 _LETTERS = {"session": "s", "project": "p", "always": "a"}
 
 
@@ -26,9 +30,14 @@ async def ask_in_terminal(request: PermissionRequest, *, no_stops: bool = False)
     `no_stops`: a no without a word stops the work, so that the person can say what they want
     instead; with one, the work goes on knowing it.
     """
-    sys.stderr.write(shown_question(request, Painter.for_stderr()))
+    question = shown_question(request, Painter.for_stderr())
+    write_painted(wrap_lines(question, _columns()), sys.stderr)
     while True:
-        sys.stderr.write(_choices(request, no_stops=no_stops))
+        write_error(_choices(request, no_stops=no_stops))
+        sys.stderr.flush()
+        # What was typed until here was typed without having seen the question.
+        drop_typed()
+        write_error(f"Allow?  [{'/'.join(_letters_of(request))}]: ")
         sys.stderr.flush()
         line = await read_line()
         answer = read_answer(line, request)
@@ -36,22 +45,39 @@ async def ask_in_terminal(request: PermissionRequest, *, no_stops: bool = False)
             return msgspec.structs.replace(answer, interrupt=no_stops)
         if answer is not None:
             return answer
-        sys.stderr.write("Please answer with one of the letters.\n")
+        write_error("Please answer with one of the letters.\n")
 
 
 def shown_question(request: PermissionRequest, painter: Painter) -> str:
     """The question as a person sees it; nothing is cut off, nothing is invisible."""
-    lines = [f"\n{visible(request.asked_for)} asks for permission in {visible(request.cwd)}\n"]
-    lines += [f"  {name}: {_value(value)}\n" for name, value in request.told_input.items()]
-    if request.preview:
-        lines += [painter.block(block) for block in request.preview]
-    lines.append(f"{visible(request.reason)}\n")
-    lines += [f"  destructive: {visible(loss.reason)}\n" for loss in request.destructive]
+    asked_for, cwd = _exact(request.asked_for), _exact(request.cwd)
+    lines = [f"\n{asked_for} asks for permission in {cwd}\n"]
+    lines += [f"  {_exact(name)}: {_value(value)}\n" for name, value in request.told_input.items()]
+    for block in request.preview or ():
+        lines += [f"    {line}" for line in painter.block(block).splitlines(keepends=True)]
+    lines.append(f"{_exact(request.reason)}\n")
+    lines += [f"  destructive: {_exact(loss.reason)}\n" for loss in request.destructive]
     for proposal in request.proposals:
-        lines.append(f"  rule {visible(proposal.rule)}\n")
-        lines.append(f"    would allow      {visible(', '.join(proposal.would_match))}\n")
-        lines.append(f"    would not allow  {visible(', '.join(proposal.would_not_match))}\n")
+        lines.append(f"  rule {_exact(proposal.rule)}\n")
+        lines.append(f"    would allow      {_exact(', '.join(proposal.would_match))}\n")
+        lines.append(f"    would not allow  {_exact(', '.join(proposal.would_not_match))}\n")
     return "".join(lines)
+
+
+def wrap_lines(text: str, columns: int) -> str:
+    """Lines broken by us, with a mark, where the terminal would go on at its left edge."""
+    if columns <= 3 * len(_GOES_ON):
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        wrapped, width = "", 0
+        for sign in _SIGN.findall(line):
+            wide = 0 if sign[0] == "\x1b" else 1 if sign.isascii() else 2
+            if width + wide > columns:
+                wrapped, width = f"{wrapped}\n{_GOES_ON}", len(_GOES_ON)
+            wrapped, width = wrapped + sign, width + wide
+        lines.append(wrapped)
+    return "\n".join(lines)
 
 
 def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | None:
@@ -79,10 +105,13 @@ def _choices(request: PermissionRequest, *, no_stops: bool) -> str:
         else "No, with a comment if you like."
     )
     named = name_suggestions(request.suggestions)
-    lasting = {_letters(name): visible(one.answer) for name, one in named.items()}
+    lasting = {_letters(name): _exact(one.answer) for name, one in named.items()}
     choices = {"y": "Yes, once.", **lasting, "n": no}
-    lines = [f"  {key:<3} {meaning}\n" for key, meaning in choices.items()]
-    return f"{''.join(lines)}Allow?  [{'/'.join(choices)}]: "
+    return "".join(f"  {key:<3} {meaning}\n" for key, meaning in choices.items())
+
+
+def _letters_of(request: PermissionRequest) -> list[str]:
+    return ["y", *map(_letters, name_suggestions(request.suggestions)), "n"]
 
 
 def _letters(name: str) -> str:
@@ -93,5 +122,16 @@ def _letters(name: str) -> str:
 
 def _value(value: Any) -> str:  # noqa: ANN401 - any JSON value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    lines = [visible(line) for line in text.split("\n")]
+    lines = [_exact(line) for line in text.split("\n")]
     return lines[0] if len(lines) == 1 else "\n".join(["", *(f"    {line}" for line in lines)])
+
+
+def _exact(value: object) -> str:
+    return show(value, exact=True)
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        return 0

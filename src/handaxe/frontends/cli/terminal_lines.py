@@ -33,6 +33,15 @@ async def read_line(*, whole_paste: bool = False) -> str | None:
     return data.decode(errors="replace").rstrip("\n")
 
 
+def drop_typed() -> None:
+    """Forget what was typed so far and nobody has read."""
+    with suppress(ImportError, OSError, ValueError):
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
 async def _piece(loop: asyncio.AbstractEventLoop, fd: int, limit_s: float | None) -> bytes | None:
     """What can be read next; None if nothing came in time."""
     ready: asyncio.Future[None] = loop.create_future()

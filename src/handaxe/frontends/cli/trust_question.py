@@ -6,8 +6,10 @@ from typing import Any
 
 from handaxe.app.configuration import Configuration
 from handaxe.contract.ports.trust_gate import Wish
-from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.paint import print_error, write_error
+from handaxe.frontends.cli.terminal_lines import drop_typed
 from handaxe.storage.trust import TrustedFolder, TrustRecord
+from handaxe.text.visible import show
 
 
 def ask_before_opening(configuration: Configuration) -> None:
@@ -15,16 +17,18 @@ def ask_before_opening(configuration: Configuration) -> None:
     if "project" not in configuration.sources or not configuration.pending_wishes():
         return
     record, wishes = configuration.trust, configuration.wishes()
-    print(describe_wishes(record, configuration.root, wishes), end="", file=sys.stderr)
+    write_error(describe_wishes(record, configuration.root, wishes))
     if is_agreed():
         trust_folder(record, configuration.root, wishes)
     else:
-        print("These files may only forbid. `handaxe trust` asks again.", file=sys.stderr)
+        print_error("These files may only forbid. `handaxe trust` asks again.")
 
 
 def is_agreed() -> bool:
-    """Ask, and read a line from the terminal."""
-    print("Trust these files? [y/N] ", end="", file=sys.stderr, flush=True)
+    """Ask, and read a line from the terminal that was typed after the question."""
+    drop_typed()
+    write_error("Trust these files? [y/N] ")
+    sys.stderr.flush()
     return sys.stdin.readline().strip().casefold() in {"y", "yes"}
 
 
@@ -37,8 +41,8 @@ def describe_wishes(record: TrustRecord, folder: str, wishes: Sequence[Wish[Any]
     """What the folder's files want to do, and how that differs from what was trusted."""
     approved: Mapping[str, str] = record.approved(folder)
     if not wishes and not approved:
-        return f"The files of {plain(folder)} want nothing yet.\n"
-    lines = [f"The files of {plain(folder)} want:"]
+        return f"The files of {show(folder)} want nothing yet.\n"
+    lines = [f"The files of {show(folder)} want:"]
     is_known = record.find(folder) is not None
     for wish in wishes:
         earlier = approved.get(wish.key)
@@ -48,4 +52,4 @@ def describe_wishes(record: TrustRecord, folder: str, wishes: Sequence[Wish[Any]
         lines.append(f"  {mark if is_known else ' '} {name} = {wish.note}{was}  ({wish.file})")
     gone = approved.keys() - {wish.key for wish in wishes}
     lines += [f"  - {key} = {approved[key]}" for key in sorted(gone)]
-    return "".join(f"{plain(line)}\n" for line in lines)
+    return "".join(f"{show(line)}\n" for line in lines)

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.result import ToolResult
+from handaxe.frontends.cli.paint import write_exactly
+from handaxe.text.visible import json_escape, show_json
 from handaxe.text.wellformed import on_one_line, scrub
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -35,13 +37,10 @@ def write_json(value: object) -> None:
 def write_line(text: str) -> None:
     """JSON text on standard output; whatever a terminal speaks, readers of JSON expect UTF-8."""
     if (sys.stdout.encoding or "utf-8").lower() not in ("utf-8", "utf8"):
-        text = _NOT_ASCII.sub(_escaped, text)
-    sys.stdout.write(f"{text}\n")
-
-
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+        text = _NOT_ASCII.sub(lambda found: json_escape(found[0]), text)
+    elif sys.stdout.isatty():
+        text = show_json(text)
+    write_exactly(f"{text}\n")
 
 
 def decode_line(line: bytes) -> Any:  # noqa: ANN401 - any JSON value

@@ -6,13 +6,13 @@ from typing import Any, cast
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.display import Code, Diff, Display, Text
 from handaxe.runtime.permission.suggestions import name_suggestions
-from handaxe.text.visible import visible
+from handaxe.text.visible import show
 
 
 def form_for(request: PermissionRequest) -> dict[str, Any]:
     """The parameters of `elicitation/create`: the whole question, and the possible answers."""
     named = name_suggestions(request.suggestions)
-    lasting = {name: visible(one.answer) for name, one in named.items()}
+    lasting = {name: _exact(one.answer) for name, one in named.items()}
     titles = {"once": "Yes, this once", **lasting, "no": "No"}
     return {
         "mode": "form",
@@ -22,7 +22,7 @@ def form_for(request: PermissionRequest) -> dict[str, Any]:
             "properties": {
                 "answer": {
                     "type": "string",
-                    "title": f"Allow {request.tool}?",
+                    "title": f"Allow {_exact(request.tool)}?",
                     "enum": list(titles),
                     "enumNames": list(titles.values()),
                 },
@@ -39,17 +39,17 @@ def form_for(request: PermissionRequest) -> dict[str, Any]:
 
 def question(request: PermissionRequest) -> str:
     """The question in words; nothing is cut off, nothing is invisible."""
-    lines = [f"{visible(request.asked_for)} asks for permission in {visible(request.cwd)}"]
-    lines += [f"  {name}: {_value(value)}" for name, value in request.told_input.items()]
+    lines = [f"{_exact(request.asked_for)} asks for permission in {_exact(request.cwd)}"]
+    lines += [f"  {_exact(name)}: {_value(value)}" for name, value in request.told_input.items()]
     lines += _shown(request.preview or ())
-    lines.append(visible(request.reason))
-    lines += [f"  destructive: {visible(loss.reason)}" for loss in request.destructive]
+    lines.append(_exact(request.reason))
+    lines += [f"  destructive: {_exact(loss.reason)}" for loss in request.destructive]
     for proposal in request.proposals:
-        lines.append(f"The rule {visible(proposal.rule)}")
+        lines.append(f"The rule {_exact(proposal.rule)}")
         if proposal.meaning:
-            lines.append(f"  in words            {visible(proposal.meaning)}")
-        lines.append(f"  it would allow      {visible(', '.join(proposal.would_match))}")
-        lines.append(f"  it would not allow  {visible(', '.join(proposal.would_not_match))}")
+            lines.append(f"  in words            {_exact(proposal.meaning)}")
+        lines.append(f"  it would allow      {_exact(', '.join(proposal.would_match))}")
+        lines.append(f"  it would not allow  {_exact(', '.join(proposal.would_not_match))}")
     return "\n".join(lines)
 
 
@@ -81,11 +81,15 @@ def _shown(preview: Display) -> list[str]:
             shown = block.text.split("\n")
         else:
             shown = []
-        lines += [f"  {visible(line)}" for line in shown]
+        lines += [f"  {_exact(line)}" for line in shown]
     return lines
 
 
 def _value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    lines = [visible(line) for line in text.split("\n")]
+    lines = [_exact(line) for line in text.split("\n")]
     return lines[0] if len(lines) == 1 else "\n".join(["", *(f"    {line}" for line in lines)])
+
+
+def _exact(value: object) -> str:
+    return show(value, exact=True)

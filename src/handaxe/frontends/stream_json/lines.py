@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.text.counting import counted
+from handaxe.text.visible import show_json
 from handaxe.text.wellformed import on_one_line, scrub
 
 MAX_LINE_BYTES = 1_000_000
@@ -88,5 +89,7 @@ class LineWriter:
 
 
 def _to_stdout(line: bytes) -> None:
+    if sys.stdout.isatty():
+        line = show_json(line.decode()).encode()
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()

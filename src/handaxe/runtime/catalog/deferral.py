@@ -18,6 +18,7 @@ from handaxe.text.schema import input_schema
 
 if TYPE_CHECKING:
     from handaxe.runtime.catalog.ranking import Entry
+    from handaxe.text.framing import Framed
 
 SEARCH_TOOL = "ToolSearch"
 
@@ -126,8 +127,10 @@ class Deferral(ToolIndex):
         return size
 
 
-def announcement(names: Sequence[str]) -> str:
+def announcement(names: Sequence[str]) -> "Framed":
     """The names of tools that wait, as a model is told them: once per server, not per tool."""
+    from handaxe.text.framing import frame
+
     by_server: dict[str, list[str]] = {}
     for name in names:
         server, _, tool = name.rpartition("__")
@@ -137,8 +140,7 @@ def announcement(names: Sequence[str]) -> str:
         for server, tools in by_server.items()
     ]
     head = "Tools that ToolSearch loads; a name follows its server's prefix:"
-    body = "\n".join((head, *lines))
-    return f"<available-deferred-tools>\n{body}\n</available-deferred-tools>"
+    return frame("available-deferred-tools", head, *lines)
 
 
 def _can_wait(tool: AnyTool) -> bool:

@@ -9,6 +9,7 @@ from handaxe.contract.ports.jobs import Job, JobState
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
+from handaxe.text.framing import frame, frame_field
 
 MAX_CHARS = 30_000
 MAX_TIMEOUT_MS = 600_000
@@ -91,30 +92,30 @@ def _said(state: JobState, job: Job | None, new_bytes: int) -> str:
 
 
 def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
-    lines = [
-        f"<retrieval_status>{retrieval}</retrieval_status>",
-        f"<task_id>{state.job_id}</task_id>",
-        f"<task_type>{TYPES[state.kind]}</task_type>",
-        f"<status>{state.status}</status>",
+    lines: list[str] = [
+        frame_field("retrieval_status", retrieval),
+        frame_field("task_id", state.job_id),
+        frame_field("task_type", TYPES[state.kind]),
+        frame_field("status", state.status),
     ]
     if silence := _silence(state):
-        lines.append(f"<last_active>{silence}</last_active>")
+        lines.append(frame_field("last_active", silence))
     if state.exit_code is not None:
-        lines.append(f"<exit_code>{state.exit_code}</exit_code>")
-    if state.ended_by not in {None, "exit"}:
-        lines.append(f"<ended_by>{state.ended_by}</ended_by>")
+        lines.append(frame_field("exit_code", str(state.exit_code)))
+    if state.ended_by is not None and state.ended_by != "exit":
+        lines.append(frame_field("ended_by", state.ended_by))
     if state.waiting_for_input is not None:
-        lines.append(f"<waiting_for_input>{state.waiting_for_input}</waiting_for_input>")
+        lines.append(frame_field("waiting_for_input", str(state.waiting_for_input)))
     if state.output_path:
-        lines.append(f"<output_file>{state.output_path}</output_file>")
+        lines.append(frame_field("output_file", state.output_path))
     if state.output_is_cut:
         so_far = " so far" if state.status == "running" else ""
-        lines.append(f"<output_cut>The file lacks a part of the output{so_far}.</output_cut>")
+        lines.append(frame_field("output_cut", f"The file lacks a part of the output{so_far}."))
     if said and state.kind == "agent":
-        lines.append(f"<result>\n{said}\n</result>")
+        lines.append(frame("result", said))
     elif said:
         more = "" if new_bytes <= MAX_CHARS else f"(the end of {new_bytes:,} new bytes)\n"
-        lines.append(f"<output>\n{more}{said}\n</output>")
+        lines.append(frame("output", f"{more}{said}"))
     else:
         lines.append("(nothing new was printed)")
     return "\n".join(lines)

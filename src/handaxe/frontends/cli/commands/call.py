@@ -11,7 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.paint import Painter, write_painted
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         write_line(encode_result(result))
     else:
-        sys.stdout.write(shown)
+        write_painted(shown)
     return exit_code([result])
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import sys
 from typing import Any, cast
 
 import msgspec
@@ -12,13 +11,15 @@ from handaxe.app.working_directories import project_at
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
 from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import plain, read_settings_option, warn
+from handaxe.frontends.cli.opening import read_settings_option, warn
+from handaxe.frontends.cli.paint import print_error, print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.host.files import LocalFiles
 from handaxe.settings.editing import value_of_word
 from handaxe.settings.keys import split_key
 from handaxe.settings.places import SCOPES
 from handaxe.storage.home import data_home
+from handaxe.text.visible import show
 
 ACTIONS = ("list", "get", "set", "unset", "path")
 
@@ -67,9 +68,9 @@ def _list(arguments: argparse.Namespace, configuration: Configuration, store: Se
         return DONE
     for setting in found:
         for line in _lines(setting):
-            print(plain(line))
+            print_out(show(line))
     if not found:
-        print("Nothing is set; everything has its default.", file=sys.stderr)
+        print_error("Nothing is set; everything has its default.")
     warn((*configuration.warnings, *configuration.directories()[1]))
     return DONE
 
@@ -79,9 +80,9 @@ def _get(arguments: argparse.Namespace, configuration: Configuration, store: Set
     if arguments.json:
         write_json(_plain(setting))
     else:
-        print(plain(_shown(setting.value)))
+        print_out(show(_shown(setting.value), lines=True))
         for origin in dict.fromkeys(setting.origins) or (SettingOrigin("default"),):
-            print(f"  {plain(_place(origin))}", file=sys.stderr)
+            print_error(f"  {show(_place(origin))}")
     warn(configuration.warnings)
     return DONE
 
@@ -114,7 +115,7 @@ def _change(
         write_json({**_plain(setting), "written": file})
     else:
         verb = "is set" if value is not None else "is taken out"
-        print(f"`{plain(key)}` {verb} in {plain(file)}.", file=sys.stderr)
+        print_error(f"`{show(key)}` {verb} in {show(file)}.")
         _say_if_overruled(setting, value, file)
     warn(told for told in configuration.warnings if told not in known)
     return DONE
@@ -122,15 +123,15 @@ def _change(
 
 def _say_if_overruled(setting: Setting, value: object, file: str) -> None:
     if not setting.is_used:
-        print("handaxe knows this key but does not use it.", file=sys.stderr)
+        print_error("handaxe knows this key but does not use it.")
     elif value is not None and all(origin.file != file for origin in setting.origins):
         stronger = ", ".join(_place(origin) for origin in dict.fromkeys(setting.origins))
-        print(f"It does not count: {plain(stronger or 'see the warning')}.", file=sys.stderr)
+        print_error(f"It does not count: {show(stronger or 'see the warning')}.")
 
 
 def _path(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
     if arguments.scope is not None:
-        print(store.file_of(arguments.scope))
+        print_out(store.file_of(arguments.scope))
         return DONE
     rows: list[dict[str, Any]] = [
         {"path": file.path, "source": file.source, "exists": file.exists, "broken": file.is_broken}
@@ -141,7 +142,7 @@ def _path(arguments: argparse.Namespace, configuration: Configuration, store: Se
         return DONE
     for row in rows:
         state = "broken" if row["broken"] else "read" if row["exists"] else "missing"
-        print(f"{row['source']:8} {state:8} {plain(row['path'])}")
+        print_out(f"{row['source']:8} {state:8} {show(row['path'])}")
     return DONE
 
 

@@ -11,11 +11,11 @@ from handaxe.app.examining import examine
 from handaxe.app.findings import Finding
 from handaxe.contract.ports.mcp_servers import McpServer
 from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.paint import wants_colour
+from handaxe.frontends.cli.paint import print_out, wants_colour, write_painted
 from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.text.counting import counted
-from handaxe.text.visible import visible
+from handaxe.text.visible import show
 
 _COLOURS = {"ok": "32", "weak": "33", "no": "31"}
 
@@ -40,14 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
     group = ""
     for finding in found:
         if group and finding.key.partition(".")[0] != group and _is_first_of_many(finding, found):
-            print()
+            print_out()
         group = finding.key.partition(".")[0]
         mark = f"{finding.standing:4}"
         if is_coloured:
             mark = f"\033[{_COLOURS[finding.standing]}m{mark}\033[0m"
-        print(f"{mark}  {finding.key:{width}}  {visible(finding.value)}")
+        write_painted(f"{mark}  {show(finding.key):{width}}  {show(finding.value, exact=True)}\n")
         if finding.advice:
-            print(f"      {'':{width}}  {visible(finding.advice)}")
+            print_out(f"      {'':{width}}  {show(finding.advice, exact=True)}")
     return DONE
 
 

@@ -5,10 +5,12 @@ import argparse
 import msgspec
 
 from handaxe.frontends.cli.exits import DONE
+from handaxe.frontends.cli.paint import print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.storage.undo.pruning import usage
 from handaxe.text.counting import counted
+from handaxe.text.visible import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +36,6 @@ def run(arguments: argparse.Namespace) -> int:
         "total": found.total,
     }
     for kind, size_bytes in rows.items():
-        print(f"{kind:12} {size_bytes:>16,}")
-    print(f"{counted(found.sessions, 'session')} in {home}")
+        print_out(f"{kind:12} {size_bytes:>16,}")
+    print_out(f"{counted(found.sessions, 'session')} in {show(home)}")
     return DONE

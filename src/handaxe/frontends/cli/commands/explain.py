@@ -12,12 +12,13 @@ from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.paint import tell_person, write_out
 from handaxe.frontends.cli.wire import decode_line, write_json
 from handaxe.frontends.line_input import split
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.families import canonical_name
 from handaxe.text.near_names import nearest
-from handaxe.text.visible import visible
+from handaxe.text.visible import show
 from handaxe.tools import loaders
 
 _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(answer)
     else:
-        sys.stdout.write(_shown(answer))
+        write_out(_shown(answer))
     return DONE
 
 
@@ -59,9 +60,7 @@ def _warn_of_a_slip(tool: str, session: Session) -> None:
     near = nearest(tool, list(loaders()))
     is_known = tool in loaders() or any(one.name == tool for one in session.catalog.offered())
     if near and not is_known and canonical_name(tool) == tool and not tool.startswith("mcp__"):
-        print(
-            f"handaxe: warning: no tool is named {tool!r}; did you mean {near!r}?", file=sys.stderr
-        )
+        tell_person(f"warning: no tool is named {tool!r}; did you mean {near!r}?")
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -107,23 +106,30 @@ def _where(sandbox: dict[str, Any]) -> str:
     """Where the command would run."""
     if sandbox["confined"]:
         return f"it would run inside the sandbox ({sandbox['means']})"
-    return visible(" ".join(["it would run outside the sandbox.", *sandbox.get("notes", ())]))
+    return show(
+        " ".join(["it would run outside the sandbox.", *sandbox.get("notes", ())]), exact=True
+    )
 
 
 def _shown(answer: dict[str, Any]) -> str:
-    lines = [f"{_MARKS[answer['verdict']]} {visible(answer['reason'])}"]
+    lines = [f"{_MARKS[answer['verdict']]} {show(answer['reason'], exact=True)}"]
     for part in answer["parts"]:
         rule = f"  [{part['rule']} from {part['source']}]" if part.get("rule") else ""
-        lines.append(f"  {_MARKS[part['verdict']]} {visible(part['text'])}")
-        lines.append(f"        {visible(part['reason'])}{rule}")
+        lines.append(f"  {_MARKS[part['verdict']]} {show(part['text'], exact=True)}")
+        lines.append(f"        {show(part['reason'], exact=True)}{rule}")
     if sandbox := answer.get("sandbox"):
         lines.append(f"  {_where(sandbox)}")
-    lines += [f"  destructive: {visible(loss['reason'])}" for loss in answer.get("destructive", [])]
+    lines += [
+        f"  destructive: {show(loss['reason'], exact=True)}"
+        for loss in answer.get("destructive", [])
+    ]
     for proposal in answer.get("proposals", []):
-        lines.append(f"  would be allowed by the rule {visible(proposal['rule'])}")
-        lines.append(f"        in words     {visible(proposal['meaning'])}")
-        lines.append(f"        matches      {visible(', '.join(proposal['would_match']))}")
-        lines.append(f"        not          {visible(', '.join(proposal['would_not_match']))}")
+        lines.append(f"  would be allowed by the rule {show(proposal['rule'], exact=True)}")
+        lines.append(f"        in words     {show(proposal['meaning'], exact=True)}")
+        lines.append(f"        matches      {show(', '.join(proposal['would_match']), exact=True)}")
+        lines.append(
+            f"        not          {show(', '.join(proposal['would_not_match']), exact=True)}"
+        )
     if answer.get("proposals"):
         leaves = answer.get("proposals_leave_questions")
         lines.append(f"  with these rules it would {'still ask' if leaves else 'run'}")

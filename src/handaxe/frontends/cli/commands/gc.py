@@ -9,6 +9,7 @@ import msgspec
 from handaxe.app.configuration import Configuration
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import read_settings_option
+from handaxe.frontends.cli.paint import print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.host.shell.opening import TASKS
 from handaxe.host.shell.retention import remove, superfluous
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_json(told)
         return DONE
     verb = "would be freed" if arguments.dry_run else "freed"
-    print(
+    print_out(
         f"{counted(pruned.freed_bytes, 'byte')} {verb}: "
         f"{counted(pruned.journal_parts, 'part')} of journals "
         f"({counted(pruned.calls, 'call')} that can no longer be undone), "
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     for what, freed in (("stored results", results), ("output and temporary files", left)):
         if freed["count"]:
-            print(f"{counted(freed['bytes'], 'byte')} {verb}: {what}.")
+            print_out(f"{counted(freed['bytes'], 'byte')} {verb}: {what}.")
     return DONE
 
 

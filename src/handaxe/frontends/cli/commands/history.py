@@ -1,7 +1,6 @@
 """`handaxe history`: the calls in a project that changed files, and what they changed."""
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 
@@ -13,9 +12,10 @@ from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import ChangedCall
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.paint import Painter, print_out, write_painted
 from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
+from handaxe.text.visible import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     painter = Painter.for_stdout()
     for session_id, calls in listed.items():
-        print(f"session {session_id}")
+        print_out(f"session {session_id}")
         for line in (line for call in calls for line in _lines(call)):
-            sys.stdout.write(painter.block(Text(line, _tone(line))))
+            write_painted(painter.block(Text(show(line), _tone(line))))
     return DONE
 
 

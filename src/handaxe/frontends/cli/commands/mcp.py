@@ -14,6 +14,7 @@ from handaxe.app.working_directories import project_at
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.paint import print_out, tell_person, write_out
 from handaxe.frontends.mcp_server.desk import Blueprint
 from handaxe.frontends.mcp_server.offer import default_tools
 from handaxe.tools import BUILTIN
@@ -139,9 +140,9 @@ def _serve_http(arguments: argparse.Namespace) -> int:
     blueprint = _blueprint(arguments)
     listening = bind(arguments.http)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}"
-    print(f"handaxe: MCP server on {address}", file=sys.stderr)
+    tell_person(f"MCP server on {address}")
     if is_new:
-        print(f"handaxe: token {token}", file=sys.stderr, flush=True)
+        tell_person(f"token {token}")
     asyncio.run(serve(blueprint, listening, token))
     return DONE
 
@@ -194,11 +195,11 @@ def _install(arguments: argparse.Namespace) -> int:
     entry = entry_for(client, program, _words(arguments, root))
     file = client.file(project)
     if not arguments.write:
-        print(f"handaxe: for {client.title}, in {file} (--write puts it there):", file=sys.stderr)
-        sys.stdout.write(shown(client, arguments.name, entry, file))
+        tell_person(f"for {client.title}, in {file} (--write puts it there):")
+        write_out(shown(client, arguments.name, entry, file))
         return DONE
     is_new = install(client, arguments.name, entry, file)
-    print(f"{file}: {'written' if is_new else 'is as it should be'}")
+    print_out(f"{file}: {'written' if is_new else 'is as it should be'}")
     return DONE
 
 

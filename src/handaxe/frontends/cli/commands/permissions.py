@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import sys
 import time
 
 from handaxe.app.configuration import Configuration
@@ -10,11 +9,13 @@ from handaxe.app.kept_rules import KeptRule, KeptRules
 from handaxe.app.working_directories import project_at
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import plain, warn
+from handaxe.frontends.cli.opening import warn
+from handaxe.frontends.cli.paint import print_error, print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.host.files import LocalFiles
 from handaxe.storage.home import data_home
 from handaxe.text.near_names import nearest
+from handaxe.text.visible import show
 
 ACTIONS = ("list", "revoke")
 
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json({"rule": arguments.rule, "removed_from": files})
     for file in files:
-        print(f"{plain(arguments.rule)} is taken out of {plain(file)}.", file=sys.stderr)
+        print_error(f"{show(arguments.rule)} is taken out of {show(file)}.")
     return DONE
 
 
@@ -91,7 +92,7 @@ def _list(rules: list[KeptRule], *, as_json: bool) -> None:
         write_json(rules)
         return
     if not rules:
-        print("No settings file has a rule.", file=sys.stderr)
+        print_error("No settings file has a rule.")
     for rule in rules:
         line = f"{rule.behaviour:5}  {day_of(rule):16}  {rule.rule}  ({place_of(rule)})"
-        print(plain(line))
+        print_out(show(line))

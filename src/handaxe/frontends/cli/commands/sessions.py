@@ -1,7 +1,6 @@
 """`handaxe sessions`: list, show, export, fork or delete what sessions left on disk."""
 
 import argparse
-import sys
 import time
 
 import msgspec
@@ -9,11 +8,12 @@ import msgspec
 from handaxe.contract.events import CallFinished, Event
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.paint import printable
+from handaxe.frontends.cli.paint import print_error, print_out, tell_person
 from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home, new_session_id
 from handaxe.storage.sessions import delete_session, events_of, fork_session, list_sessions
 from handaxe.text.counting import counted
+from handaxe.text.visible import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         delete_session(home, arguments.session_id)
         if arguments.json:
             write_json({"session_id": arguments.session_id, "deleted": True})
-        print(f"Session {arguments.session_id} is deleted.", file=sys.stderr)
+        print_error(f"Session {arguments.session_id} is deleted.")
         return DONE
     if arguments.action == "fork":
         fork_id = new_session_id()
@@ -53,16 +53,16 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             write_json({"session_id": fork_id, "forked_from": arguments.session_id})
         else:
-            print(fork_id)
+            print_out(fork_id)
         return DONE
     damage: list[str] = []
     for event in events_of(home, arguments.session_id, damage):
         if arguments.action == "export" or arguments.json:
             write_json(event)
         else:
-            print(_on_a_line(_line(event)))
+            print_out(_on_a_line(_line(event)))
     for sentence in damage:
-        print(f"handaxe: warning: the log is damaged: {sentence}", file=sys.stderr)
+        tell_person(f"warning: the log is damaged: {sentence}")
     return DONE
 
 
@@ -72,13 +72,13 @@ def _list(arguments: argparse.Namespace) -> None:
         write_json(found)
         return
     if not found:
-        print("There are no sessions yet.", file=sys.stderr)
+        print_error("There are no sessions yet.")
     for summary in found:
         failed = f", {summary.failed_calls} failed" if summary.failed_calls else ""
         state = "" if summary.is_closed else "  (not closed)"
         state += f"  (damaged: {counted(len(summary.damage), 'place')})" if summary.damage else ""
         name = f"  {summary.name}" if summary.name else ""
-        print(
+        print_out(
             _on_a_line(
                 f"{_clock(summary.last_used_at)}  {summary.session_id}  "
                 f"{counted(summary.calls, 'call')}{failed}  {summary.root}{name}{state}"
@@ -100,7 +100,7 @@ def _line(event: Event) -> str:
 
 def _on_a_line(text: str) -> str:
     """Names and words of others, so that they neither break the line nor steer the terminal."""
-    return printable(text.replace("\n", "\\n"))
+    return show(text)
 
 
 def _short(value: object) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from handaxe.app.working_directories import project_at
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.paint import print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.storage.sessions import session_of
 from handaxe.storage.statistics import HookCost, Statistics, ToolCost, statistics_of
 from handaxe.text.counting import counted
+from handaxe.text.visible import show
 
 _DAY_S = 86_400
 _HOOK_COLUMNS = ("runs", "failed", "waited s", "slowest s")
@@ -52,27 +53,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(found: Statistics) -> None:
-    print(f"{counted(found.sessions, 'session')}. Tokens are estimates.")
+    print_out(f"{counted(found.sessions, 'session')}. Tokens are estimates.")
     _table("tool", found.tools)
     _table("server", found.servers)
     _hooks(found.hooks)
     if found.never_used:
         total = sum(cost.definition_tokens for cost in found.never_used)
-        print(f"\nOffered and never called, {total:,} tokens in every request:")
+        print_out(f"\nOffered and never called, {total:,} tokens in every request:")
         for cost in found.never_used:
-            print(f"  {plain(cost.name):32} {cost.definition_tokens:>9,}")
+            print_out(f"  {show(cost.name):32} {cost.definition_tokens:>9,}")
 
 
 def _hooks(costs: Iterable[HookCost]) -> None:
-    rows = {f"{cost.event} {plain(cost.name)}": cost for cost in costs}
+    rows = {f"{cost.event} {show(cost.name)}": cost for cost in costs}
     if not rows:
         return
     width = max(24, *map(len, rows))
-    print(f"\n{'hook':{width}}" + "".join(f"{name:>12}" for name in _HOOK_COLUMNS))
+    print_out(f"\n{'hook':{width}}" + "".join(f"{name:>12}" for name in _HOOK_COLUMNS))
     for name, cost in rows.items():
         seconds = (f"{ms / 1000:,.1f}" for ms in (cost.waited_ms, cost.slowest_ms))
         cells = (f"{cost.runs:,}", f"{cost.failed:,}", *seconds)
-        print(f"{name:{width}}" + "".join(f"{cell:>12}" for cell in cells))
+        print_out(f"{show(name):{width}}" + "".join(f"{cell:>12}" for cell in cells))
 
 
 def _table(title: str, costs: Iterable[ToolCost]) -> None:
@@ -80,10 +81,10 @@ def _table(title: str, costs: Iterable[ToolCost]) -> None:
     if not rows:
         return
     width = max(24, *(len(cost.name) for cost in rows))
-    print(f"\n{title:{width}}" + "".join(f"{name:>12}" for name in _COLUMNS))
+    print_out(f"\n{title:{width}}" + "".join(f"{name:>12}" for name in _COLUMNS))
     for cost in rows:
         each = round(cost.tokens / cost.calls) if cost.calls else 0
         numbers = (cost.calls, cost.failed, cost.tokens, each)
         seconds = f"{cost.duration_ms / 1000:,.1f}"
         cells = (*(f"{number:,}" for number in numbers), seconds, f"{cost.definition_tokens:,}")
-        print(f"{plain(cost.name):{width}}" + "".join(f"{cell:>12}" for cell in cells))
+        print_out(f"{show(cost.name):{width}}" + "".join(f"{cell:>12}" for cell in cells))

@@ -3,14 +3,15 @@
 import argparse
 import asyncio
 import json
-import sys
 from typing import Any
 
 from handaxe.app.listing import hidden_here, not_offered_here
 from handaxe.contract.faults import SetupError, UnknownTool
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
+from handaxe.frontends.cli.paint import print_error, print_out, write_out
 from handaxe.frontends.cli.wire import write_line
+from handaxe.text.visible import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,11 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
         shown = schemas if arguments.name is None else schemas[0]
         if remark:
             # The schema stays what a provider takes, so the remark stands beside it.
-            sys.stderr.write(f"{tool.name}: {remark}\n")
+            print_error(f"{show(tool.name)}: {remark}")
         write_line(json.dumps(shown, indent=2, ensure_ascii=False))
     elif tool is not None:
         head = "\n\n".join(filter(None, (tool.name, remark, tool.prompt())))
-        sys.stdout.write(f"{head}\n\nInput schema:\n")
+        write_out(f"{head}\n\nInput schema:\n")
         write_line(json.dumps(schemas[0], indent=2, ensure_ascii=False))
     return DONE
 
@@ -48,7 +49,8 @@ async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], An
             schemas = session.tools(provider=arguments.provider)
             if not arguments.json:
                 for tool in session.catalog.offered():
-                    sys.stdout.write(f"{tool.name:18} {tool.prompt().partition(chr(10))[0]}\n")
+                    head = tool.prompt().partition("\n")[0]
+                    print_out(f"{show(tool.name):18} {show(head)}")
             return schemas, None, ""
         try:
             tool, _ = session.catalog.find(arguments.name)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from handaxe.frontends.cli.exits import DONE, FAILED
-from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.paint import Painter, write_out
 
 NEXT = """
 What to try next, in a project of yours:
@@ -58,11 +58,9 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arg
         walk = Walk(story, project, page)
         went_well = asyncio.run(walk.go(home))
     took_s = time.perf_counter() - began_s
-    sys.stdout.write(f"\n{walk.calls} calls in {took_s:.1f} s; the project is gone again.\n")
+    write_out(f"\n{walk.calls} calls in {took_s:.1f} s; the project is gone again.\n")
     if not went_well:
-        sys.stdout.write(
-            "Something ended otherwise than the tour says; `handaxe doctor` may help.\n"
-        )
+        write_out("Something ended otherwise than the tour says; `handaxe doctor` may help.\n")
         return FAILED
-    sys.stdout.write(NEXT)
+    write_out(NEXT)
     return DONE

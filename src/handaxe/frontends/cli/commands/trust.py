@@ -7,11 +7,12 @@ import time
 from handaxe.app.configuration import Configuration
 from handaxe.app.working_directories import project_at
 from handaxe.frontends.cli.exits import DONE, FAILED
-from handaxe.frontends.cli.opening import plain
+from handaxe.frontends.cli.paint import print_error, print_out, write_error
 from handaxe.frontends.cli.trust_question import describe_wishes, is_agreed, trust_folder
 from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.storage.trust import TrustRecord
+from handaxe.text.visible import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,22 +38,22 @@ def run(arguments: argparse.Namespace) -> int:
     folder = project_at(arguments.directory, may_be_gone=arguments.revoke)
     if arguments.revoke:
         if record.revoke(folder):
-            print(f"{plain(folder)} is no longer trusted.", file=sys.stderr)
+            print_error(f"{show(folder)} is no longer trusted.")
             return DONE
-        print(f"{plain(folder)} was not trusted.", file=sys.stderr)
+        print_error(f"{show(folder)} was not trusted.")
         return FAILED
     wishes = Configuration(folder, home=data_home(), trusted=False).wishes()
-    print(describe_wishes(record, folder, wishes), end="", file=sys.stderr)
+    write_error(describe_wishes(record, folder, wishes))
     if arguments.show:
         return DONE
     if not arguments.yes and sys.stdin.isatty() and not is_agreed():
-        print(f"{plain(folder)} is not trusted as it is now.", file=sys.stderr)
+        print_error(f"{show(folder)} is not trusted as it is now.")
         return FAILED
     trusted = trust_folder(record, folder, wishes)
     if arguments.json:
         write_json(trusted)
     else:
-        print(f"{plain(folder)} is trusted.", file=sys.stderr)
+        print_error(f"{show(folder)} is trusted.")
     return DONE
 
 
@@ -62,7 +63,7 @@ def _list(record: TrustRecord, *, as_json: bool) -> None:
         write_json(folders)
         return
     if not folders:
-        print("No folder is trusted yet.", file=sys.stderr)
+        print_error("No folder is trusted yet.")
     for folder in folders:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(folder.at))
-        print(f"{day}  {plain(folder.path)}")
+        print_out(f"{day}  {show(folder.path)}")

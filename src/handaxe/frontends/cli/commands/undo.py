@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import sys
 
 from handaxe.app.undoing import past_sessions, session_to_undo
 from handaxe.app.working_directories import project_at
@@ -11,7 +10,7 @@ from handaxe.contract.ports.undo import Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.paint import Painter, write_error, write_painted
 from handaxe.frontends.cli.wire import encode_result, write_line
 from handaxe.storage.home import data_home
 
@@ -39,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_line(encode_result(result))
     elif result.ok:
-        sys.stdout.write(_shown(result))
+        write_painted(_shown(result))
     else:
         # The text quotes files, and no file may steer the terminal.
-        sys.stderr.write(Painter(colour=False).block(Text(_advice(result))))
+        write_error(Painter(colour=False).block(Text(_advice(result))))
     return exit_code([result])
 
 

@@ -25,7 +25,7 @@ from handaxe.frontends.cli.interactive.questions import ask_in_menu
 from handaxe.frontends.cli.interactive.reach import has_advisory_rules, is_new_here, reach
 from handaxe.frontends.cli.interactive.screen import Screen
 from handaxe.frontends.cli.interactive.typed import COMMANDS, Left, obey
-from handaxe.frontends.cli.paint import wants_colour
+from handaxe.frontends.cli.paint import tell_person, wants_colour
 from handaxe.frontends.cli.terminal_asker import ask_in_terminal
 from handaxe.frontends.cli.terminal_lines import Keys, read_line
 from handaxe.frontends.cli.trust_question import ask_before_opening
@@ -46,12 +46,12 @@ def run_interactive(arguments: argparse.Namespace) -> int:
     if arguments.resume == "":
         arguments.resume, arguments.pick = None, True
     if arguments.init or arguments.maintenance:
-        print("handaxe: --init and --maintenance are for runs with -p.", file=sys.stderr)
+        tell_person("--init and --maintenance are for runs with -p.")
         arguments.init = arguments.maintenance = False
     try:
         opener = AgentOpener(arguments)
     except NoConversation as missing:
-        print(f"handaxe: {missing}", file=sys.stderr)
+        tell_person(missing)
         return FAILED
     try:
         if not arguments.trust_project:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from handaxe.frontends.cli.exits import Terminated
+from handaxe.frontends.cli.paint import write_out
 from handaxe.frontends.cli.terminal_lines import read_line
 
 MAX_PATHS = 50
@@ -42,7 +43,7 @@ class PlainEditor:
 
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
         """One line, or several that were pasted together."""
-        sys.stdout.write(prompt() + typed)
+        write_out(prompt() + typed)
         sys.stdout.flush()
         line = await read_line(whole_paste=True)
         return None if line is None else typed + line

@@ -5,7 +5,8 @@ import sys
 from importlib.util import find_spec
 from typing import Protocol
 
-from handaxe.frontends.cli.paint import printable
+from handaxe.frontends.cli.paint import write_out
+from handaxe.text.visible import show
 
 
 class AnswerPainter(Protocol):
@@ -36,14 +37,14 @@ class PlainPainter:
     def add(self, piece: str) -> None:
         """Write it at once."""
         if piece:
-            sys.stdout.write(printable(piece))
+            write_out(show(piece, lines=True))
             sys.stdout.flush()
             self._has_open_line = not piece.endswith("\n")
 
     def end(self) -> None:
         """Finish the line."""
         if self._has_open_line:
-            sys.stdout.write("\n")
+            write_out("\n")
             sys.stdout.flush()
         self._has_open_line = False
 
@@ -77,7 +78,7 @@ class MarkdownPainter:
 
         width = max(20, min(_columns(), 100))
         console = Console(file=sys.stdout, width=width, force_terminal=True, no_color=_no_color())
-        console.print(Markdown(printable(text).strip("\n")))
+        console.print(Markdown(show(text, lines=True).strip("\n"), hyperlinks=False))
         sys.stdout.flush()
 
 

@@ -4,7 +4,9 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from handaxe.contract.ports.questions import Answers, Question
-from handaxe.frontends.cli.paint import printable
+from handaxe.frontends.cli.paint import write_out
+from handaxe.frontends.cli.terminal_lines import drop_typed
+from handaxe.text.visible import show
 
 ReadLine = Callable[[], Awaitable[str | None]]
 
@@ -13,7 +15,12 @@ async def ask_in_menu(questions: tuple[Question, ...], read: ReadLine) -> Answer
     """The person's answers; None if they give none."""
     answers: dict[str, str] = {}
     for question in questions:
-        sys.stdout.write(_shown(question))
+        write_out(_shown(question))
+        sys.stdout.flush()
+        # An answer is typed by somebody who has seen the question.
+        drop_typed()
+        several = "numbers" if question.multi_select else "a number"
+        write_out(f"Choose {several}, or answer in your own words: ")
         sys.stdout.flush()
         line = await read()
         if line is None or not line.strip():
@@ -35,12 +42,15 @@ def chosen(question: Question, line: str) -> str:
 
 
 def _shown(question: Question) -> str:
-    lines = [f"\n[{printable(question.header)}] {printable(question.question)}\n"]
+    lines = [f"\n[{show(question.header)}] {_indented(question.question)}\n"]
     for number, choice in enumerate(question.options, 1):
-        meaning = f": {printable(choice.description)}" if choice.description else ""
-        lines.append(f"  {number}. {printable(choice.label)}{meaning}\n")
+        meaning = f": {_indented(choice.description)}" if choice.description else ""
+        lines.append(f"  {number}. {show(choice.label)}{meaning}\n")
         if choice.preview:
-            lines += [f"       {printable(line)}\n" for line in choice.preview.splitlines()]
-    several = "numbers" if question.multi_select else "a number"
-    lines.append(f"Choose {several}, or answer in your own words: ")
+            lines += [f"       {show(line)}\n" for line in choice.preview.splitlines()]
     return "".join(lines)
+
+
+def _indented(text: str) -> str:
+    """Text of several lines, none of which begins where ours do."""
+    return show(text, lines=True).replace("\n", "\n       ")

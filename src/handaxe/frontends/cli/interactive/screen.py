@@ -23,9 +23,10 @@ from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.model import Retrying, TextDelta
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.interactive.markdown import answer_painter
-from handaxe.frontends.cli.paint import Painter, printable
+from handaxe.frontends.cli.paint import Painter, write_exactly, write_painted
 from handaxe.text import moments
 from handaxe.text.counting import counted
+from handaxe.text.visible import show
 
 _MAX_TITLE_CHARS = 200
 _MAX_DIFF_LINES = 80
@@ -72,7 +73,7 @@ class Screen:
         if not isinstance(event, HookRan):
             return
         if event.sequence:
-            sys.stdout.write(event.sequence)
+            write_exactly(event.sequence)
             sys.stdout.flush()
         if (slow := self._slow_hooks.heard(event)) is not None:
             self.say(slow, "warning")
@@ -80,7 +81,7 @@ class Screen:
     def say(self, text: str, tone: str = "plain") -> None:
         """One line of our own."""
         self._answer.end()
-        sys.stdout.write(self._painter.block(Text(text, tone)))
+        write_painted(self._painter.block(Text(text, tone)))
         sys.stdout.flush()
 
     def show_nothing_more(self) -> None:
@@ -90,14 +91,14 @@ class Screen:
     def table(self, table: Table) -> None:
         """Rows under column names."""
         self._answer.end()
-        sys.stdout.write(self._painter.block(table))
+        write_painted(self._painter.block(table))
         sys.stdout.flush()
 
     def blocks(self, result: ToolResult) -> None:
         """A result with everything it shows."""
         self.say(result.text, "plain" if result.ok else "bad")
         for block in result.display or ():
-            sys.stdout.write(self._painter.block(block))
+            write_painted(self._painter.block(block))
         for note in result.notes:
             self.say(note, "muted")
 
@@ -110,14 +111,14 @@ class Screen:
         shown = session.show(result, _mapping(given)) or ()
         for block in shown:
             if isinstance(block, Diff):
-                sys.stdout.write(_cut(self._painter.block(block)))
+                write_painted(_cut(self._painter.block(block)))
         self.say(f"  ✓ {_summary(result)}", "muted")
 
     def _bad_end(self, title: str, result: ToolResult) -> None:
         """That a call was refused or failed, and the beginning of why."""
         for number, block in enumerate(moments.ended_badly(title, result)):
             if isinstance(block, Text):
-                lines = printable(block.text).splitlines()[:_MAX_FAULT_LINES]
+                lines = show(block.text, lines=True).splitlines()[:_MAX_FAULT_LINES]
                 mark = "✗" if number == 0 else " "
                 self.say("\n".join(f"  {mark} {line}" for line in lines), block.tone)
 
@@ -145,7 +146,7 @@ def _title(session: Session, tool: str, given: object) -> str:
         text = session.catalog.find(tool)[0].title(_mapping(given))
     except Exception:  # noqa: BLE001 - a name nobody knows, or a title that trips over its input
         text = f"{tool}({msgspec.json.encode(given, enc_hook=str).decode()})"
-    line = " ".join(printable(text).split())
+    line = " ".join(show(text).split())
     return f"● {line if len(line) <= _MAX_TITLE_CHARS else line[:_MAX_TITLE_CHARS] + '…'}"
 
 

@@ -26,6 +26,7 @@ from handaxe.frontends.cli.interactive.set_up import (
 from handaxe.storage.sessions import conversations
 from handaxe.text.counting import counted
 from handaxe.text.near_names import nearest
+from handaxe.text.visible import show
 
 Command = Callable[["Talking", str], Awaitable[None]]
 _MAX_SESSIONS = 15
@@ -168,7 +169,7 @@ async def _resume(dialogue: Talking, arguments: str) -> None:
             dialogue.screen.say("There is no other conversation in this project.")
             return
         for number, one in enumerate(found, 1):
-            dialogue.screen.say(f"  {number}. {one.session_id[:8]}  {one.first_words}")
+            dialogue.screen.say(f"  {number}. {one.session_id[:8]}  {show(one.first_words)}")
         dialogue.screen.say("Which one? (a number; nothing: stay here)")
         line = (await dialogue.read_answer() or "").strip()
         if not line.isdecimal() or not 1 <= int(line) <= len(found):

@@ -13,7 +13,7 @@ from handaxe.app.session import Session
 from handaxe.contract.decision import PermissionRequest
 from handaxe.contract.display import Code, Diff, Text
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.paint import Painter
+from handaxe.frontends.cli.paint import Painter, write_painted
 from handaxe.frontends.cli.terminal_asker import shown_question
 from handaxe.text.counting import counted
 
@@ -39,12 +39,12 @@ class Page:
     def line(self, text: str, tone: str = "plain", *, margin: str = MARGIN) -> None:
         """Some lines in one tone."""
         for each in self._tidy(text).splitlines():
-            sys.stdout.write(margin + self._painter.block(Text(each, tone)))
+            write_painted(margin + self._painter.block(Text(each, tone)))
         sys.stdout.flush()
 
     def gap(self) -> None:
         """An empty line."""
-        sys.stdout.write("\n")
+        write_painted("\n")
 
     def chapter(self, number: int, title: str, says: Iterable[str]) -> None:
         """The head of a chapter."""
@@ -73,7 +73,7 @@ class Page:
         if any(isinstance(block, Code | Diff) for block in blocks or ()):
             tidy = msgspec.structs.replace(result, text=self._tidy(result.text))
             painted = self._painter.result(session, tidy, call_input)
-            sys.stdout.write(_indented(painted, MARGIN))
+            write_painted(_indented(painted, MARGIN))
             return
         if not result.ok:
             self.line(f"refused: {result.code}", "bad")
@@ -83,7 +83,7 @@ class Page:
     def question(self, request: PermissionRequest, typed: str) -> None:
         """A permission question as a terminal shows it, and what is typed."""
         question = self._tidy(shown_question(request, self._painter))
-        sys.stdout.write(_indented(question.strip("\n") + "\n", f"{MARGIN}| "))
+        write_painted(_indented(question.strip("\n") + "\n", f"{MARGIN}| "))
         self.line(f"| Allow?  {typed}    <- the tour answers", "warning")
 
     def _tidy(self, text: str) -> str:

@@ -53,7 +53,7 @@ def told_of_preview(
 
 
 def _spelled(diff: Diff) -> str:
-    rows = [f"--- {diff.path}", f"+++ {diff.path}"]
+    rows = [f"{sign} {diff.path}".replace("\n", "\\n") for sign in ("---", "+++")]
     for hunk in diff.hunks:
         old, new = f"{hunk.old_start},{hunk.old_lines}", f"{hunk.new_start},{hunk.new_lines}"
         rows += [f"@@ -{old} +{new} @@", *hunk.lines]

@@ -10,6 +10,7 @@ from handaxe.contract.ports.shell import CommandEnd, CommandOutput, RunningComma
 from handaxe.contract.result import ToolResult
 from handaxe.shell.analysis.analyze import analyze
 from handaxe.text.counting import counted
+from handaxe.text.framing import frame
 from handaxe.text.windows import PREVIEW_CHARS
 from handaxe.tools.shell.bash.patience import spelled
 from handaxe.tools.shell.faults import CommandFailed
@@ -120,16 +121,15 @@ def _successful(
     if not output.tail:
         return output.head.rstrip("\n"), output, {}
     short = running.output(min(2 * PREVIEW_CHARS, max_chars))
-    text = (
-        "<persisted-output>\n"
+    text = frame(
+        "persisted-output",
         f"Output too large ({output.total_bytes:,} bytes, {output.total_lines:,} lines). "
         f"{_kept_where(path, output)}\n\n"
         f"Preview (first {len(short.head):,} characters):\n{short.head}\n\n"
         f"[... {_left_out(short):,} characters left out ...]\n\n"
-        f"Preview (last {len(short.tail):,} characters):\n{short.tail}\n"
-        "</persisted-output>"
+        f"Preview (last {len(short.tail):,} characters):\n{short.tail}",
     )
-    return text, short, _persisted(path, output)
+    return str(text), short, _persisted(path, output)
 
 
 def _persisted(path: str, output: CommandOutput) -> dict[str, Any]:
