@@ -60,6 +60,7 @@ from handaxe.settings.places import WORKTREES
 from handaxe.storage.home import new_session_id
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
+from handaxe.text.framing import neutralize
 
 _ISOLATED = (
     "This is a worktree of your own: it holds what was committed when you started, and nothing "
@@ -103,7 +104,7 @@ class AgentSeats:
                     memory=memory,
                     kinds=agents.kinds() if agents.may_start else (),
                     notes=own_notes,
-                    replace=kind.prompt or None,
+                    replace=neutralize(kind.prompt) or None,
                     append=around.append,
                 )
             )

@@ -5,7 +5,7 @@ from typing import Any
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.result import ToolResult
 from handaxe.text.dialects import entry_of, wire_name
-from handaxe.text.framing import neutralize_result
+from handaxe.text.framing import neutralize, neutralize_result
 from handaxe.text.wellformed import scrub, well_formed
 
 
@@ -32,13 +32,13 @@ def result_texts(result: ToolResult) -> list[str]:
     texts = [result.text, *(block.text for block in result.content if isinstance(block, TextBlock))]
     if result.tool not in QUOTING_TOOLS:
         texts = [neutralize_result(text, is_preview=_is_preview(result)) for text in texts]
-    texts += [f"Note: {note}" for note in result.notes]
+    texts += [neutralize(f"Note: {note}") for note in result.notes]
     return [well_formed(text) for text in texts if text]
 
 
 def _is_preview(result: ToolResult) -> bool:
     data: object = result.data
-    is_kept = isinstance(data, dict) and "persistedOutputPath" in data
+    is_kept = result.tool == "Bash" and isinstance(data, dict) and "persistedOutputPath" in data
     return is_kept or result.size_chars > len(result.text)
 
 
