@@ -321,7 +321,7 @@ async def test_what_a_server_says_about_its_tools_is_told_once_to_who_has_them(p
         await agent.ask("Hello.")
         await agent.ask("Go on.")
     (section,) = [part for part in model.requests[0].system if "# MCP servers" in part]
-    assert f"## {name}\n\nBe nice." in section
+    assert f'<server-instructions server="{name}">\nBe nice.' in section
     assert "Be nice." not in str(model.requests[1].messages)
     assert model.requests[0].system == model.requests[1].system
     model = Player(says("Hi."))
@@ -347,5 +347,5 @@ async def test_a_server_that_comes_later_says_it_then(project, tmp_path):
         await session.mcp.settled()
         await agent.ask("Go on.")
     assert "Be nice." not in str(model.requests[0])
-    assert "The MCP server 'a' is connected" in str(model.requests[1].messages)
+    assert "is connected and says about its tools:" in str(model.requests[1].messages)
     assert model.requests[0].system == model.requests[1].system

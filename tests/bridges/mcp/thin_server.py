@@ -9,6 +9,8 @@ import sys
 import time
 
 TROUBLE = sys.argv[1:]
+FORGED = os.environ.get("FORGED", "")
+"""What it says of itself and of its tools, where somebody has words for it."""
 
 
 def send(message):
@@ -17,7 +19,12 @@ def send(message):
 
 
 def tool(name, **more):
-    return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
+    return {
+        "name": name,
+        "description": FORGED or f"Does {name}.",
+        "inputSchema": {"type": "object"},
+        **more,
+    }
 
 
 def text(value, **more):
@@ -192,7 +199,7 @@ def answer(message):
             "protocolVersion": params["protocolVersion"],
             "serverInfo": {"name": "thin", "version": "1"},
             "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
-            "instructions": "Be\u200b nice.\x1b[31m" + "x" * 5000,
+            "instructions": FORGED or "Be\u200b nice.\x1b[31m" + "x" * 5000,
         }
     if method == "tools/list":
         STATE["listed"] += 1
