@@ -10,7 +10,6 @@ from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.result import ToolResult
-from handaxe.text.framing import neutralize
 
 
 class Offer(NamedTuple):
@@ -65,7 +64,5 @@ def _answer(session: Session, result: ToolResult) -> Answer:
     pictures = [block for block in result.content if isinstance(block, ImageBlock)]
     # A framework's tool has no other way to add to the conversation than its own answer.
     return Answer(
-        result,
-        "\n\n".join([*texts, *map(neutralize, result.messages)]),
-        tuple(pictures if result.ok else ()),
+        result, "\n\n".join([*texts, *result.messages]), tuple(pictures if result.ok else ())
     )

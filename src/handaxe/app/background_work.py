@@ -174,5 +174,6 @@ def with_news(result: ToolResult, jobs: Jobs) -> ToolResult:
     if result.code in {Cancelled.code, UnknownTool.code}:
         # Nobody may read what such an answer says beside its error.
         return result
-    news = jobs.take_notices()
-    return msgspec.structs.replace(result, messages=(*result.messages, *news)) if news else result
+    news = map(str, jobs.take_notices())
+    messages = (*result.messages, *news)
+    return msgspec.structs.replace(result, messages=messages) if messages else result

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from handaxe.app.session import Session
 
 _OWN_COLOUR = re.compile("(\x1b\\[(?:0|2|3[1-6])m)")
+# Nothing in these ranges is a mark or a blank that only looks printable.
+_IS_PLAIN = re.compile("[\n -~¡-ʯ‐-‧←-➿]*").fullmatch
 _TONES = {"muted": "2", "good": "32", "warning": "33", "bad": "31"}
 
 
@@ -128,7 +130,7 @@ def _show_line(text: str) -> str:
 
 
 def _show(text: str, *, lines: bool = False) -> str:
-    if text.isascii() and (text.replace("\n", "") if lines else text).isprintable():
+    if (text.replace("\n", "") if lines else text).isprintable() and _IS_PLAIN(text):
         return text
     from handaxe.text.visible import show
 

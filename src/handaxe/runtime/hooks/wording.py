@@ -6,6 +6,7 @@ import msgspec
 
 from handaxe.runtime.hooks.config import Placed
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
+from handaxe.text.framing import neutralize
 from handaxe.text.wellformed import well_formed
 from handaxe.text.windows import two_ended_preview
 
@@ -47,7 +48,7 @@ def presentable(outcome: Outcome, placed: Placed, keep: Keep | None) -> Outcome:
 
 def fitting(text: str, keep: Keep | None) -> str:
     """The text itself, or its two ends and where the whole of it is."""
-    text = well_formed(text)
+    text = neutralize(well_formed(text))
     if len(text) <= MAX_CHARS:
         return text
     if keep is None:
