@@ -5,14 +5,15 @@ A question of work in the background has a deadline, so that it holds nobody up 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import msgspec
 
 from handaxe.app.configuration import Configuration
 from handaxe.app.kept_rules import KeptRules
 from handaxe.app.question_turns import Turns
-from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
 from handaxe.contract.faults import SetupError, said
 from handaxe.contract.permission_changes import PermissionChange
 from handaxe.contract.ports.asker import Asker, Classifier
@@ -38,7 +39,7 @@ class Broker(Asker):
         self,
         on_ask: OnAsk,
         state: PermissionState,
-        keeper: KeptRules,
+        keeper: Callable[[Iterable[ToolDefinition]], KeptRules],
         background_deadline_s: Callable[[], float | None] = lambda: None,
         changes: Callable[[], PermissionChanges | None] = lambda: None,
     ) -> None:
@@ -65,7 +66,7 @@ class Broker(Asker):
         by = "user" if answer.by == "user" else "callback"
         answer = msgspec.structs.replace(answer, by=by, reason=well_formed(answer.reason))
         if isinstance(answer, Allow):
-            await self._remember(answer, request.call_id)
+            await self._remember(answer, request)
         self._state.record(
             Answer(
                 call_id=request.call_id,
@@ -117,16 +118,17 @@ class Broker(Asker):
         except (TypeError, ValueError, RecursionError) as error:
             return Deny(f"The permission callback's answer is not one: {error}.")
 
-    async def _remember(self, answer: Allow, call_id: str) -> None:
+    async def _remember(self, answer: Allow, request: PermissionRequest) -> None:
         if answer.remember == "once":
             return
         if answer.mode is not None:
-            await self._change_mode(answer.mode, by=answer.by, call_id=call_id)
+            await self._change_mode(answer.mode, by=answer.by, call_id=request.call_id)
         if not answer.rules:
             return
-        self._state.grant(answer.rules)
+        self._state.grant(answer.rules, definitions=request.definitions)
         if answer.remember != "session":
-            await self._keeper.keep(answer.rules, answer.remember)
+            keeper = self._keeper(request.definitions)
+            await keeper.keep(answer.rules, answer.remember)
 
     async def _change_mode(self, mode: str, *, by: DecidedBy, call_id: str) -> None:
         """Work in another mode for the rest of the session; what may not be chosen changes nothing.
@@ -201,7 +203,7 @@ def join_voices(
             raise SetupError(
                 f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
             )
-        keeper = KeptRules(configuration, among.offers[SettingsStore])
+        keeper = partial(KeptRules, configuration, among.offers[SettingsStore])
         among.asker = Broker(
             on_ask,
             state,

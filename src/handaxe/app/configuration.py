@@ -15,6 +15,7 @@ from handaxe.app.discovery import EVERYTHING
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.settings_store import Scope
+from handaxe.runtime.permission.families import is_foreign
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.session.permission_state import RuleBehaviour, RuleText
 from handaxe.settings.bad_json import BadJson
@@ -139,12 +140,27 @@ class Configuration:
 
     def rules(self, source: Source) -> list[RuleText]:
         """The rules of one layer."""
-        return [
+        found = [
             RuleText(entry.value, behaviour, source, entry.origin.file, entry.origin.line)
             for behaviour in _BEHAVIOURS
             for entry in self.merged.entries.get(("permissions", behaviour), ())
             if entry.origin.source == source and entry.kind == "item"
         ]
+        if not any(map(_may_be_answer, found)):
+            return found
+        self._files.watch_also(self.trust.path)
+        return [self._bound(rule) if _may_be_answer(rule) else rule for rule in found]
+
+    def _bound(self, rule: RuleText) -> RuleText:
+        """The rule with the servers' tools it was given for, if it was given as an answer."""
+        file = rule.file or ""
+        try:
+            if rule.text not in self.trust.rules().get(file, {}):
+                return rule
+            approved = self.trust.approvals().get(file, {}).get(rule.text, ())
+        except SetupError:
+            approved = ()
+        return msgspec.structs.replace(rule, approved=approved)
 
     def directories(self) -> tuple[list[str], list[str]]:
         """More working directories, and what is wrong with those that files name."""
@@ -310,6 +326,11 @@ def _trusted_by_settings(fragments: Sequence[Fragment]) -> set[str]:
         for entry in fragment.entries
         if entry.path == ("trusted_folders",) and entry.kind == "item"
     }
+
+
+def _may_be_answer(rule: RuleText) -> bool:
+    """Whether it may hold for a server's tool as it was when somebody said yes to it."""
+    return rule.behaviour == "allow" and rule.file is not None and is_foreign(rule.text)
 
 
 def _placed(problem: Problem) -> str:

@@ -3,10 +3,12 @@
 Whether a rule covers a call is not decided here.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from handaxe.app.configuration import Configuration
-from handaxe.contract.decision import Remember
+from handaxe.contract.decision import Remember, ToolDefinition
 from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.session.permission_state import RuleBehaviour
 from handaxe.settings.places import SCOPES
@@ -30,9 +32,16 @@ class KeptRule(msgspec.Struct, frozen=True):
 class KeptRules:
     """The rules of a project's settings, and the user's record of when they were given."""
 
-    def __init__(self, configuration: Configuration, store: SettingsStore) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        store: SettingsStore,
+        definitions: Iterable[ToolDefinition] = (),
+    ) -> None:
+        """`definitions` are the servers' tools as they were when somebody was asked."""
         self._configuration = configuration
         self._store = store
+        self._definitions = tuple(definitions)
 
     def listed(self) -> list[KeptRule]:
         """Every rule in force: what is denied first, then what asks, then what is allowed."""
@@ -96,7 +105,8 @@ class KeptRules:
     ) -> None:
         if behaviour == "allow" and given_now:
             # Noted first: in a folder that is not trusted, the note is what makes them count.
-            self._configuration.trust.note_rules(self._store.file_of(scope), given_now)
+            file = self._store.file_of(scope)
+            self._configuration.trust.note_rules(file, given_now, self._definitions)
         listed_once = list(dict.fromkeys(rules))
         await self._store.change(f"permissions.{behaviour}", listed_once or None, scope)
 

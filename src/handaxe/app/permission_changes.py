@@ -12,14 +12,15 @@ from pathlib import Path
 from handaxe.app.companions import Surroundings
 from handaxe.app.kept_rules import KeptRules
 from handaxe.app.live_settings import LiveSettings, checked_mode
-from handaxe.contract.decision import DecidedBy
+from handaxe.contract.decision import DecidedBy, ToolDefinition, definitions_for
 from handaxe.contract.events import PermissionsChanged
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.permission_changes import Destination, PermissionChange
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.permission_changes import PermissionChanges
 from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.session.permission_state import Mode, RuleText
+from handaxe.session.permission_state import Mode, RuleBehaviour, RuleText
 
 _SCOPES: dict[Destination, Scope] = {
     "localSettings": "local",
@@ -44,6 +45,7 @@ class SessionPermissionChanges(PermissionChanges):
         self._state = around.permissions
         # Calls ask side by side, and a file is changed by one of them at a time.
         self._turn = asyncio.Lock()
+        self._definitions: Sequence[ToolDefinition] | None = None
 
     async def make(
         self,
@@ -52,11 +54,13 @@ class SessionPermissionChanges(PermissionChanges):
         by: DecidedBy,
         call_id: str,
         from_project: bool = False,
+        definitions: Sequence[ToolDefinition] | None = None,
     ) -> tuple[str, ...]:
         """Make them in order and tell of it; sentences on those that were not made."""
         made: list[PermissionChange] = []
         problems: list[str] = []
         async with self._turn:
+            self._definitions = definitions
             await self._make_all(changes, made, problems, from_project=from_project)
         event = PermissionsChanged(
             call_id=call_id, by=by, changes=tuple(made), not_made=tuple(problems)
@@ -115,9 +119,9 @@ class SessionPermissionChanges(PermissionChanges):
             if behaviour == "allow" and not self._state.may_grant():
                 raise _NotMade("only managed settings may allow.")
         if scope is None:
-            self._change_session_rules(change, [RuleText(rule, behaviour) for rule in rules])
+            self._change_session_rules(change, behaviour, rules)
             return
-        kept = KeptRules(self._configuration, self._store)
+        kept = KeptRules(self._configuration, self._store, self._seen())
         if change.type == "addRules":
             await kept.add(rules, behaviour, scope)
         elif change.type == "replaceRules":
@@ -126,15 +130,34 @@ class SessionPermissionChanges(PermissionChanges):
             file = self._store.file_of(scope)
             raise _NotMade(f"{', '.join(missing)} does not stand in {file}.")
 
-    def _change_session_rules(self, change: PermissionChange, rules: list[RuleText]) -> None:
-        state = self._state
+    def _seen(self) -> Sequence[ToolDefinition]:
+        """The servers' tools that whoever wants a change knows of."""
+        if self._definitions is not None:
+            return self._definitions
+        servers = self._around.among().offers.get(McpServers)
+        return () if servers is None else servers.definitions()
+
+    def _change_session_rules(
+        self, change: PermissionChange, behaviour: RuleBehaviour, texts: tuple[str, ...]
+    ) -> None:
+        state, seen = self._state, self._seen()
+        if change.type == "removeRules":
+            known = set(texts)
+            same = [r for r in state.rules_from("session") if r.behaviour == behaviour]
+            state.remove_rules(rule for rule in same if rule.text in known)
+            return
+        rules = [
+            RuleText(
+                text,
+                behaviour,
+                approved=definitions_for(text, seen) if behaviour == "allow" else None,
+            )
+            for text in texts
+        ]
         if change.type == "replaceRules":
             same = [r for r in state.rules_from("session") if r.behaviour == change.behavior]
             state.remove_rules(same)
-        if change.type == "removeRules":
-            state.remove_rules(rules)
-        else:
-            state.add_rules(rules)
+        state.add_rules(rules)
 
     async def _change_directories(self, change: PermissionChange, scope: Scope | None) -> None:
         root = self._around.workdir.root

@@ -42,7 +42,10 @@ async def read_result(
         return Deny("The input is too long to be changed this way.")
     if yes.updated_permissions:
         problems = await changes.make(
-            yes.updated_permissions, by="callback", call_id=request.call_id
+            yes.updated_permissions,
+            by="callback",
+            call_id=request.call_id,
+            definitions=request.definitions,
         )
         if problems:
             return Deny(f"A change of permissions is wrong: {' '.join(problems)}")

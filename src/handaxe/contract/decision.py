@@ -1,5 +1,6 @@
 """May this call run: allow, ask or deny, who said so and why."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -15,6 +16,21 @@ _REMEMBERED: dict[str, Remember] = {
     "localSettings": "project",
     "userSettings": "always",
 }
+
+
+class ToolDefinition(msgspec.Struct, frozen=True):
+    """A tool as its server defines it, with how that server is started or reached.
+
+    A yes for longer than one call is bound to it.
+    """
+
+    tool: str
+    """As the session calls it."""
+    server: str
+    digest: str
+    """Of all that is said about the tool and of the server's own definition."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """Name and text of each part, cut where it is long: to show a person what changed."""
 
 
 class DecidedPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +120,9 @@ class Ask(_Word, frozen=True, tag="ask"):
 
     verdict: ClassVar[Verdict] = "ask"
 
+    preview: Display = ()
+    """What a person has to see before a yes, beside what the call would do."""
+
 
 class Deny(_Word, frozen=True, tag="deny"):
     """The call may not run."""
@@ -163,6 +182,8 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     agent_type: str | None = None
     destructive: tuple[Loss, ...] = ()
     """What a command would destroy for good."""
+    definitions: tuple[ToolDefinition, ...] = ()
+    """Of a server's tool: it and its siblings as they are now; a lasting yes holds for these."""
     remarks: tuple[str, ...] = ()
     """For a classifier: what hooks said of the results of earlier calls; nobody has checked it."""
 
@@ -185,3 +206,17 @@ class PermissionRequest(msgspec.Struct, frozen=True):
             or "\r" in value
             or not (value in whole or (has_diff and name in _IN_A_DIFF))
         }
+
+
+def definitions_for(
+    rule: str, definitions: Iterable[ToolDefinition]
+) -> tuple[ToolDefinition, ...] | None:
+    """What an allow rule that is given as an answer now is bound to; None if to nothing.
+
+    Rules for tools of servers are bound: to the tool they name, or to all that the server offers.
+    """
+    if not rule.startswith("mcp__"):
+        return None
+    stem = rule.partition("*")[0].partition("(")[0]
+    found = tuple(one for one in definitions if one.tool.startswith(stem))
+    return tuple(one for one in found if one.tool == stem) or found

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origi
 import msgspec
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Decision
+from handaxe.contract.decision import Decision, ToolDefinition
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.result import ToolResult
@@ -70,6 +70,8 @@ class Tool(Generic[Args]):
     """Whether hooks and permission questions see more than the input: `for_observers`."""
     replaces_builtin: ClassVar[bool] = False
     """Whether an own tool stands in for the built-in one of its name, which wins otherwise."""
+    definition: ClassVar[ToolDefinition | None] = None
+    """What a lasting yes to a server's tool is bound to; None for every other tool."""
     strict: ClassVar[bool] = False
     defer: ClassVar[bool | None] = None
     """Send only the name until the tool is searched for; None leaves that to the host."""

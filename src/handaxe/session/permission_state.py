@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from handaxe.contract.decision import ToolDefinition, definitions_for
+
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"]
 RuleSource = Literal["policy", "flags", "local", "project", "user", "session"]
 RuleBehaviour = Literal["allow", "ask", "deny"]
@@ -27,6 +29,8 @@ class RuleText(msgspec.Struct, frozen=True):
     line: int | None = None
     root: str | None = None
     """What a leading `/` is relative to; None for the project's root."""
+    approved: tuple[ToolDefinition, ...] | None = None
+    """The server's tools it was given for, as an answer; None if somebody wrote it by hand."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -136,11 +140,25 @@ class PermissionState:
         self._grants = tuple(rule for rule in self._grants if rule not in gone)
         self.revision += 1
 
-    def grant(self, texts: Iterable[str]) -> None:
-        """Allow more for the rest of the session, as a person said."""
+    def grant(
+        self, texts: Iterable[str], *, definitions: Iterable[ToolDefinition] | None = None
+    ) -> None:
+        """Allow more for the rest of the session, as a person said.
+
+        With the servers' tools as that person saw them, rules for such tools hold for these only.
+        """
         if not self.may_grant():
             return
-        rules = (RuleText(text, "allow", "session") for text in texts)
+        known = None if definitions is None else tuple(definitions)
+        rules = (
+            RuleText(
+                text,
+                "allow",
+                "session",
+                approved=None if known is None else definitions_for(text, known),
+            )
+            for text in texts
+        )
         self._grants = tuple(dict.fromkeys((*self._grants, *rules)))
         self.revision += 1
 

@@ -90,6 +90,19 @@ class ServerDefinition(msgspec.Struct, frozen=True, kw_only=True):
         return sha256(f"{self.digest}\0{url}".encode()).hexdigest()
 
     @property
+    def reach_digest(self) -> str:
+        """What a yes to its tools is bound to: the definition, and where its variables lead now."""
+        config = self.config
+        reached: list[str | None] = [self.digest]
+        if isinstance(config, StdioConfig):
+            # The same words of two projects may mean two programs.
+            reached += [self.file if self.scope == "project" else None, config.command]
+            reached += config.args
+        elif isinstance(config, RemoteConfig):
+            reached.append(config.url)
+        return sha256(msgspec.json.encode(reached)).hexdigest()
+
+    @property
     def shown(self) -> dict[str, Any]:
         """How it is reached, as it was written, without what may hold secrets."""
         config = self.config

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.contract.decision import ToolDefinition, definitions_for
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import ABSENT, Absent, Version, read_regular
@@ -20,6 +21,7 @@ from handaxe.text.wellformed import is_well_formed
 FILE_NAME = "handaxe-trust.json"
 """A name of its own, so that it is protected wherever the data directory lies."""
 _MAX_BYTES = 16 << 20
+_MAX_DEFINITIONS = 8
 
 
 class TrustedFolder(msgspec.Struct, frozen=True):
@@ -39,6 +41,11 @@ class _Record(msgspec.Struct, frozen=True):
     """By folder: files outside it that its instructions may bring in."""
     rules: dict[str, dict[str, float]] = {}
     """By settings file: the rules the user allowed as an answer, and when."""
+    approvals: msgspec.Raw = msgspec.Raw(b"{}")
+    """By settings file and rule: the servers' tools that such a rule was given for. Read by few."""
+
+
+_Approvals = dict[str, dict[str, tuple[ToolDefinition, ...]]]
 
 
 class TrustRecord:
@@ -105,12 +112,32 @@ class TrustRecord:
         """By settings file: the rules that were allowed as an answer, and when."""
         return self._read()[0].rules
 
-    def note_rules(self, file: str, rules: Iterable[str]) -> None:
-        """The user allowed these just now, and they stand in a settings file."""
+    def approvals(self) -> _Approvals:
+        """By settings file and rule: the servers' tools that the rule was given for."""
+        return self._approvals(self._read()[0])
+
+    def note_rules(
+        self, file: str, rules: Iterable[str], definitions: Iterable[ToolDefinition] = ()
+    ) -> None:
+        """The user allowed these just now, and they stand in a settings file.
+
+        Those for servers' tools hold for the definitions, and for those they were given for before.
+        """
         record, version = self._read()
+        rules, seen = tuple(rules), tuple(definitions)
         known = {**record.rules.get(file, {}), **dict.fromkeys(rules, time.time())}
-        noted = {**record.rules, file: known}
-        self._write(msgspec.structs.replace(record, rules=noted), version)
+        record = msgspec.structs.replace(record, rules={**record.rules, file: known})
+        bound = {
+            rule: given for rule in rules if (given := definitions_for(rule, seen)) is not None
+        }
+        if bound:
+            approvals = self._approvals(record)
+            of_file = approvals.setdefault(file, {})
+            for rule, given in bound.items():
+                of_file[rule] = _newest((*of_file.get(rule, ()), *given))
+            raw = msgspec.Raw(msgspec.json.encode(approvals))
+            record = msgspec.structs.replace(record, approvals=raw)
+        self._write(record, version)
 
     def forget_rule(self, file: str, rule: str) -> None:
         """The user took a rule back."""
@@ -118,8 +145,12 @@ class TrustRecord:
         if rule not in record.rules.get(file, {}):
             return
         known = {text: at for text, at in record.rules[file].items() if text != rule}
-        noted = {**record.rules, file: known}
-        self._write(msgspec.structs.replace(record, rules=noted), version)
+        record = msgspec.structs.replace(record, rules={**record.rules, file: known})
+        approvals = self._approvals(record)
+        if approvals.get(file, {}).pop(rule, None) is not None:
+            raw = msgspec.Raw(msgspec.json.encode(approvals))
+            record = msgspec.structs.replace(record, approvals=raw)
+        self._write(record, version)
 
     def revoke(self, folder: str) -> bool:
         """Trust a folder no longer, there or not; whether it was trusted."""
@@ -135,6 +166,13 @@ class TrustRecord:
             )
             self._write(record, version)
         return bool(names)
+
+    def _approvals(self, record: _Record) -> _Approvals:
+        try:
+            return msgspec.json.decode(record.approvals, type=_Approvals)
+        except msgspec.DecodeError:
+            # A yes whose tool is not known is asked for again, which replaces it.
+            return {}
 
     def _read(self) -> tuple[_Record, Version | Absent]:
         try:
@@ -158,3 +196,15 @@ class TrustRecord:
             atomic.replace(self.path, [data], expect=version, mode=0o600, make_parents=True)
         except DiskFault as error:
             raise SetupError(f"{self.path} cannot be written: {error}.") from None
+
+
+def _newest(given: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """Of each tool the newest definitions: two projects may define it differently."""
+    by_tool: dict[str, dict[str, ToolDefinition]] = {}
+    for one in given:
+        of_tool = by_tool.setdefault(one.tool, {})
+        of_tool.pop(one.digest, None)
+        of_tool[one.digest] = one
+    return tuple(
+        one for found in by_tool.values() for one in list(found.values())[-_MAX_DEFINITIONS:]
+    )

@@ -10,6 +10,7 @@ from handaxe.bridges.mcp.names import NameBook, full_name
 from handaxe.bridges.mcp.server import Limits, Server
 from handaxe.bridges.mcp.surrounding import Surrounding
 from handaxe.bridges.mcp.tool import DEFAULT_RESULT_CHARS, RemoteTool, remote_tool
+from handaxe.contract.decision import ToolDefinition
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.mcp_faults import LoginFailed, NotConnected, ServerRefused, UnknownServer
 from handaxe.contract.ports.mcp_servers import (
@@ -112,6 +113,10 @@ class ConnectedServers(McpServers):
                 scope=definition.scope,
             )
         return tuple(shown[name] for name in sorted(shown))
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """Every tool on offer, as a lasting yes would be bound to it."""
+        return tuple(tool.definition for tools in self._tools.values() for tool in tools)
 
     async def settled(self, server: str | None = None) -> None:
         """Wait until servers have been reached or not, once."""
@@ -332,32 +337,30 @@ class ConnectedServers(McpServers):
             tool: str, arguments: dict[str, Any], call_id: str, report: Callable[[str], None]
         ) -> ToolResult:
             result = await self.call(server, tool, arguments, call_id, report)
-            self._used[names[tool]] = fingerprints[tool]
+            self._used[names[tool]] = tools[tool].definition.digest
             return result
 
-        tools: list[RemoteTool] = []
+        reached = self._around.redactor.redact(str(server.definition.shown))
+        tools: dict[str, RemoteTool] = {}
         for remote, definition in by_name.items():
             try:
-                tool = remote_tool(
+                tools[remote] = remote_tool(
                     definition,
-                    server=server.name,
+                    server=server.definition,
+                    reached=reached,
                     name=names[remote],
-                    always_load=server.definition.always_load,
                     result_chars=self._result_chars,
                     is_new=self._is_new,
                     send=send,
                 )
             except ValueError as error:
                 _log.warning("the tool %s of %s is left out: %s", remote, server.name, error)
-                continue
-            tools.append(tool)
-        fingerprints = {tool.remote_name: tool.fingerprint for tool in tools}
-        self._tools[server.name] = tools
-        self._offer(server.name, tools)
+        self._tools[server.name] = list(tools.values())
+        self._offer(server.name, self._tools[server.name])
 
     def _is_new(self, tool: RemoteTool) -> bool:
         """Whether the tool was used before and says something else about itself now."""
-        return self._used.get(tool.name, tool.fingerprint) != tool.fingerprint
+        return self._used.get(tool.name) not in {None, tool.definition.digest}
 
     async def _resources(self, server: Server) -> list[McpResource]:
         entries = await self._listed(server, "resources")

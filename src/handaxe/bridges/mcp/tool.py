@@ -1,18 +1,19 @@
 """A tool of a server as a `Tool`: its name, its words, its effects, its calls."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Ask, Decision
+from handaxe.contract.decision import Ask, Decision, ToolDefinition
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.mcp_servers import McpTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
+from handaxe.settings.mcp_servers import ServerDefinition
 from handaxe.text.foreign_input import ForeignInput
 from handaxe.text.framing import neutralize
 from handaxe.text.schema_repair import MAX_DOC_CHARS
@@ -21,7 +22,9 @@ from handaxe.text.visible import without_hidden
 DEFAULT_RESULT_CHARS = 100_000
 MAX_RESULT_CHARS = 500_000
 MAX_SCHEMA_BYTES = 256 << 10
+MAX_PART_CHARS = 2000
 _REPORT_EVERY_S = 0.1
+_PART_NAMES = {"inputSchema": "input schema", "outputSchema": "output schema"}
 
 Args = dict[str, Any]
 Call = Callable[[str, Args, str, Callable[[str], None]], Awaitable[ToolResult]]
@@ -33,9 +36,8 @@ class RemoteTool(Tool[Args]):
 
     name = "RemoteTool"
     server: str
+    definition: ClassVar[ToolDefinition]
     remote_name: str
-    fingerprint: str
-    """What the definition is known by: description, schema and annotations."""
     annotations: dict[str, bool]
     description: str
     always_asks: bool
@@ -90,14 +92,17 @@ class RemoteTool(Tool[Args]):
 def remote_tool(
     definition: dict[str, Any],
     *,
-    server: str,
+    server: ServerDefinition,
+    reached: str,
     name: str,
-    always_load: bool,
     result_chars: int,
     is_new: Callable[[RemoteTool], bool],
     send: Call,
 ) -> RemoteTool:
-    """The tool that a server describes; `ValueError` if nobody could use it."""
+    """The tool that a server describes; `ValueError` if nobody could use it.
+
+    `reached` says for a person how its server is started or reached.
+    """
     schema = definition.get("inputSchema")
     if not isinstance(schema, dict):
         raise ValueError("its input schema is no object")  # noqa: TRY004 - told like all mistakes
@@ -118,26 +123,39 @@ def remote_tool(
     if isinstance(wanted_chars, int) and not isinstance(wanted_chars, bool) and wanted_chars > 0:
         result_chars = min(wanted_chars, MAX_RESULT_CHARS)
     effects = effects_of(annotations)
+    digest = sha256(b"\0".join((server.reach_digest.encode(), name.encode(), plain))).hexdigest()
     members: dict[str, Any] = {
         "__module__": __name__,
         "__doc__": None,
         "name": name,
         "args_type": shape,
-        "server": server,
+        "server": server.name,
         "remote_name": definition["name"],
-        "fingerprint": sha256(plain).hexdigest(),
+        "definition": ToolDefinition(name, server.name, digest, tuple(_parts(reached, definition))),
         "annotations": annotations,
-        "description": description or f"{definition['name']} of {server}.",
+        "description": description or f"{definition['name']} of {server.name}.",
         "search_hint": without_hidden(str(definition.get("title") or ""), 100),
         "effects": effects,
         "interrupt": "cancel" if effects.is_read_only else "block",
         "max_result_chars": result_chars,
-        "always_load": always_load or meta.get("anthropic/alwaysLoad") is True,
+        "always_load": server.always_load or meta.get("anthropic/alwaysLoad") is True,
         "always_asks": meta.get("anthropic/requiresUserInteraction") is True,
         "is_new": staticmethod(is_new),
         "send": staticmethod(send),
     }
     return cast("RemoteTool", type("RemoteTool", (RemoteTool,), members)())
+
+
+def _parts(reached: str, definition: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "server", without_hidden(reached, MAX_PART_CHARS)
+    for key, value in definition.items():
+        text = value if isinstance(value, str) else _pretty(value)
+        yield _PART_NAMES.get(key, key), without_hidden(text, MAX_PART_CHARS)
+
+
+def _pretty(value: object) -> str:
+    plain = msgspec.json.encode(value, order="deterministic")
+    return msgspec.json.format(plain).decode() if len(plain) <= MAX_PART_CHARS else plain.decode()
 
 
 def effects_of(annotations: dict[str, bool]) -> Effects:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from handaxe.contract.decision import ToolDefinition
 from handaxe.contract.result import ToolResult
 
 LOGIN_WAIT_S = 300.0
@@ -72,6 +73,10 @@ class McpServers(ABC):
     @abstractmethod
     def status(self) -> tuple[McpServer, ...]:
         """How every server stands now, by name."""
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """Every tool on offer, as a lasting yes would be bound to it."""
+        return ()
 
     @abstractmethod
     async def settled(self, server: str | None = None) -> None:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from handaxe.contract.decision import DecidedBy
+from handaxe.contract.decision import DecidedBy, ToolDefinition
 from handaxe.contract.permission_changes import PermissionChange
 
 
@@ -18,8 +18,10 @@ class PermissionChanges(ABC):
         by: DecidedBy,
         call_id: str,
         from_project: bool = False,
+        definitions: Sequence[ToolDefinition] | None = None,
     ) -> tuple[str, ...]:
         """Make them in order and tell of it; sentences on those that were not made.
 
-        What comes from a project's own files may not reach beyond the project.
+        What comes from a project's own files may not reach beyond the project. Rules for servers'
+        tools hold for these definitions; without any, for the tools as they are now.
         """

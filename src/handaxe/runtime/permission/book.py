@@ -31,6 +31,8 @@ class ToolRules(msgspec.Struct, frozen=True):
     write_scopes: tuple[PathIndex, ...]
     own_scopes: PathIndex | None
     """Of rules that name this very tool."""
+    bound: tuple[Rule, ...]
+    """Cover every call of the tool as it was when somebody gave them as an answer."""
     texts: tuple[Rule, ...]
     params: tuple[Rule, ...]
     is_silent: bool
@@ -45,12 +47,15 @@ class _Chapter:
         self.problems: list[str] = []
         self.whole: dict[str, Rule] = {}
         self.globs: list[Rule] = []
+        self.bound: list[Rule] = []
         self.scoped: dict[str, list[Rule]] = {}
         self._anchors = anchors
         self._indexes: dict[str, PathIndex | None] = {}
         for rule in rules:
             if not rule.is_whole_tool:
                 self.scoped.setdefault(rule.tool, []).append(rule)
+            elif rule.approved is not None:
+                self.bound.append(rule)
             elif "*" in rule.tool:
                 self.globs.append(rule)
             else:
@@ -89,6 +94,7 @@ class _Chapter:
     def rules_for(self, names: Sequence[str]) -> ToolRules:
         """What concerns a tool of these names."""
         whole = next((rule for name in names if (rule := self.blanket(name))), None)
+        bound = [rule for rule in self.bound if any(_names(rule.tool, name) for name in names)]
         own = [rule for name in names for rule in self.scoped.get(name, ())]
         reads, writes = [self.index("Read")], [self.index("Edit")]
         if self.behaviour == "allow":
@@ -110,9 +116,11 @@ class _Chapter:
             read_scopes=read_scopes,
             write_scopes=write_scopes,
             own_scopes=own_index,
+            bound=tuple(bound),
             texts=tuple(own),
             params=tuple(rule for rule in own if rule.param is not None),
-            is_silent=blankets == (None, None, None) and not (read_scopes or write_scopes or own),
+            is_silent=blankets == (None, None, None)
+            and not (read_scopes or write_scopes or own or bound),
         )
 
 
@@ -188,6 +196,11 @@ def _placed(rule: Rule, sentence: str) -> str:
         return sentence
     line = "" if rule.source_line is None else f":{rule.source_line}"
     return f"{rule.source_file}{line}: {sentence}"
+
+
+def _names(pattern: str, tool: str) -> bool:
+    """Whether a whole-tool rule means a server's tool, by its name, its server or a pattern."""
+    return fits(pattern, tool) if "*" in pattern else f"{tool}__".startswith(f"{pattern}__")
 
 
 def _present(*indexes: PathIndex | None) -> tuple[PathIndex, ...]:

@@ -76,6 +76,7 @@ def decide(request: Request, policy: Policy) -> Decision:
         request.paths,
         request.hosts,
         not request.texts,
+        request.definition and request.definition.digest,
     )
     decision = policy.recent.get(key)
     if decision is None:
@@ -176,6 +177,7 @@ def _undenied(
     return (
         _always_asked(ends)
         or _allowed(request, ends, allow, policy)
+        or _approved_otherwise(request, allow)
         or _unsettled(request, ends, policy)
     )
 
@@ -256,6 +258,9 @@ def _allowed(
     """Yes by rules and by what is free, if together they cover every part of the call."""
     if allow.whole is not None:
         return reasons.allowed_by(allow.whole)
+    for rule in allow.bound:
+        if rule.approves(request.definition):
+            return reasons.allowed_by(rule)
     if not ends:
         return _allowed_without_paths(request, allow, policy)
     if canonical_name(request.tool) in COMMAND_TOOLS or is_foreign(request.tool):
@@ -271,6 +276,15 @@ def _allowed(
         # A rule says more than that something is free, so it is what the record shows.
         last = word if last is None or last.rule is None else last
     return last
+
+
+def _approved_otherwise(request: Request, allow: ToolRules) -> Decision | None:
+    """The question whether a tool may run that is not what somebody said yes to."""
+    if not allow.bound:
+        return None
+    from handaxe.runtime.permission.changed_tools import ask_again
+
+    return ask_again(request, allow.bound)
 
 
 def _permitting(request: Request, end: _End, allow: ToolRules) -> Rule | None:

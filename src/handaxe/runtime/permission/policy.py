@@ -94,6 +94,7 @@ def read_rules(texts: Iterable[RuleText]) -> tuple[Rule, ...]:
             source_file=rule.file,
             source_line=rule.line,
             root=_root_of(rule),
+            approved=rule.approved,
         )
         for rule in texts
     )

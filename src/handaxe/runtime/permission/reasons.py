@@ -16,7 +16,7 @@ PROTECTED = "protected"
 PLANNING = "plan"
 """The source of a question that nobody may answer: leaving plan mode is the only way."""
 
-_YES = "say yes, "
+YES = "say yes, "
 
 INSIDE = Allow("inside the project", "builtin")
 STORED = Allow("part of this session's own stored results", "builtin")
@@ -57,7 +57,7 @@ def asked_by(request: Request, rule: Rule, part: str) -> Ask:
     text = shown(rule.text)
     reason = (
         f"The ask rule {text} ({rule.origin}) covers {shown(part or request.tool)}; "
-        f"{_YES}or remove or narrow that rule."
+        f"{YES}or remove or narrow that rule."
     )
     return Ask(reason, "rule", text, rule.origin)
 
@@ -70,7 +70,7 @@ def refused_unasked(question: Ask) -> Deny:
 
 def without_yes(reason: str) -> str:
     """The reason of a question, without the remedy that somebody says yes where nobody is asked."""
-    return reason.replace(f"; {_YES}or ", "; ").replace(f"; {_YES}", "; ")
+    return reason.replace(f"; {YES}or ", "; ").replace(f"; {YES}", "; ")
 
 
 def protected(path: str, name: str) -> Ask:
@@ -130,16 +130,16 @@ def open_question(
         link = "" if outside == path else f"{shown(path)} leads to "
         verb = "which lies" if link else "lies"
         where = f"{link}{shown(outside)}{',' if link else ''} {verb} outside"
-        reason = f"{where} the working directories; {_YES}or add the allow rule {remedy}."
+        reason = f"{where} the working directories; {YES}or add the allow rule {remedy}."
         return Ask(reason, "builtin")
     if not is_write:
-        reason = f"{shown(path)} usually holds secrets; {_YES}or add the allow rule {remedy}."
+        reason = f"{shown(path)} usually holds secrets; {YES}or add the allow rule {remedy}."
         return Ask(reason, "builtin")
     is_unasked = policy.mode == "dontAsk"
     state = "no rule allows" if is_unasked else f"asks in {policy.mode} mode"
     return Ask(
         f"{shown(request.tool)} would change {shown(path)}, which {state}; "
-        f"{_YES}use acceptEdits mode, or add the allow rule {remedy}.",
+        f"{YES}use acceptEdits mode, or add the allow rule {remedy}.",
         "mode",
     )
 
@@ -155,7 +155,7 @@ def reaches(tool: str, host: str) -> Ask:
         return not_free(tool)
     remedy = shown(format_rule(Rule(tool, f"domain:{host}", "")))
     return Ask(
-        f"{shown(tool)} would connect to {shown(host)}; {_YES}or add the allow rule {remedy}.",
+        f"{shown(tool)} would connect to {shown(host)}; {YES}or add the allow rule {remedy}.",
         "builtin",
     )
 
@@ -163,7 +163,7 @@ def reaches(tool: str, host: str) -> Ask:
 def not_free(tool: str) -> Ask:
     """A call without paths that nothing allows."""
     name = shown(tool)
-    return Ask(f"{name} asks before it runs; {_YES}or add the allow rule {name}.", "builtin")
+    return Ask(f"{name} asks before it runs; {YES}or add the allow rule {name}.", "builtin")
 
 
 def shown(text: str) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from handaxe.contract.decision import ToolDefinition
 from handaxe.contract.subjects import Access
 
 
@@ -37,3 +38,5 @@ class Request(msgspec.Struct, frozen=True):
     """Whether running the call is itself a question to a person."""
     confined: bool = True
     """Whether the call changes nothing but the paths it names; False for unknown effects."""
+    definition: ToolDefinition | None = None
+    """What a server says about its tool, and how that server is reached."""

@@ -8,6 +8,7 @@ import re
 
 import msgspec
 
+from handaxe.contract.decision import ToolDefinition
 from handaxe.runtime.permission.families import (
     COMMAND_TOOLS,
     HOST_TOOLS,
@@ -42,6 +43,8 @@ class Rule(msgspec.Struct, frozen=True):
     """Why the rule matches nothing, or less than it seems to; a sentence for its author."""
     is_dead: bool = False
     """Whether it matches nothing at all."""
+    approved: tuple[ToolDefinition, ...] | None = None
+    """The server's tools it was given for, as an answer; None if somebody wrote it by hand."""
 
     @property
     def origin(self) -> str:
@@ -50,6 +53,11 @@ class Rule(msgspec.Struct, frozen=True):
         if file is None:
             return self.source
         return file if line is None else f"{file}:{line}"
+
+    def approves(self, definition: ToolDefinition | None) -> bool:
+        """Whether a yes that was given as an answer was given for this very tool."""
+        digest = definition.digest if definition is not None else None
+        return any(one.digest == digest for one in self.approved or ())
 
     @property
     def is_whole_tool(self) -> bool:
@@ -76,6 +84,7 @@ def parse_rule(
     source_line: int | None = None,
     source_file: str | None = None,
     root: str | None = None,
+    approved: tuple[ToolDefinition, ...] | None = None,
 ) -> Rule:
     """Read one rule; what is malformed becomes a rule that matches nothing, with its problem."""
     tool, specifier, problem = _parts(text.strip())
@@ -93,6 +102,7 @@ def parse_rule(
         root=root,
         problem=f"The {behaviour} rule {text!r} {problem}." if problem else None,
         is_dead=is_dead,
+        approved=approved,
     )
 
 

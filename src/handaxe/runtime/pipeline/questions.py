@@ -6,10 +6,11 @@ Whether a call has to ask at all is decided in `prepare`.
 import msgspec
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest, ToolDefinition
 from handaxe.contract.display import Display
 from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.faults import Asked, Denied, ToolFault
+from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.permission_changes import PermissionChanges
 from handaxe.runtime.permission.decide import Request, is_final
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -52,12 +53,13 @@ async def settle_question(
         rule=decision.rule,
         source=decision.source,
         cwd=ctx.cwd,
-        preview=await _preview(parsed, ctx, among),
+        preview=(*decision.preview, *(await _preview(parsed, ctx, among) or ())) or None,
         agent_id=among.agent_id,
         agent_type=among.agent_type,
         proposals=proposals_with(decision, request, among.policy()),
         suggestions=suggestions_with(decision, request, among.policy()),
         destructive=decision.destructive,
+        definitions=_definitions(parsed, among),
     )
     call_id = parsed.call.id
     answer = await _classified(question, decision, among)
@@ -83,6 +85,15 @@ async def settle_question(
         heard.answer = answer
         raise Rewritten(answer.input, answer)
     return answer
+
+
+def _definitions(parsed: Parsed, among: Collaborators) -> tuple[ToolDefinition, ...]:
+    """The tools of servers as they are now, and the one that is called as it was found."""
+    own, servers = parsed.tool.definition, among.offers.get(McpServers)
+    listed = () if servers is None else servers.definitions()
+    if own is None:
+        return listed
+    return (own, *(one for one in listed if one.tool != own.tool))
 
 
 async def _classified(

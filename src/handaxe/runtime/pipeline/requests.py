@@ -49,6 +49,7 @@ def request_of(
         asks_person=tool.asks_person,
         # Opening one file is never more than that, whatever else the tool may do.
         confined=only_opens or not effects.writes_everything,
+        definition=tool.definition,
     )
 
 

@@ -31,8 +31,9 @@ def joined(
             if is_open(decision):
                 decision = spoken
         elif isinstance(spoken, Ask) and is_open(decision):
-            # Both ask: whoever knows the call says better why than a default does.
-            decision = spoken
+            # Both ask: whoever knows the call says better why than a default does, except where
+            # something has to be seen first.
+            decision = decision if isinstance(decision, Ask) and decision.preview else spoken
         else:
             decision = strictest(decision, spoken) or decision
     if mode == "dontAsk" and isinstance(decision, Ask):

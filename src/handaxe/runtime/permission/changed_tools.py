@@ -1,0 +1,65 @@
+"""The question about a server's tool that is not what somebody said yes to, with the difference."""
+
+from collections.abc import Sequence
+
+from handaxe.contract.decision import Ask, ToolDefinition
+from handaxe.contract.display import Diff, DiffHunk, Display, Text
+from handaxe.runtime.permission.reasons import YES, shown
+from handaxe.runtime.permission.request import Request
+from handaxe.runtime.permission.rules import Rule
+
+SOURCE = "approval"
+_SERVER = "server"
+_UNSEEN = "a part that cannot be shown, such as a variable's value or an invisible character"
+
+
+def ask_again(request: Request, rules: Sequence[Rule]) -> Ask:
+    """Why the rules that name the tool do not count for it any more."""
+    now = request.definition
+    rule = rules[-1]
+    earlier: ToolDefinition | None = None
+    for candidate in reversed(rules):
+        same = [one for one in candidate.approved or () if one.tool == request.tool]
+        if same:
+            rule, earlier = candidate, same[-1]
+            break
+    preview: Display = ()
+    if now is None or not any(one.approved for one in rules):
+        what = f"what {shown(request.tool)} was when it was allowed is not known"
+    elif earlier is None:
+        what = f"the MCP server {now.server!r} did not offer {shown(request.tool)} at that time"
+    else:
+        names, preview = _compare(earlier, now)
+        changed = " and ".join(_name(one, now.server) for one in names) or _UNSEEN
+        preview = preview or (Text(f"{request.tool} has changed in {_UNSEEN}."),)
+        what = f"{shown(request.tool)} has changed since ({changed})"
+    text = shown(rule.text)
+    return Ask(
+        f"The allow rule {text} ({rule.origin}) was an answer to a question, and {what}; "
+        f"{YES}or remove that rule.",
+        "builtin",
+        text,
+        SOURCE,
+        preview=preview,
+    )
+
+
+def _compare(earlier: ToolDefinition, now: ToolDefinition) -> tuple[list[str], Display]:
+    """The parts that differ, and their differences."""
+    from handaxe.text.diff import structured_patch
+
+    before, after = dict(earlier.parts), dict(now.parts)
+    names = [n for n in dict.fromkeys((*before, *after)) if before.get(n) != after.get(n)]
+    blocks: list[Diff] = []
+    for name in names:
+        hunks = structured_patch(f"{before.get(name, '')}\n", f"{after.get(name, '')}\n")
+        told = tuple(
+            DiffHunk(h.old_start, h.old_lines, h.new_start, h.new_lines, tuple(h.lines))
+            for h in hunks
+        )
+        blocks.append(Diff(f"{now.tool}: {name}", told))
+    return names, tuple(blocks)
+
+
+def _name(part: str, server: str) -> str:
+    return f"how the server {server!r} is started or reached" if part == _SERVER else f"its {part}"
