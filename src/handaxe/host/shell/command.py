@@ -26,7 +26,7 @@ from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.own_output import LoopWatch
 from handaxe.host.shell.waiting import PromptWatch
-from handaxe.host.shell.wardens import WARDENS, Line
+from handaxe.host.shell.wardens import WARDENS, Line, explain_failed_start
 
 MARK = "HANDAXE_COMMAND"
 SMALL_READ_BYTES = 1 << 16
@@ -269,7 +269,8 @@ class LocalCommand(RunningCommand):
 
     def _fail(self, number: int | None, reason: str) -> None:
         barred = why_not_entered(self.command.cwd, is_confined=False) if number else None
-        fault = CannotStart(reason) if barred is None else NoDirectory(self.command.cwd, barred)
+        fault = NoDirectory(self.command.cwd, barred) if barred else None
+        fault = fault or explain_failed_start(number, reason)
         self._settle(127 << 8, survivors=0, cwd=None, is_clean=True)
         if not self._started.done():
             self._started.set_exception(fault)

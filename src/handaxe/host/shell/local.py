@@ -1,6 +1,7 @@
 """The shell of one session: starts commands, knows what runs, ends all of it at the close."""
 
 import asyncio
+import errno
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +19,7 @@ from handaxe.contract.ports.shell import (
     ShellCommand,
     Socket,
 )
-from handaxe.contract.shell_faults import BadCommand, CannotStart, NoDirectory, ShellClosed
+from handaxe.contract.shell_faults import BadCommand, NoDirectory, ShellClosed
 from handaxe.host.shell.capture import FILE_FROM_BYTES, Capture
 from handaxe.host.shell.command import MARK, LocalCommand, Terms
 from handaxe.host.shell.entering import why_not_entered
@@ -30,15 +31,13 @@ from handaxe.host.shell.questions import Question, Said
 from handaxe.host.shell.retention import OUTPUT_SUFFIX
 from handaxe.host.shell.snapshot import Snapshot
 from handaxe.host.shell.user_environment import UserEnvironment
-from handaxe.host.shell.warden import CWD_FD, START_FD
-from handaxe.host.shell.wardens import WARDENS
+from handaxe.host.shell.wardens import WARDENS, explain_failed_start
 from handaxe.text.redact import Redactor
 
 ANSWER_S = 10.0
 """A program that is asked for the user's environment and takes longer is done without."""
 
 _MAX_ARGUMENT_BYTES = 1 << 17
-_TEXT_FD = 249
 _STANDARD_ERROR = 2
 _PREFIXES = {"shell": "bash", "monitor": "monitor"}
 
@@ -151,30 +150,33 @@ class LocalShell(Shell):
         mark = f"{self._token}.{job_id}"
         env = {**environment, **command.env, MARK: mark}
         is_plain = start_file is None and is_plain_program(command.command)
+        start_fd = WARDENS.choose_start_fd()
+        text_fd = start_fd - 2
         if not is_plain:
-            env["BASH_ENV"] = f"/dev/fd/{START_FD}"
+            env["BASH_ENV"] = f"/dev/fd/{start_fd}"
         # The shell itself is the user's, also where a project brings a bash of its own.
         program = self._bash.found(self._environment.path)
         argv = [program, "--noprofile", "--norc", "-c", "--", command.command, "bash"]
-        inherited = {} if start_file is None else {START_FD: start_file}
+        inherited = {} if start_file is None else {start_fd: start_file}
         is_long = len(command.command) * 4 >= _MAX_ARGUMENT_BYTES
         try:
             if is_long:
-                inherited[_TEXT_FD] = _text_file(command.command)
-                argv[-2] = f". /dev/fd/{_TEXT_FD}"
+                # Bash has read all of it when it runs the first command.
+                inherited[text_fd] = _text_file(f"exec {text_fd}<&-;{command.command}")
+                argv[-2] = f". /dev/fd/{text_fd}"
             if self._bash.prefix and command.call_id:
                 runner = self._bash.handed_to(self._environment.path)
                 argv = [*runner, _handed_over(argv, env)]
-            confined = self._confine(argv, env, command)
+            confined = self._confine(argv, env, command, {start_fd, start_fd - 1, text_fd})
             terms = self._terms(
                 job_id, mark, confined, command.cwd if is_plain else None, take_notes
             )
-            return await self._run(command, terms, confined, inherited)
+            return await self._run(command, terms, confined, inherited, start_fd)
         except OSError as error:
-            raise CannotStart(error.strerror or str(error)) from error
+            raise explain_failed_start(error.errno, error.strerror or str(error)) from error
         finally:
-            if is_long and _TEXT_FD in inherited:
-                os.close(inherited[_TEXT_FD])
+            if is_long and text_fd in inherited:
+                os.close(inherited[text_fd])
 
     async def _listen(self, command: ShellCommand, socket: Socket) -> LocalCommand:
         """Run our own program, which is no command and stands under no sandbox."""
@@ -186,9 +188,9 @@ class LocalShell(Shell):
         outside = Confined(argv=argv, env={**env, MARK: mark}, is_confined=False)
         terms = self._terms(job_id, mark, outside, command.cwd, tuple)
         try:
-            return await self._run(command, terms, outside, {})
+            return await self._run(command, terms, outside, {}, 0)
         except OSError as error:
-            raise CannotStart(error.strerror or str(error)) from error
+            raise explain_failed_start(error.errno, error.strerror or str(error)) from error
 
     async def close(self) -> None:
         """End every command of this session; none starts any more."""
@@ -226,7 +228,9 @@ class LocalShell(Shell):
                 await running.stop()
         return running if is_done else None
 
-    def _confine(self, argv: list[str], env: dict[str, str], command: ShellCommand) -> Confined:
+    def _confine(
+        self, argv: list[str], env: dict[str, str], command: ShellCommand, reserved: set[int]
+    ) -> Confined:
         if self._confiner is None:
             return Confined(argv=argv, env=env, is_confined=False)
         confined = self._confiner.confine(
@@ -236,9 +240,9 @@ class LocalShell(Shell):
             unconfined=command.unconfined,
             command=command.command,
         )
-        if {START_FD, CWD_FD, _TEXT_FD} & set(confined.pass_fds):
+        if reserved & set(confined.pass_fds):
             confined.close()
-            raise CannotStart("this process holds too many files open")
+            raise explain_failed_start(errno.EMFILE, "")
         if confined.is_confined:
             # From inside it would be told as if the command itself had failed.
             reason = why_not_entered(command.cwd, is_confined=True)
@@ -273,6 +277,7 @@ class LocalShell(Shell):
         terms: Terms,
         confined: Confined,
         inherited: Mapping[int, int],
+        start_fd: int,
     ) -> LocalCommand:
         # What we run for ourselves has no call; its output is read whole, and kept nowhere.
         is_own = not command.call_id
@@ -286,7 +291,8 @@ class LocalShell(Shell):
         )
         running = LocalCommand(command, terms, capture)
         try:
-            self._hand_over(running, terms, confined, inherited)
+            used = start_fd if terms.stays_in is None else 0
+            self._hand_over(running, confined, inherited, used)
         except BaseException:
             confined.close()
             raise
@@ -297,9 +303,9 @@ class LocalShell(Shell):
     def _hand_over(
         self,
         running: LocalCommand,
-        terms: Terms,
         confined: Confined,
         inherited: Mapping[int, int],
+        start_fd: int,
     ) -> None:
         line = WARDENS.take(is_apart=confined.lent is not None and confined.lent.plan is None)
         ours: list[int] = []
@@ -318,7 +324,7 @@ class LocalShell(Shell):
                 running.command.cwd,
                 output=theirs[0],
                 inherited={**inherited, **{fd: fd for fd in confined.pass_fds}, **errors},
-                is_asked=terms.stays_in is None,
+                start_fd=start_fd,
                 lent=confined.lent,
             )
             running.attach(line, *ours)

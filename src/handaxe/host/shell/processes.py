@@ -81,11 +81,7 @@ def spawn(
     """
     # Out of the way first: a source must not lie where an earlier one is put.
     targets = [target for _, target in given]
-    moved = {
-        source: fcntl(source, F_DUPFD_CLOEXEC, max(targets) + 1)
-        for source, _ in given
-        if source in targets
-    }
+    moved = {source: _move(source, targets) for source, _ in given if source in targets}
     actions = [(os.POSIX_SPAWN_DUP2, moved.get(source, source), target) for source, target in given]
     try:
         if plan is not None:
@@ -102,6 +98,15 @@ def spawn(
     finally:
         for source in moved.values():
             os.close(source)
+
+
+def _move(source: int, targets: Container[int]) -> int:
+    """A copy of a descriptor under a number that is none of the targets."""
+    copy = fcntl(source, F_DUPFD_CLOEXEC, 3)
+    while copy in targets:
+        wrong, copy = copy, fcntl(source, F_DUPFD_CLOEXEC, copy + 1)
+        os.close(wrong)
+    return copy
 
 
 def _fork_confined(

@@ -25,13 +25,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 CWD_FD = 250
-"""Where the shell says, at its end, in which directory it stands."""
-START_FD = 251
-"""What the shell reads before the command, through `BASH_ENV`."""
+"""Where the shell keeps, if it can, what it says at its end: in which directory it stands."""
 START_TEXT = f"""\
+HANDAXE_FD=${{BASH_ENV##*/}}
 unset BASH_ENV
-exec {START_FD}<&-
-trap '{{ builtin pwd -P; }} 2>&- >&{CWD_FD}' EXIT
+eval "exec $HANDAXE_FD<&- 3>&$((HANDAXE_FD - 1)) $((HANDAXE_FD - 1))>&-"
+exec {{HANDAXE_FD}}>&3
+exec {{HANDAXE_FD}}>&-
+{{
+  exec {CWD_FD}>&$HANDAXE_FD && HANDAXE_FD={CWD_FD} || exec {{HANDAXE_FD}}>&$HANDAXE_FD
+}} 3>&- 2>&-
+exec 3>&-
+trap "{{ builtin pwd -P; }} 2>&- >&$HANDAXE_FD" EXIT
+unset HANDAXE_FD
+"""
+"""What the shell reads before the command, through `BASH_ENV=/dev/fd/N`.
+
+N - 1 is where it says its directory. No program that it starts is to have that descriptor: bash
+copies the mark "close on exec" with a descriptor, and marks the copy that it keeps of one which is
+redirected for a while, so the descriptor is taken from there. That copy has the first free number
+from 10 on.
 """
 
 LINGER_S = 0.1
@@ -88,7 +101,7 @@ class Warden:
     def _begin(self, message: bytes, fds: list[int]) -> bool:
         if message == b"large":
             message = os.pread(fds[-1], os.fstat(fds[-1]).st_size, 0)
-        argv, env, cwd, targets, is_asked, lent = marshal.loads(message)  # noqa: S302 - from our own host
+        argv, env, cwd, targets, start_fd, lent = marshal.loads(message)  # noqa: S302 - from our own host
         inherited = dict(zip(targets, fds[1:], strict=False))
         self._status = None
         self._empty_cwd()
@@ -100,8 +113,8 @@ class Warden:
                     self._network.begin(inherited.pop(door, None), port)
             os.chdir(cwd)
             given = [(fds[0], 1), (fds[0], 2)]
-            if is_asked:
-                given += [(self._start, START_FD), (self._cwd_to, CWD_FD)]
+            if start_fd:
+                given += [(self._start, start_fd), (self._cwd_to, start_fd - 1)]
             given += ((source, target) for target, source in inherited.items())
             self._shell = spawn(argv, env, given, plan)
         except (OSError, ValueError) as error:

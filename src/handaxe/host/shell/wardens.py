@@ -4,8 +4,10 @@ One per process, shared by all sessions: `WARDENS`. It is started with the first
 """
 
 import atexit
+import errno
 import marshal
 import os
+import resource
 import signal
 import socket
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from handaxe.contract.ports.shell import Lent
+from handaxe.contract.shell_faults import CannotStart
 from handaxe.host.marked_processes import host_token
 from handaxe.host.shell.supervisor import APART, CONTROL_FD
 
@@ -23,6 +26,10 @@ MAX_IDLE = 20
 """So many wardens of a kind wait for the next command; more are let go when theirs has ended."""
 
 _INLINE_BYTES = 1 << 16
+_TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.EBADF})
+_START_FD = 251
+_RESERVE = 50
+"""More than a sandbox needs."""
 _REPLY_S = 8.0
 _ROOT = str(Path(__file__).parents[3])
 _PROGRAM = """\
@@ -52,16 +59,17 @@ class Line:
         *,
         output: int,
         inherited: Mapping[int, int],
-        is_asked: bool,
+        start_fd: int,
         lent: Lent | None = None,
     ) -> None:
         """Have a program run; `inherited` says which descriptor it finds under which number.
 
-        `is_asked`: it is a shell that says at its end in which directory it stands. `lent` is how
+        `start_fd`: it is a shell that reads there what to do first, and says at its end under the
+        number below in which directory it stands; 0 if it is none. `lent` is how
         it is started instead by a warden that can do a part of the confining.
         """
         apart = None if lent is None else (lent.argv, lent.door, lent.port, lent.plan)
-        message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited), is_asked, apart))
+        message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited), start_fd, apart))
         fds = [output, *inherited.values()]
         if len(message) <= _INLINE_BYTES:
             self._send(message, fds)
@@ -109,6 +117,8 @@ class Wardens:
         self._control: socket.socket | None = None
         self.supervisor_pid = 0
         self._former: set[int] = set()
+        self._max_files = 0
+        """How many files commands may have open, who inherit that from the supervisor."""
 
     def get_ready(self) -> None:
         """Start the supervisor and have a warden wait, for whoever is about to need one."""
@@ -147,6 +157,19 @@ class Wardens:
         if self._control is None and sys.platform == "linux" and sys.executable:
             with self._lock, suppress(OSError):
                 self._control = self._control or self._start_supervisor()
+
+    def choose_start_fd(self) -> int:
+        """A number for what shells read first, so that it and the two below it are free there.
+
+        Descriptors that a sandbox needs keep the numbers they have in this process.
+        """
+        free = 0
+        # Where no file can be opened, whoever goes on to start the command is told so.
+        with suppress(OSError):
+            free = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            os.close(free)
+        wanted = _START_FD if free < _START_FD - _RESERVE else free + _RESERVE
+        return min(wanted, max_open_files() - 1, (self._max_files or wanted + 1) - 1)
 
     def prod(self, line: Line) -> None:
         """Let both go on that could be needed for news on this line."""
@@ -227,6 +250,7 @@ class Wardens:
 
     def _start_supervisor(self) -> socket.socket:
         self._reap()
+        self._max_files = max_open_files()
         ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
         kept = ("LD_LIBRARY_PATH", "PATH")
         nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
@@ -246,6 +270,23 @@ class Wardens:
             )
         ours.settimeout(_REPLY_S)
         return ours
+
+
+def max_open_files() -> int:
+    """How many files this process may have open at once."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+
+
+def explain_failed_start(error: int | None, reason: str) -> CannotStart:
+    """Why a command did not start, with what helps."""
+    if error not in _TOO_MANY_FILES:
+        return CannotStart(reason)
+    return CannotStart(
+        f"too many files would be open at once (`ulimit -n` is {max_open_files()})",
+        "Raise that limit where handaxe is started, for example with `ulimit -n 1024`, or wait for "
+        "other commands to end.",
+    )
 
 
 def _is_alive(line: Line) -> bool:
