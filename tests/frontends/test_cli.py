@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, blocked_until
 
 import handaxe
 from handaxe.storage.home import data_home
+from handaxe.storage.sessions import events_of
 
 
 def run(*words, stdin=None, cwd=None, **options):
@@ -273,7 +275,9 @@ def test_the_same_id_is_replayed_in_a_run(project):
     assert first == second
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_signals_end_a_waiting_run_with_their_code(project, number, code):
     process = subprocess.Popen(
         [sys.executable, "-m", "handaxe", "run", "--root", str(project)],
@@ -288,6 +292,47 @@ def test_signals_end_a_waiting_run_with_their_code(project, number, code):
     _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == code
     assert b"Traceback" not in err
+
+
+def _start_sleeping(project: Path, *before: str) -> "subprocess.Popen[bytes]":
+    """A command of ours in the middle of a call."""
+    words = "call", "Bash", "command=touch begun; sleep 30; touch done", "--session-id", "s"
+    process = subprocess.Popen(
+        [
+            *before,
+            sys.executable,
+            "-m",
+            "handaxe",
+            *words,
+            "--permission-mode",
+            "bypassPermissions",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=project,
+    )
+    blocked_until((project / "begun").exists)
+    return process
+
+
+def test_a_terminal_that_goes_away_ends_the_call_and_its_processes(project):
+    with _start_sleeping(project) as process:
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=HANG_S)
+    assert process.returncode == 129
+    told = [type(event).__name__ for event in events_of(data_home(), "s")]
+    assert told.count("CallStarted") == told.count("CallFinished") == 1
+
+
+def test_whoever_ignores_the_loss_of_the_terminal_goes_on(project):
+    with _start_sleeping(project, "nohup") as process:
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.3)
+        process.terminate()
+        process.communicate(timeout=HANG_S)
+    assert process.returncode == 143
 
 
 def test_a_closed_pipe_ends_quietly(project):

@@ -11,6 +11,12 @@ from collections.abc import Callable
 from typing import Self
 
 
+def list_ending_signals() -> tuple[int, ...]:
+    """The signals that ask a process to end; the loss of its terminal counts unless ignored."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGTERM, signal.SIGINT, *(() if is_ignored else (signal.SIGHUP,)))
+
+
 class HeardSignals:
     """Inside the block these signals end nothing; a loop that runs there can be told of them.
 

@@ -318,11 +318,12 @@ def test_a_narrow_terminal_is_enough(terminal, script):
     assert all(len(line.rstrip()) <= 24 for line in answer), answer
 
 
-def test_termination_is_clean(terminal, script):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_termination_is_clean(terminal, script, number, code):
     me = terminal("--model", script({"text": "word\n\n" * 300, "delay_ms": 50}), "talk")
     me.wait_for("word")
-    me.process.send_signal(signal.SIGTERM)
-    assert me.end() == 143
+    me.process.send_signal(number)
+    assert me.end() == code
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -276,3 +277,21 @@ def post(web, address, body, headers):
             return None
 
     return blocked_until(answer)
+
+
+def test_the_loss_of_the_terminal_ends_the_http_server(project):
+    words = [sys.executable, "-m", "handaxe", "mcp", "--http", "0"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, cwd=project) as server:
+        address = server.stderr.readline().split()[-1].decode()
+        port = int(address.split(":")[2].partition("/")[0])
+
+        def is_listening() -> bool:
+            with socket.socket() as asking:
+                return asking.connect_ex(("127.0.0.1", port)) == 0
+
+        try:
+            blocked_until(is_listening)
+            server.send_signal(signal.SIGHUP)
+            assert server.wait(HANG_S) == 129
+        finally:
+            server.kill()

@@ -718,7 +718,9 @@ def test_no_input_at_all_is_a_quiet_end(project):
     assert (out.returncode, out.stdout, out.stderr) == (0, b"", b"")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_a_signal_ends_the_server(project, number, code):
     with subprocess.Popen(
         command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=project

@@ -36,7 +36,7 @@ class RemoteTool(Tool[Args]):
 
     name = "RemoteTool"
     server: str
-    definition: ClassVar[ToolDefinition]
+    definition: ClassVar[ToolDefinition]  # pyright: ignore[reportIncompatibleVariableOverride]
     remote_name: str
     annotations: dict[str, bool]
     description: str

@@ -8,6 +8,7 @@ DONE = 0
 FAILED = 1
 USAGE = 2
 REFUSED = 3
+HUNG_UP = 129
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -15,11 +16,14 @@ _REFUSALS = {"permission.asked", "permission.denied", "hook.blocked"}
 
 
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM).
+    """The process was asked to end (SIGTERM), or its terminal is gone (SIGHUP).
 
     It can be raised anywhere, so it is of the kind that ends an event loop and that nobody takes
     for a mistake of the code it interrupts.
     """
+
+    def __init__(self, code: int = TERMINATED) -> None:
+        self.code = code
 
 
 def exit_code(results: Iterable[ToolResult]) -> int:

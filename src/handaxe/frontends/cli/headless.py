@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import select
-import signal
 import stat
 import sys
 from collections.abc import Callable, Coroutine
@@ -21,12 +20,12 @@ from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.agent_modes import is_set
 from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cost_of
-from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, TERMINATED
+from handaxe.frontends.cli.exits import DONE, FAILED, HUNG_UP, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.opening import read_settings_option
 from handaxe.frontends.cli.paint import tell_person, write_out
 from handaxe.frontends.cli.telling import Teller, aside, teller_of
 from handaxe.frontends.line_input import lines_of, pieces
-from handaxe.frontends.signals import HeardSignals
+from handaxe.frontends.signals import HeardSignals, list_ending_signals
 from handaxe.frontends.stream_json.codec import Shown
 from handaxe.frontends.stream_json.endings import Lookups
 from handaxe.frontends.stream_json.lines import LineWriter
@@ -81,16 +80,14 @@ class _Ending:
 
     def run(self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]") -> int:
         """Run to the end; the exit code."""
-        with HeardSignals(signal.SIGTERM, signal.SIGINT) as signals:
+        with HeardSignals(*list_ending_signals()) as signals:
             return asyncio.run(self._run(work, signals))
 
     async def _run(
         self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]", signals: HeardSignals
     ) -> int:
         self._task = asyncio.ensure_future(work(self))
-        signals.tell(
-            lambda number: self._end(TERMINATED if number == signal.SIGTERM else INTERRUPTED)
-        )
+        signals.tell(lambda number: self._end(128 + number))
         try:
             code = await self._task
         except asyncio.CancelledError:
@@ -103,7 +100,7 @@ class _Ending:
             self._task.cancel()
             return
         self.code = code
-        is_running = self.suspend() if code == TERMINATED else self.interrupt()
+        is_running = self.interrupt() if code == INTERRUPTED else self.suspend()
         if is_running:
             asyncio.get_running_loop().call_later(_GRACE_S, self._task.cancel)
         else:
@@ -189,7 +186,7 @@ async def _answer(
                     if isinstance(event, RunFinished):
                         final = event
                         await asyncio.sleep(0)
-                        if ending.code == TERMINATED:
+                        if ending.code in {TERMINATED, HUNG_UP}:
                             break
                     teller.event(event, is_last=is_last)
             if final is not None and final.is_error:

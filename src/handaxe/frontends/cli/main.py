@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.exits import FAILED, INTERRUPTED, TERMINATED, USAGE, Terminated
+from handaxe.frontends.cli.exits import FAILED, INTERRUPTED, USAGE, Terminated
 
 COMMANDS = {
     "call": "run one tool through the whole pipeline",
@@ -41,6 +41,9 @@ _OF_TOOLS = frozenset({"call", "tools"})
 def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        # Under `nohup` the loss of the terminal means nothing.
+        signal.signal(signal.SIGHUP, _terminate)
     _open_missing_streams()
     _write_all()
     for stream in (sys.stdout, sys.stderr):
@@ -69,7 +72,7 @@ def _ended(argv: Sequence[str]) -> int:
         from handaxe.frontends.cli.standard_streams import let_go
 
         let_go()
-        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        return error.code if isinstance(error, Terminated) else INTERRUPTED
     except Exception as error:
         from handaxe.frontends.cli.standard_streams import is_output_lost
 
@@ -196,5 +199,5 @@ def _waiting_streams() -> Generator[None]:
                 os.set_blocking(fd, False)
 
 
-def _terminate(_signal: int, _frame: object) -> None:
-    raise Terminated
+def _terminate(number: int, _frame: object) -> None:
+    raise Terminated(128 + number)

@@ -61,7 +61,8 @@ class Guard:
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    # Whoever may not speak here keeps no connection open either.
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
     if status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="handaxe"'))
     await send({"type": "http.response.start", "status": status, "headers": headers})

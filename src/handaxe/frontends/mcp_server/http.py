@@ -5,8 +5,10 @@ those that cannot.
 """
 
 import asyncio
+import signal
 import socket
 import time
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import mcp_types as types
@@ -334,9 +336,11 @@ def bind(port: int) -> socket.socket:
     return listening
 
 
-async def serve(blueprint: Blueprint, listening: socket.socket, token: str | None) -> None:
-    """Answer until a signal comes."""
+async def serve(blueprint: Blueprint, listening: socket.socket, token: str | None) -> int | None:
+    """Answer until a signal comes; which one, where it is none that uvicorn raises again."""
     import uvicorn
+
+    from handaxe.frontends.mcp_server.deadlines import TimelyProtocol
 
     hall = Hall(blueprint)
     app = application(hall, port=listening.getsockname()[1], token=token)
@@ -347,8 +351,20 @@ async def serve(blueprint: Blueprint, listening: socket.socket, token: str | Non
         server_header=False,
         timeout_graceful_shutdown=2,
         ws="none",
+        http=TimelyProtocol.for_one_server(),
     )
     server = uvicorn.Server(config)
+    hung_up: list[int] = []
+
+    def hang_up(number: int, _frame: object) -> None:
+        hung_up.append(number)
+        server.should_exit = True
+
+    former = None
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        # The others are uvicorn's own affair; outside the main thread nobody hears signals.
+        with suppress(ValueError):
+            former = signal.signal(signal.SIGHUP, hang_up)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     looking = asyncio.ensure_future(hall.look())
     try:
@@ -359,6 +375,9 @@ async def serve(blueprint: Blueprint, listening: socket.socket, token: str | Non
         looking.cancel()
         listening.close()
         await hall.close()
+        if former is not None:
+            signal.signal(signal.SIGHUP, former)
+    return hung_up[0] if hung_up else None
 
 
 def _can_ask(ctx: Context) -> bool:

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,10 +105,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _serve_http(arguments)
     from handaxe.frontends.mcp_server.lines import take_standard_pipes
     from handaxe.frontends.mcp_server.stdio import serve
-    from handaxe.frontends.signals import HeardSignals
+    from handaxe.frontends.signals import HeardSignals, list_ending_signals
 
     source, sink = take_standard_pipes()
-    with HeardSignals(signal.SIGTERM, signal.SIGINT) as signals:
+    with HeardSignals(*list_ending_signals()) as signals:
         signal_number = asyncio.run(serve(_blueprint(arguments), source, sink, signals))
     return DONE if signal_number is None else 128 + signal_number
 
@@ -143,8 +142,8 @@ def _serve_http(arguments: argparse.Namespace) -> int:
     tell_person(f"MCP server on {address}")
     if is_new:
         tell_person(f"token {token}")
-    asyncio.run(serve(blueprint, listening, token))
-    return DONE
+    signal_number = asyncio.run(serve(blueprint, listening, token))
+    return DONE if signal_number is None else 128 + signal_number
 
 
 def _token(file: str | None) -> tuple[str, bool]:

@@ -19,7 +19,7 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import Usage
 from handaxe.contract.ports.questions import Answers, Question
 from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation
-from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED, TERMINATED
+from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED
 from handaxe.frontends.cli.interactive.line_editor import Interrupted, LineEditor, line_editor
 from handaxe.frontends.cli.interactive.questions import ask_in_menu
 from handaxe.frontends.cli.interactive.reach import has_advisory_rules, is_new_here, reach
@@ -29,6 +29,7 @@ from handaxe.frontends.cli.paint import tell_person, wants_colour
 from handaxe.frontends.cli.terminal_asker import ask_in_terminal
 from handaxe.frontends.cli.terminal_lines import Keys, read_line
 from handaxe.frontends.cli.trust_question import ask_before_opening
+from handaxe.frontends.signals import list_ending_signals
 from handaxe.frontends.stream_json.serve import Brought
 from handaxe.runtime.pipeline.telling import tell
 from handaxe.storage.home import data_home
@@ -66,11 +67,13 @@ async def _run(arguments: argparse.Namespace, opener: AgentOpener) -> int:
     dialogue = Dialogue(arguments, opener)
     task = asyncio.ensure_future(dialogue.talk(" ".join(arguments.prompt)))
     with suppress(NotImplementedError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, dialogue.terminate, task)
+        for number in set(list_ending_signals()) - {signal.SIGINT}:
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(number, dialogue.terminate, task, 128 + number)
     try:
         return await task
     except asyncio.CancelledError:
-        return TERMINATED if dialogue.is_terminated else INTERRUPTED
+        return dialogue.ended_by or INTERRUPTED
     finally:
         await dialogue.close()
 
@@ -88,7 +91,8 @@ class Dialogue:
         self.usage = Usage()
         self.cost_usd: float | None = 0.0
         self.tool_tokens: dict[str, int] = {}
-        self.is_terminated = False
+        self.ended_by = 0
+        """The exit code that a signal calls for."""
         self._keys = Keys(self._stop_turn)
         self._expanding: asyncio.Future[str] | None = None
         self._interrupted_at = -_TWICE_S
@@ -141,9 +145,9 @@ class Dialogue:
         await self.agent.close()
         await self.agent.session.close("prompt_input_exit")
 
-    def terminate(self, task: "asyncio.Task[int]") -> None:
+    def terminate(self, task: "asyncio.Task[int]", code: int) -> None:
         """The process has to end: stop in a way that lets the work go on later."""
-        self.is_terminated = True
+        self.ended_by = code
         self.agent.suspend()
         task.cancel()
 
