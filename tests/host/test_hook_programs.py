@@ -122,15 +122,16 @@ async def test_a_program_that_ends_when_told_to_may_clean_up(programs, tmp_path)
     assert (tmp_path / "left").read_text() == "bye\n"
 
 
-async def test_a_child_that_lives_on_does_not_hold_the_result(programs, tmp_path):
+@pytest.mark.parametrize("few", [200, 0])
+async def test_a_child_that_lives_on_does_not_hold_the_result_and_is_ended(
+    programs, tmp_path, monkeypatch, few
+):
+    monkeypatch.setattr("handaxe.host.marked_processes._FEW", few)
     line = "echo said; setsid sleep 600 & echo $! > daemon; sleep 600 & echo $! > child"
     end = await programs.run(command(line, cwd=tmp_path), b"")
     assert (end.exit_code, end.stdout) == (0, b"said\n")
     assert await gone(await number_in(tmp_path / "child"))
-    daemon = await number_in(tmp_path / "daemon")
-    assert is_alive(daemon)
-    await programs.close()
-    assert await gone(daemon)
+    assert await gone(await number_in(tmp_path / "daemon"))
 
 
 async def test_cancelling_ends_a_tree_that_is_deaf(programs, tmp_path):

@@ -2,8 +2,8 @@
 
 Everything but `kill` runs in a thread of its own, so a slow program costs the event loop nothing.
 The program leads a session of its own; what is still in its process group when it ends is ended
-too. One that was stopped may have left children in yet other sessions: they carry a mark in their
-environment and are found by it.
+too. It may have left children in yet other sessions: they carry a mark in their environment, are
+found by it and are ended as well.
 """
 
 import os
@@ -78,8 +78,7 @@ class HookProcess:
         finally:
             exit_code = self._end(process)
             pipes.close()
-        if timed_out or self._is_unwanted:
-            kill_marked(MARK, self._mark)
+        kill_marked(MARK, self._mark, since=process.pid)
         return Finished(exit_code, bytes(pipes.stdout), bytes(pipes.stderr), timed_out)
 
     def _start(self) -> subprocess.Popen[bytes]:

@@ -9,11 +9,13 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 HOST_MARK = "HANDAXE_HOST"
 _ROUNDS = 5
+_FEW = 200
+"""So many numbers are tried sooner than all processes are listed."""
 _token = secrets.token_hex(12)
 
 
@@ -27,14 +29,17 @@ def marked(env: Mapping[str, str]) -> dict[str, str]:
     return {**env, HOST_MARK: _token}
 
 
-def kill_marked(variable: str, mark: str) -> int:
-    """End every process of ours whose environment bears this mark; how many there were."""
+def kill_marked(variable: str, mark: str, *, since: int = 0) -> int:
+    """End every process of ours whose environment bears this mark; how many there were.
+
+    `since` is the number of the first process that can bear it: only later ones are looked at.
+    """
     if sys.platform != "linux":
         return 0
     wanted = f"{variable}={mark}".encode()
     killed = 0
     for _ in range(_ROUNDS):
-        found = sum(_kill_if_marked(int(name), wanted) for name in _process_numbers())
+        found = sum(_kill_if_marked(pid, wanted) for pid in _list_processes(since))
         killed += found
         # What was found may have started another one meanwhile.
         if not found:
@@ -43,11 +48,16 @@ def kill_marked(variable: str, mark: str) -> int:
     return killed
 
 
-def _process_numbers() -> list[str]:
+def _list_processes(since: int) -> Iterable[int]:
+    """The numbers of all processes, or of those that were started after one of them."""
     try:
-        return [name for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
+        newest = int(Path("/proc/loadavg").read_bytes().split()[-1]) if since else 0
+        if 0 < since <= newest < since + _FEW:
+            return range(since, newest + 1)
+        # Numbers begin again at the end, so a smaller one can be newer.
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except (OSError, ValueError, IndexError):
+        return ()
 
 
 def _kill_if_marked(pid: int, wanted: bytes) -> bool:
