@@ -4,12 +4,12 @@ import pytest
 
 from handaxe.host.sandbox.domains import (
     covers,
-    is_public,
     may_be_private,
     normalize_host,
     pattern_problem,
     refusal,
 )
+from handaxe.text.addresses import is_public
 
 ALLOWED = ("example.com", "*.pypi.org", "localhost", "192.0.2.7")
 

@@ -128,7 +128,7 @@ class Connection:
         if helper is None:
             if not config.has_login:
                 return None
-            return StoredLogin(self._definition.login_key, around.logins, self._refused)
+            return StoredLogin(self._definition.login_key, around.logins, config, self._refused)
         return HelpedAuth(lambda: printed_headers(helper, name, config.url, around))
 
     @contextlib.asynccontextmanager

@@ -30,6 +30,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from handaxe.bridges.mcp.callback import LOOPBACK, PATH, Callback, listening
+from handaxe.bridges.mcp.led_requests import LedTransport
 from handaxe.bridges.mcp.stored_login import (
     LIMIT_S,
     SHORT_OF_SCOPE,
@@ -38,7 +39,7 @@ from handaxe.bridges.mcp.stored_login import (
     with_tokens,
 )
 from handaxe.contract.ports.mcp_logins import McpLogin, McpLogins
-from handaxe.settings.mcp_servers import RemoteConfig
+from handaxe.settings.mcp_servers import RemoteConfig, ServerDefinition
 from handaxe.text.visible import without_hidden
 
 Show = Callable[[str], Awaitable[None]]
@@ -80,18 +81,19 @@ async def log_in(
         raise NoLogin(f"the port {port or 0} of this machine: {error.strerror}") from None
 
 
-async def log_out(key: str, logins: McpLogins) -> bool:
+async def log_out(server: ServerDefinition, logins: McpLogins) -> bool:
     """Forget a login; tokens are revoked first, if whoever gave them can do that."""
+    config, key = server.config, server.login_key
     async with logins.alone(key):
         login = logins.read(key)
         logins.forget(key)
     if login is None or not login.access_token:
         return False
     token = login.refresh_token or login.access_token
-    if login.revocation_endpoint:
+    if login.revocation_endpoint and isinstance(config, RemoteConfig):
         # Who cannot be told now will find out when the token runs out.
         with suppress(httpx2.HTTPError, ValidationError, OAuthTokenError):
-            async with httpx2.AsyncClient(timeout=LIMIT_S) as http:
+            async with httpx2.AsyncClient(timeout=LIMIT_S, transport=LedTransport(config)) as http:
                 await http.send(token_request(login, login.revocation_endpoint, {"token": token}))
     return True
 
@@ -111,6 +113,7 @@ class _Login(httpx2.Auth):
         self._known = known or McpLogin()
         self._show = show
         self._callback = callback
+        self._led = LedTransport(config)
         client_id = config.oauth.client_id
         is_document = client_id is not None and urlsplit(client_id).scheme == "https"
         # Clients that people register by hand have the name there, others the number (RFC 8252).
@@ -132,7 +135,9 @@ class _Login(httpx2.Auth):
 
     async def made(self) -> McpLogin:
         """The login, proved by the server's answer."""
-        async with httpx2.AsyncClient(headers=self._config.headers, timeout=LIMIT_S) as http:
+        async with httpx2.AsyncClient(
+            headers=self._config.headers, timeout=LIMIT_S, transport=self._led
+        ) as http:
             await self._prepare(http)
             request = self._first_request(http)
             response = await http.send(request, auth=self, stream=True)
@@ -197,8 +202,8 @@ class _Login(httpx2.Auth):
             return
         _check(address, self._config.url)
         # The entry's headers are for its server only.
-        async with httpx2.AsyncClient(timeout=http.timeout) as bare:
-            found = await bare.get(address, headers={"Accept": "application/json"})
+        request = httpx2.Request("GET", address, headers={"Accept": "application/json"})
+        found = await http.send(request)
         if found.status_code != 200:
             raise NoLogin(f"`oauth.authServerMetadataUrl` answers with HTTP {found.status_code}")
         self._provider.context.oauth_metadata = OAuthMetadata.model_validate_json(found.content)
@@ -254,6 +259,7 @@ class _Login(httpx2.Auth):
 
     async def _ask(self, address: str) -> None:
         _check(address, self._config.url)
+        await self._led.find_addresses(address)
         (state,) = parse_qs(urlsplit(address).query)["state"]
         self._callback.expect(state)
         await self._show(address)

@@ -245,7 +245,7 @@ class ConnectedServers(McpServers):
         """Forget a login."""
         from handaxe.bridges.mcp.login import log_out
 
-        return await log_out(self._definition(server).login_key, self._around.logins)
+        return await log_out(self._definition(server), self._around.logins)
 
     async def call(
         self,

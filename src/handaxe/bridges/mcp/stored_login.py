@@ -16,7 +16,9 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import ValidationError
 
 from handaxe.bridges.mcp.header_helper import MAY_REPEAT
+from handaxe.bridges.mcp.led_requests import LedTransport, Misled
 from handaxe.contract.ports.mcp_logins import McpLogin, McpLogins
+from handaxe.settings.mcp_servers import RemoteConfig
 
 LIMIT_S = 30.0
 MAX_CHALLENGE_CHARS = 4096
@@ -32,8 +34,13 @@ class StoredLogin(httpx2.Auth):
     """Puts the access token on requests, and renews it when it has run out or is refused."""
 
     def __init__(
-        self, key: str, logins: McpLogins, refused: Callable[[httpx2.Response], None]
+        self,
+        key: str,
+        logins: McpLogins,
+        config: RemoteConfig,
+        refused: Callable[[httpx2.Response], None],
     ) -> None:
+        self._config = config
         self._key = key
         self._logins = logins
         self._refused = refused
@@ -69,7 +76,7 @@ class StoredLogin(httpx2.Auth):
                 return login
             if not login.refresh_token:
                 return None
-            newer = await _renewed(login)
+            newer = await _renewed(login, self._config)
             self._logins.write(self._key, newer or _spent(login))
             return newer
 
@@ -132,14 +139,16 @@ class NoStorage:
         """It stays in the provider."""
 
 
-async def _renewed(login: McpLogin) -> McpLogin | None:
+async def _renewed(login: McpLogin, config: RemoteConfig) -> McpLogin | None:
     """The login with newer tokens; None if it is refused for good."""
     data = {"grant_type": "refresh_token", "refresh_token": login.refresh_token}
     if login.resource:
         data["resource"] = login.resource
     try:
-        async with httpx2.AsyncClient(timeout=LIMIT_S) as http:
+        async with httpx2.AsyncClient(timeout=LIMIT_S, transport=LedTransport(config)) as http:
             response = await http.send(token_request(login, login.token_endpoint, data))
+    except Misled as error:
+        raise NotRenewed(f"its login could not be renewed: {error}") from None
     except httpx2.HTTPError as error:
         raise NotRenewed(f"its login could not be renewed ({type(error).__name__})") from None
     if response.status_code in _REFUSED:

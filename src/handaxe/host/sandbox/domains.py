@@ -1,14 +1,12 @@
 """Which hosts a list allows. Names are compared by whole labels, never by a part of their text."""
 
-import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 
+from handaxe.text.addresses import read_address
 from handaxe.text.hosts import is_address, is_near
 
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
-_METADATA = frozenset({"100.100.100.200", "168.63.129.16", "fd00:ec2::254"})
-"""Where clouds keep the credentials of a machine, outside the link-local range."""
 
 
 def normalize_host(host: str) -> str | None:
@@ -17,7 +15,7 @@ def normalize_host(host: str) -> str | None:
     if name.startswith("[") and name.endswith("]"):
         name = name[1:-1]
     if ":" in name:
-        found = _address(name) if "%" not in name else None
+        found = read_address(name) if "%" not in name else None
         return str(found) if found is not None else None
     if not name.isascii():
         try:
@@ -70,37 +68,3 @@ def may_be_private(host: str, allowed: Iterable[str]) -> bool:
     """Whether a listed host is meant to lie in the user's own network."""
     is_listed = any(covers(pattern, host) for pattern in allowed if "*" not in pattern)
     return is_listed and is_near(host)
-
-
-def is_public(address: str) -> bool:
-    """Whether an address belongs to the public internet, whatever it is wrapped in."""
-    found = _unwrapped(address)
-    return found is not None and found.is_global and not found.is_multicast
-
-
-def is_nobodys(address: str) -> bool:
-    """Whether an address is never a server that somebody means: metadata, link-local, all of them.
-
-    What cannot be read is none either.
-    """
-    found = _unwrapped(address)
-    if found is None or found.is_link_local or found.is_multicast or found.is_unspecified:
-        return True
-    return str(found) in _METADATA
-
-
-def _unwrapped(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    found = _address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if inner is None and found in ipaddress.IPv6Network("64:ff9b::/96"):
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        found = inner or found
-    return found
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None

@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 
-from handaxe.host.sandbox.domains import is_public, may_be_private, normalize_host, refusal
+from handaxe.host.sandbox.domains import may_be_private, normalize_host, refusal
 from handaxe.host.sandbox.proxy_wire import BadRequest, Target, answer_no, answer_yes, read_request
+from handaxe.text.addresses import is_public
 
 MOST_REFUSALS = 20
 CONNECT_TIMEOUT_S = 30.0

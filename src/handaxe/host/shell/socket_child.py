@@ -25,7 +25,8 @@ from websockets.exceptions import (
 from websockets.frames import Close
 from websockets.sync.client import ClientConnection, connect
 
-from handaxe.host.sandbox.domains import is_nobodys, is_public, may_be_private
+from handaxe.host.sandbox.domains import may_be_private
+from handaxe.text.addresses import is_nobodys, is_public
 
 MAX_FRAME_BYTES = 1 << 20
 CLOSE_S = 2.0
