@@ -356,6 +356,7 @@ def cli_page() -> Iterator[str]:
         (exits.FAILED, "a call failed, or the agent ended with an error"),
         (exits.USAGE, "wrong usage or wrong settings"),
         (exits.REFUSED, "refused by permission or a hook, or would have asked"),
+        (exits.HUNG_UP, "the terminal is gone"),
         (exits.INTERRUPTED, "interrupted"),
         (exits.TERMINATED, "terminated"),
     ]
