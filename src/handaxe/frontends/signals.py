@@ -7,7 +7,8 @@ twentieth of the time until a server or an agent is at work.
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from typing import Self
 
 
@@ -15,6 +16,29 @@ def list_ending_signals() -> tuple[int, ...]:
     """The signals that ask a process to end; the loss of its terminal counts unless ignored."""
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return (signal.SIGTERM, signal.SIGINT, *(() if is_ignored else (signal.SIGHUP,)))
+
+
+@contextmanager
+def hear_hang_up(heard: Callable[[], object]) -> Generator[list[int]]:
+    """Inside the block the loss of the terminal ends nothing, but is told; the signal, if it came.
+
+    Where it is ignored it stays so, and outside the main thread nobody hears signals.
+    """
+    came: list[int] = []
+
+    def hear(number: int, _frame: object) -> None:
+        came.append(number)
+        heard()
+
+    former = None
+    if signal.SIGHUP in list_ending_signals():
+        with suppress(ValueError):
+            former = signal.signal(signal.SIGHUP, hear)
+    try:
+        yield came
+    finally:
+        if former is not None:
+            signal.signal(signal.SIGHUP, former)
 
 
 class HeardSignals:

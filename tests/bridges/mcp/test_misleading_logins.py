@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -146,10 +145,8 @@ async def test_nobody_is_sent_there_with_a_browser_either(evil, victim, tmp_path
 @pytest.mark.parametrize("target", ["https://169.254.169.254/latest", "https://[fd00:ec2::254]/"])
 async def test_places_with_credentials_of_machines_are_never_asked(evil, tmp_path, target):
     lead(evil, resource=target)
-    started = time.monotonic()
     told = await refused(session_with(f"{evil.url}/mcp", tmp_path, authServerMetadataUrl=target))
     assert "never asked" in told
-    assert time.monotonic() - started < 3
 
 
 async def test_a_host_that_the_entry_names_may_be_asked(evil, victim, tmp_path):

@@ -5,10 +5,8 @@ those that cannot.
 """
 
 import asyncio
-import signal
 import socket
 import time
-from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import mcp_types as types
@@ -37,6 +35,7 @@ from handaxe.frontends.mcp_server.protocol import (
 )
 from handaxe.frontends.mcp_server.roots import directories_of
 from handaxe.frontends.mcp_server.rounds import RoundLine
+from handaxe.frontends.signals import hear_hang_up
 
 PATH = "/mcp"
 IDLE_S = 30 * 60
@@ -354,30 +353,23 @@ async def serve(blueprint: Blueprint, listening: socket.socket, token: str | Non
         http=TimelyProtocol.for_one_server(),
     )
     server = uvicorn.Server(config)
-    hung_up: list[int] = []
 
-    def hang_up(number: int, _frame: object) -> None:
-        hung_up.append(number)
+    def leave() -> None:
         server.should_exit = True
 
-    former = None
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        # The others are uvicorn's own affair; outside the main thread nobody hears signals.
-        with suppress(ValueError):
-            former = signal.signal(signal.SIGHUP, hang_up)
-    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
-    looking = asyncio.ensure_future(hall.look())
-    try:
-        await asyncio.shield(serving)
-    finally:
-        server.should_exit = True
-        await serving
-        looking.cancel()
-        listening.close()
-        await hall.close()
-        if former is not None:
-            signal.signal(signal.SIGHUP, former)
-    return hung_up[0] if hung_up else None
+    # The other signals are uvicorn's own affair.
+    with hear_hang_up(leave) as heard:
+        serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+        looking = asyncio.ensure_future(hall.look())
+        try:
+            await asyncio.shield(serving)
+        finally:
+            server.should_exit = True
+            await serving
+            looking.cancel()
+            listening.close()
+            await hall.close()
+    return heard[0] if heard else None
 
 
 def _can_ask(ctx: Context) -> bool:
