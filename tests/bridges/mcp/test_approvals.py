@@ -11,12 +11,12 @@ from tests.waiting import until
 from handaxe import Session
 from handaxe.app.permission_results import read_result
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.contract.display import Diff
+from handaxe.contract.display import Text
 from handaxe.contract.ports.permission_changes import PermissionChanges
 from handaxe.settings.mcp_servers import read_definitions
 
 SERVER = str(Path(__file__).with_name("shifty_server.py"))
-SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}, "content": {}}}
 SEND = {
     "name": "send",
     "description": "Sends a note to a colleague.",
@@ -59,8 +59,8 @@ class Office:
         """Why a session that calls the tool twice asks."""
         self.asked.clear()
         async with self.session(**more) as session:
-            await session.call(tool, to="Ada")
-            await session.call(tool, to="Ada")
+            await session.call(tool, to="Ada", content="Hello")
+            await session.call(tool, to="Ada", content="Hello")
         return [request.reason for request in self.asked]
 
 
@@ -93,9 +93,10 @@ async def test_another_definition_of_the_tool_asks_and_shows_what_changed(office
         (reason,) = await office.questions()
         assert f"its {named}" in reason
         assert "since" in reason
-        shown = [block for block in office.asked[0].preview or () if isinstance(block, Diff)]
-        lines = [line for block in shown for hunk in block.hunks for line in hunk.lines]
-        assert any(line.startswith("+") for line in lines)
+        shown = [block.text for block in office.asked[0].preview if isinstance(block, Text)]
+        difference = next(text for text in shown if f"{named} now" in text)
+        assert "\n+" in difference
+        assert office.asked[0].told_input == {"to": "Ada", "content": "Hello"}
         assert office.asked[0].suggestions
     # Each of them was allowed for good, and so was the first one.
     office.offer(SEND, RENEW)

@@ -23,8 +23,13 @@ DEFAULT_RESULT_CHARS = 100_000
 MAX_RESULT_CHARS = 500_000
 MAX_SCHEMA_BYTES = 256 << 10
 MAX_PART_CHARS = 2000
+MAX_PARTS = 20
 _REPORT_EVERY_S = 0.1
-_PART_NAMES = {"inputSchema": "input schema", "outputSchema": "output schema"}
+_PART_NAMES = {
+    "inputSchema": "input schema",
+    "outputSchema": "output schema",
+    "server": "field `server`",
+}
 
 Args = dict[str, Any]
 Call = Callable[[str, Args, str, Callable[[str], None]], Awaitable[ToolResult]]
@@ -148,9 +153,10 @@ def remote_tool(
 
 def _parts(reached: str, definition: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "server", without_hidden(reached, MAX_PART_CHARS)
-    for key, value in definition.items():
+    for key, value in list(definition.items())[:MAX_PARTS]:
         text = value if isinstance(value, str) else _pretty(value)
-        yield _PART_NAMES.get(key, key), without_hidden(text, MAX_PART_CHARS)
+        name = _PART_NAMES.get(key) or ascii(key[:40])[1:-1]
+        yield name, without_hidden(text, MAX_PART_CHARS)
 
 
 def _pretty(value: object) -> str:

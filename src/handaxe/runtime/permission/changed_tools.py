@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from handaxe.contract.decision import Ask, ToolDefinition
-from handaxe.contract.display import Diff, DiffHunk, Display, Text
+from handaxe.contract.display import Display, Text
 from handaxe.runtime.permission.reasons import YES, shown
 from handaxe.runtime.permission.request import Request
 from handaxe.runtime.permission.rules import Rule
@@ -46,19 +46,21 @@ def ask_again(request: Request, rules: Sequence[Rule]) -> Ask:
 
 def _compare(earlier: ToolDefinition, now: ToolDefinition) -> tuple[list[str], Display]:
     """The parts that differ, and their differences."""
-    from handaxe.text.diff import structured_patch
+    from handaxe.text.diff import unified
 
     before, after = dict(earlier.parts), dict(now.parts)
     names = [n for n in dict.fromkeys((*before, *after)) if before.get(n) != after.get(n)]
-    blocks: list[Diff] = []
-    for name in names:
-        hunks = structured_patch(f"{before.get(name, '')}\n", f"{after.get(name, '')}\n")
-        told = tuple(
-            DiffHunk(h.old_start, h.old_lines, h.new_start, h.new_lines, tuple(h.lines))
-            for h in hunks
+    return names, tuple(
+        Text(
+            unified(
+                f"{before.get(name, '')}\n",
+                f"{after.get(name, '')}\n",
+                old_name=f"{name} when it was allowed",
+                new_name=f"{name} now",
+            ),
         )
-        blocks.append(Diff(f"{now.tool}: {name}", told))
-    return names, tuple(blocks)
+        for name in names
+    )
 
 
 def _name(part: str, server: str) -> str:
