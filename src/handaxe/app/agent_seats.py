@@ -156,6 +156,7 @@ class _Place:
                 str(results.directory),
                 *linked_places(state, session.settings.worktree.symlink_directories),
             ),
+            own_places=above.own_places,
             announce=lambda old, new: tell_move(self._among, old, new),
         )
         self.workdir.current = _start(state, above)

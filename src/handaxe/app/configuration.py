@@ -27,6 +27,7 @@ from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT, Trust, entry_wish
 from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
 from handaxe.settings.variables import given_by_variables
+from handaxe.storage.home import own_places
 from handaxe.storage.last_rules import LastRules
 from handaxe.text.redact import Redactor
 
@@ -105,6 +106,11 @@ class Configuration:
         redactor = Redactor(os.environ, listed, is_file=os.path.lexists)
         redactor.learn(self.settings.env)
         return redactor
+
+    @cached_property
+    def own_places(self) -> tuple[str, ...]:
+        """Where data and settings of handaxe and its ecosystem lie, no part of any root."""
+        return own_places(self._home)
 
     @property
     def data_directory(self) -> str:

@@ -60,6 +60,7 @@ class NarrowedPolicy:
                 roots=place.roots,
                 free_to_read=place.free_to_read,
                 free_to_write=(*above.free_to_write, *narrowing.memory),
+                own_places=above.own_places,
                 walled_off=narrowing.project or above.walled_off,
                 matches_command=above.matches_command,
             )

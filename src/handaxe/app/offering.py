@@ -1,6 +1,5 @@
 """What a session offers its tools from the start: this machine, and its own state."""
 
-import os
 from typing import TYPE_CHECKING
 
 from handaxe.app.change_record import ChangeRecord
@@ -88,7 +87,7 @@ def _search(around: Surroundings) -> "Search":
         roots=lambda: workdir.roots,
         hidden=lambda: hidden_files(policy()),
         may_read=lambda: files_read_unasked(policy()),
-        own_directory=os.path.realpath(around.data_home),
+        own_places=workdir.own_places,
     )
 
 

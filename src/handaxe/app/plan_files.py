@@ -74,12 +74,9 @@ def _inside(root: str, directory: str | None) -> Path | None:
 
 def _is_free(path: str, policy: Policy) -> bool:
     """Whether a Write there would need no yes, if edits in the project were agreed to."""
-    agreed = Policy(
-        policy.book, mode="acceptEdits", roots=policy.roots, walled_off=policy.walled_off
-    )
     judged = JudgedPath(path=path, real=path, access="write")
     request = Request(tool="Write", read_only=False, paths=(judged,))
-    return decide(request, agreed).verdict == "allow"
+    return decide(request, policy.in_mode("acceptEdits")).verdict == "allow"
 
 
 def _slug(text: str) -> str:

@@ -19,8 +19,9 @@ from handaxe.runtime.permission.protected import PROTECTED_NAMES, PROTECTED_PAIR
 from handaxe.runtime.permission.scopes import scopes_of
 from handaxe.session.workdir import Workdir
 from handaxe.settings.fragment import Entry
-from handaxe.settings.places import user_directories
+from handaxe.settings.places import SHARED, shared_servers_file, user_directories
 from handaxe.shell import PathVerdict, Rule, ShellRules, analyze, decide
+from handaxe.storage.home import data_home
 
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".config/gcloud", ".config/gh", ".config/hub",
@@ -28,9 +29,12 @@ SECRETS = (
     ".docker/config.json", ".cargo/credentials.toml", ".cargo/credentials", ".gem/credentials",
     ".terraform.d/credentials.tfrc.json", ".vault-token", ".password-store",
     ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium",
-    ".claude/.credentials.json", ".codex/auth.json",
+    ".codex/auth.json",
 )  # fmt: skip
 """Below the home directory: what opens other machines and accounts."""
+
+_SHARED_SECRETS = (".credentials.json", "projects", "history.jsonl")
+"""In the ecosystem's directory: the login, and what was said in sessions."""
 
 _WRITTEN_BY_TOOLS = {".yarn", ".pnp.cjs", ".pnp.loader.mjs", ".hg", ".svn", ".jj", ".sl", ".bzr"}
 """Protected from file tools, but ordinary work of other programs writes them."""
@@ -119,7 +123,7 @@ def sandbox_policy(
     options = configuration.settings.sandbox
     home = workdir.home.rstrip("/")
     repositories = [found for root in workdir.roots if (found := repository_of(root)) is not None]
-    roots = (*workdir.roots, *_places(configuration, "allowWrite", home), *repositories)
+    roots = [*workdir.roots, *_places(configuration, "allowWrite", home), *repositories]
     allow_read, deny_read = _reading(configuration, workdir, policy, home)
     deny_write = [*_places(configuration, "denyWrite", home), *_ruled(policy, "Edit")]
     deny_write += [f"{root}/{name}" for root in roots for name in _INSIDE_OTHERS]
@@ -130,6 +134,7 @@ def sandbox_policy(
         roots=tuple(dict.fromkeys(roots)),
         temp_directory=temp_directory,
         aside_directory=aside_directory,
+        own_places=configuration.own_places,
         deny_write=tuple(dict.fromkeys(deny_write)),
         deny_read=tuple(dict.fromkeys(deny_read)),
         allow_read=tuple(dict.fromkeys(allow_read)),
@@ -157,9 +162,12 @@ def _reading(
     allowed = _places(configuration, "allowRead", home)
     denied = [*_places(configuration, "denyRead", home), *_ruled(policy, "Read")]
     # It holds what files were before they were changed, of every project and session.
-    denied.append(configuration.data_directory)
+    denied += [configuration.data_directory, os.path.realpath(data_home())]
     if options.filesystem.hide_secrets:
-        denied += [*(f"{home}/{name}" for name in SECRETS), *find_system_secrets()]
+        shared = dict.fromkeys((user_directories()[0], f"{home}/{SHARED}"))
+        denied += [f"{place}/{name}" for place in shared for name in _SHARED_SECRETS]
+        denied += [shared_servers_file(), *(f"{home}/{name}" for name in SECRETS)]
+        denied += find_system_secrets()
     if options.auto_allow_bash_if_sandboxed and "/" not in allowed:
         # Nobody is asked about what a confined command reads, so it reads no more than it needs.
         denied.append("/")

@@ -89,8 +89,7 @@ class Session:
         discovery: Discovery = EVERYTHING,
         start: "Start | None" = None,
     ) -> None:
-        data = data_home(home)
-        project = working_directories(root, ())[0][0]
+        data, project = data_home(home), working_directories(root, ())[0][0]
         self.configuration = Configuration(
             project, home=data, given=settings, sources=setting_sources, trusted=trusted
         )
@@ -116,6 +115,7 @@ class Session:
             home=str(Path.home()),
             spellings=spellings,
             free_to_read=(str(results.directory),),
+            own_places=self.configuration.own_places,
             announce=lambda old, new: tell_move(self._collaborators, old, new),
         )
         self.permissions = permission_state(

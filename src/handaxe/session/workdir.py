@@ -23,6 +23,7 @@ class Workdir:
         home: str,
         spellings: Mapping[str, str] | None = None,
         free_to_read: Sequence[str] = (),
+        own_places: Sequence[str] = (),
         announce: Callable[[str, str], None] = lambda _old, _new: None,
     ) -> None:
         self.roots = tuple(roots)
@@ -34,6 +35,8 @@ class Workdir:
         """Places outside the roots that hold the session's own output."""
         self.free_to_write: tuple[str, ...] = ()
         """Places that files may be changed in without asking: an agent's own memory."""
+        self.own_places = tuple(own_places)
+        """Data and settings of handaxe and its ecosystem, which are no part of any root."""
         self.current = self.roots[0]
         self._announce = announce
 

@@ -99,7 +99,9 @@ class Bounds(Struct):
         places = [PathUse(path, "read", history.text) for path in paths]
         sweeps = [Sweep(use) for use in places or [PathUse(None, "read", history.text)]]
         for fence in self.fences:
-            if fence.binds("read") and any(may_sweep(item, fence) for item in sweeps):
+            # What git keeps is none of our own data.
+            binds = fence.binds("read") and bool(fence.rule)
+            if binds and any(may_sweep(item, fence) for item in sweeps):
                 yield _asking(fence, f"{history.text} may print it")
 
     def _command(self, command: PossibleCommand) -> Iterator[Bound]:
@@ -176,6 +178,9 @@ def _samples(glob: str) -> list[str]:
 
 
 def _asking(fence: Fence, reason: str) -> Bound:
+    if not fence.rule:
+        told = f"data or settings of handaxe lie there, and {reason}"
+        return Bound("ask", told, None, fence.source)
     return Bound(
         "ask", f"the {fence.verdict} rule {fence.rule}: {reason}", fence.rule, fence.source
     )

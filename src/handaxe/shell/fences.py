@@ -44,6 +44,7 @@ class Fence(Struct, frozen=True):
     tool: Literal["Read", "Edit"]
     verdict: Literal["ask", "deny"]
     rule: str
+    """Empty where no rule of the user closes the place, but what lies there."""
     source: str | None = None
     names_content: bool = False
     """Whether the rule speaks of a directory's content (`dir/**`), so its last name is one."""

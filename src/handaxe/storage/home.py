@@ -8,6 +8,13 @@ from pathlib import Path
 
 from handaxe.contract.faults import SetupError
 from handaxe.disk.durability import sync_names
+from handaxe.settings.places import (
+    MANAGED_DIRECTORIES,
+    OWN,
+    SHARED,
+    shared_servers_file,
+    user_directories,
+)
 
 _SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
@@ -27,6 +34,27 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path:
         return Path.home() / "Library" / "Application Support" / "handaxe"
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "handaxe"
+
+
+def own_places(home: Path) -> tuple[str, ...]:
+    """Where data and settings of handaxe and its ecosystem lie, as spelled and after links.
+
+    No root holds them, whatever directory it is: permission, searches, the sandbox and undo all
+    ask here. `home` is the data directory in use, perhaps one that ends with the run.
+    """
+    configured = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+    usual = (os.path.expanduser(f"~/{name}") for name in (SHARED, f"{SHARED}.json", OWN))  # noqa: PTH111
+    spelled = (
+        str(home),
+        str(data_home()),
+        *user_directories(),
+        shared_servers_file(),
+        *usual,
+        f"{configured}/handaxe",
+        *MANAGED_DIRECTORIES,
+    )
+    absolute = [os.path.abspath(path) for path in spelled]
+    return tuple(dict.fromkeys((*absolute, *map(os.path.realpath, absolute))))
 
 
 def sessions_directory(home: Path) -> Path:

@@ -106,7 +106,7 @@ async def test_version_control_directories_are_neither_searched_nor_listed(vcs, 
 @pytest.mark.parametrize("name", ENGINES)
 async def test_our_own_data_directory_is_left_out_of_a_search_from_above(name, tmp_path):
     plant(tmp_path, {"data [1]/log": "foo\n", "data 1/log": "foo\n", "a": "foo\n"})
-    search = engine(name, own_directory=f"{tmp_path}/data [1]")
+    search = engine(name, own_places=(f"{tmp_path}/data [1]",))
 
     for mode in ("files", "count", "content"):
         found = await grep(search, tmp_path, "foo", mode=mode, respect_ignore=False)

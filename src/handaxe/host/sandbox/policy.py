@@ -27,6 +27,8 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Its own place for temporary files, also seen as `/tmp`."""
     aside_directory: str
     """Where files go that a command should not have made; out of its reach."""
+    own_places: tuple[str, ...] = ()
+    """Our own data and settings: never written to, and what lies above them stays in its place."""
     deny_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()
     """Places it may not read; `/`: everything that no other list names."""

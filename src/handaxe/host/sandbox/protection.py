@@ -7,6 +7,7 @@ what has appeared there after a command is taken away again.
 import os
 import stat
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -108,7 +109,9 @@ class ProtectionFinder:
                 _inside_git(root, fixed, missing, watched)
             else:
                 _add_missing(root, policy, missing, watched)
-        for path in policy.deny_write:
+        for path in policy.own_places:
+            _anchor(path, policy.roots, anchored, watched)
+        for path in (*policy.deny_write, *policy.own_places):
             kind = _kind(path)
             real = path if kind is None else end_of_links(path)
             if kind is None and any(is_below(path, root) for root in policy.roots):
@@ -257,6 +260,18 @@ def _add_missing(
             missing[f"{root}/{name}"] = None
     for name in sorted(policy.protected_names - present - set(policy.masked_names)):
         watched[f"{root}/{name}"] = None
+
+
+def _anchor(
+    path: str, roots: Sequence[str], anchored: dict[str, None], watched: dict[str, None]
+) -> None:
+    """Keep every directory between a root and a place in it from being moved away."""
+    for above in map(str, Path(path).parents):
+        if not any(above != root and is_below(above, root) for root in roots):
+            return
+        kind = _kind(above)
+        if kind is not None:
+            (anchored if stat.S_ISDIR(kind) else watched)[above] = None
 
 
 def _kind(path: str) -> int | None:

@@ -41,7 +41,7 @@ class LocalSearch(Search):
         roots: Callable[[], Sequence[str]] = tuple,
         hidden: Callable[[], Hides | None] = _nothing,
         may_read: Callable[[], Callable[[str], bool]] = lambda: _never,
-        own_directory: str | None = None,
+        own_places: Sequence[str] = (),
         use_ripgrep: bool = True,
         head_start: bool = True,
     ) -> None:
@@ -51,14 +51,14 @@ class LocalSearch(Search):
             roots: where no program is run from.
             hidden: gives what must not appear now.
             may_read: gives which files such as `.env` may be read now without a question.
-            own_directory: where handaxe keeps its data, which no search from above shows.
+            own_places: data and settings of handaxe, which no search from above shows.
             use_ripgrep: whether ripgrep may be used.
             head_start: whether fixed text may be found without ripgrep where that is quicker.
         """
         self._roots = roots
         self._hidden = hidden
         self._may_read = may_read
-        self._own_directory = own_directory
+        self._own_places = own_places
         self._use_ripgrep = use_ripgrep
         self._head_start = head_start
         self._known = KnownTrees()
@@ -93,8 +93,8 @@ class LocalSearch(Search):
         if is_file:
             # Permission has decided about the very file.
             return Screen(os.path.split(root)[0], denies=denies, may_read=None)
-        own, may_read = self._own_directory, self._may_read()
-        return Screen(root, denies=denies, may_read=may_read, own_directory=own)
+        own, may_read = self._own_places, self._may_read()
+        return Screen(root, denies=denies, may_read=may_read, own_places=own)
 
     def _find_text(self, query: TextQuery, watch: Watch, screen: "Screen") -> TextFound:
         from handaxe.host.search.head_start import HeadStart

@@ -5,10 +5,9 @@ and counted, unless Read may read them without a question or the search names th
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from handaxe.contract.ports.search import Hides
-from handaxe.session.workdir import is_inside
 from handaxe.text.env_files import is_env_file, may_name_env_file
 
 
@@ -27,7 +26,7 @@ class Screen:
         *,
         denies: Hides | None = None,
         may_read: Callable[[str], bool] | None = _never,
-        own_directory: str | None = None,
+        own_places: Sequence[str] = (),
     ) -> None:
         """Plan what is held back.
 
@@ -35,19 +34,21 @@ class Screen:
             root: where the search begins.
             denies: says which paths must not appear.
             may_read: says whether a file such as `.env` may be read unasked; None for all of them.
-            own_directory: where handaxe keeps its data, which is left out of a search from above.
+            own_places: data and settings of handaxe, which are left out of a search from above.
         """
         self._denies = denies
         self._may_read = may_read
         self._root = root.rstrip("/") + "/"
-        own = own_directory if own_directory is not None and own_directory != root else None
-        is_below = own is not None and is_inside(own, root)
-        self.left_out: tuple[str, ...] = (own[len(self._root) :],) if own and is_below else ()
-        """Directories below the root that are not entered, relative to it."""
+        own = tuple(place for place in own_places if place.startswith(self._root))
+        self.left_out: tuple[str, ...] = tuple(place[len(self._root) :] for place in own)
+        """Places below the root that are not entered, relative to it."""
         self.hides: Hides | None = denies
         """Which absolute paths do not exist for the search; None if all do."""
-        if own and is_below:
-            self.hides = lambda path: is_inside(path, own) or bool(denies and denies(path))
+        if own:
+            inside = tuple(f"{place}/" for place in own)
+            self.hides = lambda path: (
+                path in own or path.startswith(inside) or bool(denies and denies(path))
+            )
 
     @property
     def has_rules(self) -> bool:

@@ -4,9 +4,11 @@ from functools import lru_cache
 from typing import Literal
 
 from handaxe.runtime.permission.book import RuleBook
+from handaxe.runtime.permission.reasons import PROTECTED
 from handaxe.runtime.permission.rules import Rule
 from handaxe.runtime.permission.scopes import Scope, scopes_of
 from handaxe.shell import Fence, Name, literal_name
+from handaxe.shell.fences import steps_of
 
 
 @lru_cache(maxsize=8)
@@ -22,6 +24,17 @@ def fences_of(book: RuleBook) -> tuple[Fence, ...]:
         for scope in scopes_of(rule, book.anchors)[0]:
             found[_fence(rule, _steps(scope))] = None
     return tuple(found)
+
+
+@lru_cache(maxsize=8)
+def fences_around(own: tuple[str, ...]) -> tuple[Fence, ...]:
+    """Our own data as closed places."""
+    tools: tuple[Literal["Read", "Edit"], ...] = ("Read", "Edit")
+    return tuple(
+        Fence(steps_of(path, glob=False), tool, "ask", "", PROTECTED)
+        for path in own
+        for tool in tools
+    )
 
 
 def _fence(rule: Rule, steps: tuple[Name | Literal["deep", "shown"], ...]) -> Fence:

@@ -12,12 +12,11 @@ import msgspec
 from handaxe.contract.decision import Allow, Ask, DecidedPart, Decision, Deny, Loss, RuleProposal
 from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import Access
-from handaxe.runtime.permission.closed import fences_of
+from handaxe.runtime.permission.closed import fences_around, fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.reasons import PROTECTED, planning, walled_off, without_yes
 from handaxe.runtime.permission.rules import Rule, format_rule
-from handaxe.session.permission_state import Mode
 from handaxe.shell import (
     CommandFacts,
     PartDecision,
@@ -153,6 +152,9 @@ def _decide_command(
     def written_verdict(path: str, access: Access) -> PathVerdict:
         return said(JudgedPath(path=path, real=path, access=access), ruled_policy)
 
+    # Where a sandbox holds, it also keeps our own data from whatever the text does not tell.
+    is_open = policy.mode == "bypassPermissions" or machine.is_confined
+    own = () if is_open else fences_around(policy.own_in_roots)
     return decide_shell(
         facts,
         rules=ShellRules(
@@ -165,7 +167,7 @@ def _decide_command(
         working_dirs=policy.roots,
         repository=machine.repository,
         project_programs=machine.project_programs,
-        fences=fences_of(policy.book),
+        fences=(*fences_of(policy.book), *own),
         second_opinion=machine.second_opinion,
         written_verdict=None if machine.is_confined else written_verdict,
         ask_irreversible=machine.ask_irreversible,
@@ -300,29 +302,17 @@ def _by(word: str) -> Literal["rule", "mode", "builtin"]:
 
 def for_ruled(policy: Policy) -> Policy:
     """The same rules for what an allowed command writes: inside the rule for it is enough."""
-    return _in_mode(policy, "acceptEdits")
+    return policy.in_mode("acceptEdits")
 
 
 def _for_paths(policy: Policy, *, is_confined: bool) -> Policy:
     """The same rules for paths of a command."""
+    # What may not be asked about is refused in the end, after rules for the command have spoken.
+    mode = "default" if policy.mode == "dontAsk" else policy.mode
     if is_confined and policy.mode in {"default", "auto"}:
         # Changes inside the working directories are free: the sandbox keeps them.
-        return _in_mode(policy, "acceptEdits")
-    # What may not be asked about is refused in the end, after rules for the command have spoken.
-    return _in_mode(policy, "default") if policy.mode == "dontAsk" else policy
-
-
-def _in_mode(policy: Policy, mode: Mode) -> Policy:
-    if policy.mode == mode:
-        return policy
-    return Policy(
-        policy.book,
-        mode=mode,
-        roots=policy.roots,
-        free_to_read=policy.free_to_read,
-        free_to_write=policy.free_to_write,
-        walled_off=policy.walled_off,
-    )
+        mode = "acceptEdits"
+    return policy.in_mode(mode, is_confined=is_confined)
 
 
 def _for_shell(rules: tuple[Rule, ...]) -> tuple[ShellRule, ...]:

@@ -175,7 +175,7 @@ def _undenied(
     if policy.mode == "dontAsk" and request.asks_person:
         return reasons.asks_itself(request.tool)
     return (
-        _always_asked(ends)
+        _always_asked(ends, policy)
         or _allowed(request, ends, allow, policy)
         or _approved_otherwise(request, allow)
         or _unsettled(request, ends, policy)
@@ -229,7 +229,7 @@ def _behind_the_wall(ends: list[_End], policy: Policy) -> str | None:
     return None
 
 
-def _always_asked(ends: list[_End]) -> Decision | None:
+def _always_asked(ends: list[_End], policy: Policy) -> Decision | None:
     """What needs a yes whatever is allowed."""
     for end in ends:
         if not end.is_known:
@@ -239,6 +239,8 @@ def _always_asked(ends: list[_End]) -> Decision | None:
         for place in end.places:
             if (name := protected_name(place.path)) is not None:
                 return reasons.protected(place.path, name)
+            if (own := policy.find_own_place(place.path)) is not None:
+                return reasons.own_data(place.path, own)
         if end.judged.hard_link_outside:
             return reasons.hard_link(end.path)
     return None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from handaxe.contract.decision import Decision
 from handaxe.runtime.permission.book import RuleBook
 from handaxe.runtime.permission.families import Behaviour
+from handaxe.runtime.permission.own_places import NO_PLACES, OwnPlaces
 from handaxe.runtime.permission.rules import Rule, parse_rule
 from handaxe.runtime.permission.scopes import Anchors
 from handaxe.session.permission_state import Mode, PermissionState, RuleText
@@ -19,6 +20,7 @@ class Policy:
 
     __slots__ = (
         "_free_prefixes",
+        "_own_in_roots",
         "_prefixes",
         "book",
         "cwd",
@@ -27,6 +29,7 @@ class Policy:
         "home",
         "matches_command",
         "mode",
+        "own_places",
         "project_root",
         "recent",
         "roots",
@@ -41,6 +44,7 @@ class Policy:
         roots: Sequence[str],
         free_to_read: Sequence[str] = (),
         free_to_write: Sequence[str] = (),
+        own_places: OwnPlaces = NO_PLACES,
         walled_off: str | None = None,
         matches_command: MatchesCommand | None = None,
     ) -> None:
@@ -52,6 +56,8 @@ class Policy:
         """Places outside that may be read without asking: this session's stored results."""
         self.free_to_write = tuple(normalize(place).rstrip("/") + "/" for place in free_to_write)
         """Places that files may be changed in without asking: an agent's own memory."""
+        self.own_places = own_places
+        """Where data and settings of handaxe and its ecosystem lie: no part of any root."""
         self.walled_off = walled_off
         """A checkout that may not be changed from here, except for the working directories."""
         self.cwd = book.anchors.cwd
@@ -62,6 +68,23 @@ class Policy:
         """Decisions on single paths, so that asking twice costs once."""
         self._prefixes = tuple(root.rstrip("/") + "/" for root in self.roots)
         self._free_prefixes = tuple(place.rstrip("/") + "/" for place in self.free_to_read)
+        self._own_in_roots = own_places.below(self.roots)
+
+    def in_mode(self, mode: Mode, *, is_confined: bool = False) -> "Policy":
+        """The same in another mode; a sandbox keeps what lies above our own data in its place."""
+        if mode == self.mode and not is_confined:
+            return self
+        own = self.own_places.seen_from(self.roots) if is_confined else self.own_places
+        return Policy(
+            self.book,
+            mode=mode,
+            roots=self.roots,
+            free_to_read=self.free_to_read,
+            free_to_write=self.free_to_write,
+            own_places=own,
+            walled_off=self.walled_off,
+            matches_command=self.matches_command,
+        )
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -69,8 +92,31 @@ class Policy:
         return self.book.rules
 
     def is_inside(self, path: str) -> bool:
-        """Whether a normalized path is a working directory or lies below one."""
-        return path.startswith(self._prefixes) or path in self.roots
+        """Whether a normalized path is a working directory or lies below one.
+
+        Our own data does not, unless a working directory was named inside it.
+        """
+        if not path.startswith(self._prefixes) and path not in self.roots:
+            return False
+        return not self._own_in_roots or not self._is_own(path)
+
+    def _is_own(self, path: str) -> bool:
+        place = self._own_in_roots.around(path)
+        return place is not None and not any(
+            len(root) > len(place) and is_inside(path, root) and is_inside(root, place)
+            for root in self.roots
+        )
+
+    @property
+    def own_in_roots(self) -> tuple[str, ...]:
+        """The places of our own data that lie below a working directory."""
+        return self._own_in_roots.paths
+
+    def find_own_place(self, path: str) -> str | None:
+        """The place of our own data that a change of a normalized path would change."""
+        if not self.own_places or path.startswith(self.free_to_write):
+            return None
+        return self.own_places.changed_at(path)
 
     def is_walled_off(self, path: str) -> bool:
         """Whether a normalized path lies in the checkout that is not this agent's own."""
@@ -164,6 +210,7 @@ class CurrentPolicy:
             roots=place.roots,
             free_to_read=place.free_to_read,
             free_to_write=place.free_to_write,
+            own_places=OwnPlaces(place.own_places),
             matches_command=self._matches_command,
         )
 

@@ -62,7 +62,8 @@ PROTECTED_PAIRS = frozenset((".config", name) for name in _BELOW_CONFIG.split())
     (".local", "bin"),
 }
 _FIRST_OF_PAIRS = frozenset(first for first, _ in PROTECTED_PAIRS)
-_NOT_PROTECTED = frozenset({"worktrees", "agent-memory", "agent-memory-local"})
+UNPROTECTED_INSIDE = frozenset({"worktrees", "agent-memory", "agent-memory-local"})
+"""What lies in `.claude` and is judged by its own names."""
 
 
 def protected_name(path: str) -> str | None:
@@ -97,4 +98,4 @@ def _leads_on(parts: Sequence[str], at: int) -> bool:
 
     That is a checkout, or what an agent remembers.
     """
-    return parts[at] == ".claude" and len(parts) > at + 2 and parts[at + 1] in _NOT_PROTECTED
+    return parts[at] == ".claude" and len(parts) > at + 2 and parts[at + 1] in UNPROTECTED_INSIDE

@@ -83,6 +83,17 @@ def protected(path: str, name: str) -> Ask:
     )
 
 
+def own_data(path: str, own: str) -> Ask:
+    """A write that could change what handaxe trusts, undoes or runs."""
+    holds = "belongs to" if len(path) >= len(own) else "holds"
+    return Ask(
+        f"{shown(path)} {holds} {shown(own)}, where data and settings of handaxe lie: a change "
+        "there can change what is trusted, undone or run, so it needs a yes whatever rules allow.",
+        "builtin",
+        source=PROTECTED,
+    )
+
+
 def hard_link(path: str) -> Ask:
     """A write that would change a file outside under another name."""
     return Ask(

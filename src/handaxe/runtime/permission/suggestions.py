@@ -100,16 +100,7 @@ def _edit_mode(request: Request, policy: Policy) -> list[_Scope]:
     """All edits of the session, where that would have let this one run."""
     if policy.mode != "default" or not any(path.access == "write" for path in request.paths):
         return []
-    accepting = Policy(
-        policy.book,
-        mode="acceptEdits",
-        roots=policy.roots,
-        free_to_read=policy.free_to_read,
-        free_to_write=policy.free_to_write,
-        walled_off=policy.walled_off,
-        matches_command=policy.matches_command,
-    )
-    if decide(request, accepting).verdict != "allow":
+    if decide(request, policy.in_mode("acceptEdits")).verdict != "allow":
         return []
     allows = "all edits inside the working directories"
     return [_Scope(allows, mode="acceptEdits", is_lasting=False)]
