@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Allow, PermissionRequest, Session
+from handaxe.contract.faults import SetupError
 from handaxe.host.sandbox.means import find_means
 
 TRUST = ".local/state/handaxe/handaxe-trust.json"
@@ -140,6 +141,27 @@ async def test_what_lies_beside_our_own_data_stays_free(home):
 async def test_bypass_is_the_users_own_choice(home):
     async with Session(home, permission_mode="bypassPermissions") as session:
         assert (await session.call("Bash", command="touch .claude/other.json")).ok
+
+
+@pytest.mark.parametrize("below", ["", "sessions"])
+def test_no_session_works_in_the_data_directory(home, below):
+    place = home / ".local/state/handaxe" / below
+    place.mkdir(exist_ok=True)
+    with pytest.raises(SetupError, match="data directory of handaxe"):
+        Session(place)
+    with pytest.raises(SetupError, match="data directory of handaxe"):
+        Session(home / "tree", add_dirs=[place])
+
+
+async def test_a_data_directory_in_a_project_cannot_be_exchanged(home, monkeypatch):
+    """Found: one `mv` aside and another in its place forged what is trusted."""
+    data = home / "work/data"
+    data.mkdir(parents=True)
+    monkeypatch.setenv("HANDAXE_HOME", str(data))
+    async with Session(home, permission_mode="acceptEdits") as session:
+        for trick in ("mv work away && mv forged work", "mv work/data x", "cd work && mv d* x"):
+            assert (await session.call("Bash", command=trick)).code == "permission.asked", trick
+        assert (await session.call("Bash", command="mv evil work/evil")).ok
 
 
 async def test_a_skill_can_be_worked_on_where_it_lies(home):

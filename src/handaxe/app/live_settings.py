@@ -96,7 +96,8 @@ class LiveSettings:
         """Work in the directories that arguments and settings name now; those that are new."""
         known = self._workdir.roots
         more = self._configuration.directories()[0]
-        self._workdir.place(*working_directories(self._root, (*self._added, *more)))
+        data = self._configuration.data_directory
+        self._workdir.place(*working_directories(self._root, (*self._added, *more), data))
         return [root for root in self._workdir.roots if root not in known]
 
     @property

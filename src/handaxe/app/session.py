@@ -109,7 +109,7 @@ class Session:
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days, redactor=redactor
         )
-        roots, spellings = working_directories(root, (*listed(add_dirs), *more))
+        roots, spellings = working_directories(root, (*listed(add_dirs), *more), data)
         self.workdir = Workdir(
             roots,
             home=str(Path.home()),

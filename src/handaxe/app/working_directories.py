@@ -6,18 +6,32 @@ from pathlib import Path
 from typing import cast
 
 from handaxe.contract.faults import SetupError
+from handaxe.session.workdir import is_inside
+from handaxe.storage.home import data_home
 
 
 def working_directories(
-    root: str | os.PathLike[str], more: Sequence[str | os.PathLike[str]]
+    root: str | os.PathLike[str],
+    more: Sequence[str | os.PathLike[str]],
+    data: str | os.PathLike[str] | None = None,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The real working directories, and the names they were given by where those differ."""
+    """The real working directories, and the names they were given by where those differ.
+
+    Raises:
+        SetupError: one is no directory, or lies in the data directory, `data` or the user's own.
+    """
+    own = os.path.realpath(data_home(data))
     roots: list[str] = []
     spellings: dict[str, str] = {}
     for given in (root, *more):
         spelled, real = _place_of(given)
         if not Path(real).is_dir():
             raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
+        if is_inside(real, own):
+            raise SetupError(
+                f"{spelled} lies in the data directory of handaxe, where no session works. "
+                "Name another directory, or move the data with HANDAXE_HOME."
+            )
         if real != spelled:
             spellings[spelled] = real
         if real not in roots:
