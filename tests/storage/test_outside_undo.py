@@ -160,7 +160,10 @@ async def test_what_a_killed_handaxe_had_written_outside_is_undone(
     assert {str(outside / "f"), str(outside / "deep"), str(outside / "new")} <= {
         change.file_path for change in call.changes
     }
-    undone = await session.undo(Wanted())
+    refused = await session.undo(Wanted())
+    assert refused.code == "undo.outside"
+    assert (outside / "f").read_text() == "x\n"
+    undone = await session.undo(Wanted(), agreed=refused.data["paths"])
     assert undone.ok, undone.text
     assert both(project) == before
 

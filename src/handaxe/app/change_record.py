@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from handaxe.disk.overwrite import Intent
     from handaxe.storage.checkpoints import DiskCheckpoints
     from handaxe.storage.undo.contents import ContentStore
-    from handaxe.storage.undo.history import JournalHistory
+    from handaxe.storage.undo.history import JournalHistory, UndoGate
     from handaxe.storage.undo.journal import UndoJournal
     from handaxe.storage.undo.states import KnownFile
     from handaxe.storage.undo.tree_record import TreeRecord
@@ -100,9 +100,14 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         """What putting this back would do to the first `most` paths; nothing is done."""
         return self._history.outlook(wanted, most)
 
-    async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
-        """Put it back, as a change made by `call_id`, which has its own record already."""
-        return await self._history.put_back(call_id, wanted)
+    async def put_back(
+        self, call_id: str, wanted: Wanted, gate: "UndoGate | None" = None
+    ) -> Undone:
+        """Put it back, as a change made by `call_id`, which has its own record already.
+
+        `gate` is told what is about to be changed, and stops it by a fault.
+        """
+        return await self._history.put_back(call_id, wanted, gate)
 
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call that changed something, oldest first."""
@@ -120,7 +125,12 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
             told = repair_in_place(self._home)
         if resumed and (session_directory(self._home, self._session_id) / "journal.lock").exists():
-            self._journal.recover()
+            from handaxe.contract.undo_faults import UntrustedRecord
+
+            try:
+                self._journal.recover()
+            except UntrustedRecord as fault:
+                told = (*told, fault.sentence)
         return told
 
     async def close(self, options: UndoOptions | None = None) -> None:

@@ -328,7 +328,7 @@ class Session:
         if self._is_closed:
             return closed_answer(call)
         wanted = Wanted(call_id=call_id, only=only, redo=redo, force=force)
-        undoing = HostUndo(self._collaborators, self._pipeline.order)
+        undoing = HostUndo(self._collaborators, self._changes, order=self._pipeline.order)
         return self._record.noted(await undoing.undo(call.id, wanted))
 
     def history(self, *, diffs: bool = False) -> list[ChangedCall]:

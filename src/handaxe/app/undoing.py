@@ -3,9 +3,10 @@
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,13 +18,21 @@ from handaxe.contract.events import Event, SessionClosed
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.asker import Asker
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Wanted
+from handaxe.contract.ports.undo import (
+    ChangedCall,
+    ChangeHistory,
+    Restored,
+    TouchedPath,
+    Undone,
+    Wanted,
+)
 from handaxe.contract.result import ToolResult
-from handaxe.contract.undo_faults import NothingToUndo
+from handaxe.contract.undo_faults import NothingToUndo, UndoOutside, UntrustedRecord
 from handaxe.disk.faults import DiskFault
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.policy import make_policy
+from handaxe.runtime.permission.protected import protected_name
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.traffic import Traffic
@@ -33,17 +42,27 @@ from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import new_session_id, session_directory, sessions_directory
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, read_history, root_in_log
-from handaxe.storage.undo.journal import root_of
+from handaxe.storage.undo.journal import refuse_shared, root_of
 from handaxe.storage.undo.layout import journal_files
 from handaxe.text.redact import Redactor
 from handaxe.tools import loaders
+
+if TYPE_CHECKING:
+    from handaxe.storage.undo.history import UndoGate
 
 
 class HostUndo:
     """Undo asked for by the program or person that owns the session, whose word is a yes."""
 
-    def __init__(self, among: Collaborators, order: Traffic | None = None) -> None:
+    def __init__(
+        self,
+        among: Collaborators,
+        record: ChangeRecord,
+        gate: "UndoGate | None" = None,
+        order: Traffic | None = None,
+    ) -> None:
         """`order` is that of the session's own calls, where it has any."""
+        gate = gate or undo_gate(among.workdir.roots, trusts_seals=True)
         undo_only = Catalog(
             {"Undo": loaders()["Undo"]}, selected=("Undo",), ports=among.offers.keys()
         )
@@ -51,7 +70,11 @@ class HostUndo:
         policy = make_policy(roots=among.workdir.roots, home=among.workdir.home)
         self._pipeline = Pipeline(
             msgspec.structs.replace(
-                among, catalog=undo_only, policy=lambda: policy, asker=_Owner()
+                among,
+                catalog=undo_only,
+                offers=ChainMap({ChangeHistory: _GatedHistory(record, gate)}, among.offers),
+                policy=lambda: policy,
+                asker=_Owner(),
             ),
             lanes=1,
             recall=lambda _: None,
@@ -61,6 +84,63 @@ class HostUndo:
     async def undo(self, call_id: str, wanted: Wanted) -> ToolResult:
         """Put back what is wanted, as a call of this id."""
         return await self._pipeline.call(ToolCall(call_id, "Undo", msgspec.to_builtins(wanted)))
+
+
+class _GatedHistory(ChangeHistory):
+    """A record whose undo is stopped by a fault where the owner has to be asked first."""
+
+    def __init__(self, record: ChangeRecord, gate: "UndoGate") -> None:
+        self._record = record
+        self._gate = gate
+
+    def touched(self, wanted: Wanted) -> tuple[str, ...]:
+        """As the record."""
+        return self._record.touched(wanted)
+
+    def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
+        """As the record."""
+        return self._record.outlook(wanted, most)
+
+    def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """As the record."""
+        return self._record.calls(diffs=diffs)
+
+    async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
+        """Put it back, if the gate lets it."""
+        return await self._record.put_back(call_id, wanted, self._gate)
+
+
+def undo_gate(
+    roots: Sequence[str], *, trusts_seals: bool, agreed: Collection[str] | None = ()
+) -> "UndoGate":
+    """Stops an undo of what needs a word of its own, unless its path was agreed to; None: all are.
+
+    That is every path outside the roots, and a protected one where the record of it carries no
+    seal. With `trusts_seals` nothing needs it that does.
+    """
+
+    def check(touched: Sequence[TouchedPath]) -> None:
+        asked = [
+            one
+            for one in touched
+            if not (one.is_sealed and trusts_seals)
+            and (
+                not _is_within(one.path, roots)
+                or (not one.is_sealed and protected_name(one.path) is not None)
+            )
+        ]
+        paths = tuple(dict.fromkeys(one.path for one in asked))
+        if agreed is not None and not set(paths).issubset(agreed):
+            raise UndoOutside(paths, is_sealed=all(one.is_sealed for one in asked))
+
+    return check
+
+
+def _is_within(path: str, roots: Sequence[str]) -> bool:
+    """Whether a path lies in a root, after the links on the way to it."""
+    above, name = os.path.split(path)
+    real = os.path.normpath(f"{os.path.realpath(above)}/{name}")
+    return any(is_inside(real, os.path.realpath(root)) for root in roots)
 
 
 class _Owner(Asker):
@@ -74,7 +154,11 @@ class _Owner(Asker):
 class PastSession:
     """The changes of a session on disk, for whoever comes later, while it runs or after."""
 
-    def __init__(self, home: Path, session_id: str, root: str) -> None:
+    def __init__(
+        self, home: Path, session_id: str, root: str, *, believed_root: str | None = None
+    ) -> None:
+        """`believed_root`: what counts as the project, where nobody vouches for the record's."""
+        self._believed_root = believed_root or root
         self.session_id = session_id
         directory = session_directory(home, session_id)
         self._log_path = directory / LOG_NAME
@@ -90,22 +174,18 @@ class PastSession:
             ReadLedger: ledger,
             ChangeHistory: self._record,
         }
-        self._undo = HostUndo(
-            Collaborators(
-                session_id=session_id,
-                catalog=Catalog({}, selected=(), ports=()),
-                offers=offers,
-                workdir=workdir,
-                files=self._record.files,
-                policy=lambda: policy,
-                hooks=Hooks(None),
-                emit=self._emit,
-                results=DiskResultStore(
-                    directory / "results", retention_days=30, redactor=redactor
-                ),
-                redactor=redactor,
-                checkpoints=self._record,
-            )
+        self._among = Collaborators(
+            session_id=session_id,
+            catalog=Catalog({}, selected=(), ports=()),
+            offers=offers,
+            workdir=workdir,
+            files=self._record.files,
+            policy=lambda: policy,
+            hooks=Hooks(None),
+            emit=self._emit,
+            results=DiskResultStore(directory / "results", retention_days=30, redactor=redactor),
+            redactor=redactor,
+            checkpoints=self._record,
         )
 
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
@@ -123,11 +203,13 @@ class PastSession:
         except NothingToUndo:
             return None
 
-    async def undo(self, wanted: Wanted) -> ToolResult:
-        """Put back what is wanted."""
+    async def undo(self, wanted: Wanted, *, agreed: Collection[str] | None = ()) -> ToolResult:
+        """Put back what is wanted; outside the project what was agreed to, None for all of it."""
         was_closed = read_history(self._log_path).is_closed
+        gate = undo_gate((self._believed_root,), trusts_seals=False, agreed=agreed)
         try:
-            result = await self._undo.undo(f"undo_{new_session_id()[:12]}", wanted)
+            undoing = HostUndo(self._among, self._record, gate)
+            result = await undoing.undo(f"undo_{new_session_id()[:12]}", wanted)
         finally:
             if was_closed:
                 self._emit(SessionClosed())
@@ -149,26 +231,38 @@ def past_sessions(
 
     Last used first, and never empty.
     """
+    here = os.path.realpath(root)
     if session_id is not None:
         journals = journal_files(session_directory(home, session_id))
         if not journals:
             raise SetupError(f"The session {session_id!r} has changed no file, or is not there.")
-        return [PastSession(home, session_id, _root(journals[-1]) or os.path.realpath(root))]
-    here = os.path.realpath(root)
+        return [_open(home, journals[-1], here)]
     newest = [files[-1] for s in sessions_directory(home).glob("*/") if (files := journal_files(s))]
     found: list[PastSession] = []
     for journal in sorted(newest, key=lambda path: path.stat().st_mtime, reverse=True):
-        project = _root(journal)
+        project, _ = _root(home, journal)
         if project is not None and is_inside(here, project):
-            found.append(PastSession(home, journal.parent.name, project))
+            found.append(_open(home, journal, here))
     if not found:
         raise SetupError(f"No session has changed a file in {here} yet.")
     return found
 
 
-def _root(journal: Path) -> str | None:
-    """The project of a journal, also where its own beginning was damaged."""
-    return root_of(journal) or root_in_log(journal.parent / LOG_NAME)
+def _open(home: Path, journal: Path, here: str) -> PastSession:
+    try:
+        for part in journal_files(journal.parent):
+            refuse_shared(part)
+    except UntrustedRecord as fault:
+        raise SetupError(fault.sentence) from None
+    project, is_sealed = _root(home, journal)
+    believed = project if is_sealed else here
+    return PastSession(home, journal.parent.name, project or here, believed_root=believed)
+
+
+def _root(home: Path, journal: Path) -> tuple[str | None, bool]:
+    """The project of a journal, also where its own beginning was damaged; whether it is sealed."""
+    found, is_sealed = root_of(journal, home)
+    return found or root_in_log(journal.parent / LOG_NAME), is_sealed
 
 
 def session_to_undo(sessions: Sequence[PastSession], wanted: Wanted) -> PastSession:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from handaxe.contract.faults import ToolFault
 
+_SHOWN_PATHS = 50
+
 
 class NothingToUndo(ToolFault):
     """No change is left that could be put back."""
@@ -60,6 +62,39 @@ class UndoConflict(ToolFault):
                     for path, reason, diff in conflicts
                 ]
             },
+        )
+
+
+class UndoOutside(ToolFault):
+    """Files elsewhere would be put back, and nobody said yes to that."""
+
+    code = "undo.outside"
+
+    def __init__(self, paths: Sequence[str], *, is_sealed: bool) -> None:
+        shown = "\n".join(paths[:_SHOWN_PATHS])
+        more = f"\nand {len(paths) - _SHOWN_PATHS:,} more" if len(paths) > _SHOWN_PATHS else ""
+        why = (
+            "outside the project"
+            if is_sealed
+            else "outside the project or protected, by a record that is older than its key or was "
+            "not written by you"
+        )
+        super().__init__(
+            f"Undo would change files {why}. Nothing was changed.\n{shown}{more}\n"
+            "If you want that, say so: `handaxe undo --outside`, with the same arguments.",
+            data={"paths": list(paths), "sealed": is_sealed},
+        )
+
+
+class UntrustedRecord(ToolFault):
+    """The record lies where other users could have written it."""
+
+    code = "undo.untrusted"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"The undo record is not believed: {problem}. Nothing was changed. Give the data "
+            "directory back to its owner alone (`chown`, `chmod go-w`) if you know what is in it."
         )
 
 

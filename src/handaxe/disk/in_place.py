@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -20,6 +20,7 @@ from handaxe.disk.durability import close, sync_names
 from handaxe.disk.faults import DiskFault, WriteFailed, explained
 from handaxe.disk.overwrite import Intent, put
 from handaxe.disk.places import open_regular_at
+from handaxe.disk.private import make_private
 from handaxe.disk.temporary import sweep
 from handaxe.disk.versions import read_open
 
@@ -46,11 +47,24 @@ class Recovered(msgspec.Struct, frozen=True):
     """Where the half-written content is kept, or why it failed."""
 
 
+class Seal(Protocol):
+    """Marks entries, so that nobody else can make one."""
+
+    def seal(self, payload: bytes) -> bytes:
+        """A JSON object with a mark as one more field."""
+        ...
+
+    def is_sealed(self, payload: bytes) -> bool:
+        """Whether a JSON object carries the mark."""
+        ...
+
+
 class InPlaceJournal:
     """Keeps the old content of a file while it is written in place; pass it to `replace`."""
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
+    def __init__(self, directory: str | os.PathLike[str], seal: Seal | None = None) -> None:
         self._directory = os.path.realpath(directory)
+        self._seal = seal
 
     @contextlib.contextmanager
     def __call__(self, intent: Intent) -> Generator[None]:
@@ -59,7 +73,7 @@ class InPlaceJournal:
         path = os.fsencode(os.path.realpath(intent.path))
         header = _Header(path, intent.old_digest, intent.new_digest, intent.ino)
         with _locked(self._directory, shared=True):
-            _keep(entry, header, intent.old)
+            _keep(entry, header, intent.old, self._seal)
             try:
                 yield
             except BaseException as error:
@@ -75,8 +89,10 @@ class InPlaceJournal:
                 raise WriteFailed(reason, None, applied=True) from fault
 
 
-def recover(directory: str | os.PathLike[str]) -> list[Recovered]:
+def recover(directory: str | os.PathLike[str], seal: Seal | None = None) -> list[Recovered]:
     """Make whole every file whose writing in place was interrupted; for the start of a program.
+
+    With `seal`, entries that do not carry it stay where they are and are told as `failed`.
 
     Raises:
         Locked: writers were at work all the time.
@@ -86,7 +102,7 @@ def recover(directory: str | os.PathLike[str]) -> list[Recovered]:
         return []
     with _locked(real, shared=False):
         sweep(real)
-        return [_recover(entry) for entry in sorted(Path(real).glob(f"*{_SUFFIX}"))]
+        return [_recover(entry, seal) for entry in sorted(Path(real).glob(f"*{_SUFFIX}"))]
 
 
 @contextlib.contextmanager
@@ -107,14 +123,15 @@ def _locked(directory: str, *, shared: bool) -> Generator[None]:
 def _make(directory: Path) -> None:
     """Create the directory of the journal, so that it outlives a power failure with its content."""
     if not directory.is_dir():
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(directory)
         sync_names(directory.parent)
 
 
-def _keep(entry: Path, header: _Header, old: bytes) -> None:
+def _keep(entry: Path, header: _Header, old: bytes, seal: Seal | None) -> None:
     try:
-        head = msgspec.json.encode(header) + b"\n"
-        replace(entry, [head, old], expect=ABSENT, mode=0o600)
+        head = msgspec.json.encode(header)
+        head = seal.seal(head) if seal is not None else head
+        replace(entry, [head + b"\n", old], expect=ABSENT, mode=0o600)
     except DiskFault as fault:
         # Durable or not: the file itself was not touched, so nothing is to be taken back.
         with contextlib.suppress(DiskFault):
@@ -123,16 +140,25 @@ def _keep(entry: Path, header: _Header, old: bytes) -> None:
         raise WriteFailed(reason, getattr(fault, "errno", None)) from fault
 
 
-def _recover(entry: Path) -> Recovered:
+def _recover(entry: Path, seal: Seal | None) -> Recovered:
     path = str(entry)
     try:
         data, _ = read_regular(entry)
         head, _, old = data.partition(b"\n")
         header = msgspec.json.decode(head, type=_Header)
         path = os.fsdecode(header.path)
+        if seal is not None:
+            _refuse_foreign(head, header, old, seal)
         return _make_whole(path, header, old, entry)
     except (OSError, DiskFault, msgspec.MsgspecError) as error:
         return Recovered(path, "failed", str(error))
+
+
+def _refuse_foreign(head: bytes, header: _Header, old: bytes, seal: Seal) -> None:
+    if not seal.is_sealed(head):
+        raise DiskFault("its journal entry is older than the key it needs, or not written by us")
+    if hashlib.sha256(old).hexdigest() != header.old_digest:
+        raise DiskFault("the old content in its journal entry was changed")
 
 
 def _make_whole(path: str, header: _Header, old: bytes, entry: Path) -> Recovered:

@@ -209,6 +209,8 @@ class LineLog:
                 fd = os.open(self._path, _CREATE, 0o600)
             except FileExistsError:
                 continue
+            # The umask may have taken the owner's own bits.
+            os.fchmod(fd, 0o600)
             self._is_new = True
             return fd
 

@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 from handaxe.contract.faults import SetupError
+from handaxe.disk import private
 from handaxe.disk.durability import sync_names
+from handaxe.disk.faults import in_plain_words
+from handaxe.disk.private import find_sharing
 from handaxe.settings.places import (
     MANAGED_DIRECTORIES,
     OWN,
@@ -20,7 +23,27 @@ _SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 def data_home(given: str | os.PathLike[str] | None = None) -> Path:
-    """Where handaxe keeps its own files."""
+    """Where handaxe keeps its own files.
+
+    Raises:
+        SetupError: it cannot be one, or another user could have put there what is there: then
+            neither what it trusts nor what it would undo is to be believed.
+    """
+    home = _find_home(given)
+    try:
+        problem = find_sharing(home)
+    except OSError as error:
+        problem = f"{home} cannot be looked at: {in_plain_words(error)}"
+    if problem is not None:
+        raise SetupError(
+            f"The data directory cannot be used: {problem}. Take it into your own hands "
+            f"(`chown`, `chmod 700`) if you know what is in it, or name another one with "
+            "HANDAXE_HOME."
+        )
+    return home
+
+
+def _find_home(given: str | os.PathLike[str] | None = None) -> Path:
     chosen = given or os.environ.get("HANDAXE_HOME")
     if chosen:
         try:
@@ -46,7 +69,7 @@ def own_places(home: Path) -> tuple[str, ...]:
     usual = (os.path.expanduser(f"~/{name}") for name in (SHARED, f"{SHARED}.json", OWN))  # noqa: PTH111
     spelled = (
         str(home),
-        str(data_home()),
+        str(_find_home()),
         *user_directories(),
         shared_servers_file(),
         *usual,
@@ -101,7 +124,7 @@ def make_private(directory: Path) -> None:
     """
     if not directory.exists():
         make_durably(directory.parent)
-        directory.mkdir(exist_ok=True, mode=0o700)
+        private.make_private(directory)
 
 
 def keep_name(directory: Path) -> None:
@@ -113,7 +136,5 @@ def keep_name(directory: Path) -> None:
 
 def make_durably(directory: Path) -> None:
     """Create a directory of ours, with those above it, so that it survives a power failure."""
-    missing = [place for place in (directory, *directory.parents) if not place.exists()]
-    for place in reversed(missing):
-        place.mkdir(mode=0o700, exist_ok=True)
+    for place in private.make_private(directory):
         keep_name(place)

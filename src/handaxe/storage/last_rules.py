@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.disk.private import make_private, write_private
 from handaxe.settings.files import RuleMemory
 from handaxe.settings.fragment import PROTECTING, Entry, Fragment, Origin, Source
 
@@ -65,9 +66,9 @@ class LastRules(RuleMemory):
                 self._write(Path(place), data)
 
     def _write(self, place: Path, data: bytes) -> None:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(place.parent)
         draft = place.with_suffix(f".{os.getpid()}")
-        draft.write_bytes(data)
+        write_private(draft, data)
         draft.replace(place)
         aged = sorted(place.parent.iterdir(), key=lambda one: one.stat().st_mtime_ns)
         for one in aged[:-MAX_FILES]:

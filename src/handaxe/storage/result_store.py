@@ -69,7 +69,7 @@ class DiskResultStore(ResultStore):
         with contextlib.suppress(OSError):
             if stamp.exists() and stamp.stat().st_mtime > time.time() - DAY_S:
                 return
-            stamp.touch()
+            stamp.touch(mode=0o600)
             drop_old_results(sessions, self._retention_days)
 
 

@@ -36,6 +36,7 @@ from handaxe.contract.events import (
     UserSaid,
 )
 from handaxe.contract.faults import SetupError
+from handaxe.disk.private import write_private
 from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.home import (
     is_session_id,
@@ -220,7 +221,7 @@ def name_session(home: Path, session_id: str, name: str) -> None:
     """Give a session a name by which it can be found; another one may have had it before."""
     directory = session_directory(home, session_id)
     make_private(directory)
-    (directory / NAME_FILE).write_text(checked_name(name), encoding="utf-8")
+    write_private(directory / NAME_FILE, checked_name(name).encode())
 
 
 def name_of(home: Path, session_id: str) -> str | None:

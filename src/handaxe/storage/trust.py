@@ -16,6 +16,7 @@ from handaxe.contract.decision import ToolDefinition, definitions_for
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import ABSENT, Absent, Version, read_regular
+from handaxe.storage.home import make_durably
 from handaxe.text.wellformed import is_well_formed
 
 FILE_NAME = "handaxe-trust.json"
@@ -193,8 +194,9 @@ class TrustRecord:
 
         data = msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
         try:
-            atomic.replace(self.path, [data], expect=version, mode=0o600, make_parents=True)
-        except DiskFault as error:
+            make_durably(Path(self.path).parent)
+            atomic.replace(self.path, [data], expect=version, mode=0o600)
+        except (DiskFault, OSError) as error:
             raise SetupError(f"{self.path} cannot be written: {error}.") from None
 
 

@@ -76,6 +76,14 @@ class Undone(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class TouchedPath(msgspec.Struct, frozen=True):
+    """A path that an undo is about to change."""
+
+    path: str
+    is_sealed: bool
+    """Whether the record that says so carries the user's own seal."""
+
+
 class ChangeHistory(ABC):
     """The record of every change, and the way back."""
 

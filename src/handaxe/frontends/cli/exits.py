@@ -12,7 +12,7 @@ HUNG_UP = 129
 INTERRUPTED = 130
 TERMINATED = 143
 
-_REFUSALS = {"permission.asked", "permission.denied", "hook.blocked"}
+_REFUSALS = {"permission.asked", "permission.denied", "hook.blocked", "undo.outside"}
 
 
 class Terminated(KeyboardInterrupt):

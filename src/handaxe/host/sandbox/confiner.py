@@ -11,6 +11,7 @@ from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner, L
 from handaxe.contract.readable_files import ReadableFiles, is_below
 from handaxe.contract.sandbox_faults import NoSandbox
 from handaxe.disk.places import end_of_links
+from handaxe.disk.private import make_private
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.domains import denial, may_be_private
@@ -143,7 +144,7 @@ class LocalConfiner(Confiner):
             if wanted.must_hold:
                 raise NoSandbox(problem)
             return outside
-        Path(policy.temp_directory).mkdir(0o700, parents=True, exist_ok=True)
+        make_private(Path(policy.temp_directory))
         env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
         argv = _loading_inside(argv, env)
         if means.name == "landlock":

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.disk.private import make_private
+
 MOST_FILES = 300
 MOST_BYTES = 1 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -71,7 +73,7 @@ class Guard:
         with suppress(FileNotFoundError):
             os.stat(name, dir_fd=parent, follow_symlinks=False)
             try:
-                Path(self._aside).mkdir(0o700, parents=True, exist_ok=True)
+                make_private(Path(self._aside))
                 kept = f"{self._aside}/{token}-{name}"
                 os.rename(name, kept, src_dir_fd=parent)
             except OSError:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from handaxe.disk.private import make_private, write_private
 from handaxe.disk.renames import rename_new
 
 _DIRECTORIES = frozenset({".git", ".claude", ".handaxe", ".vscode", ".idea", "hooks"})
@@ -80,16 +81,16 @@ class _Store:
         self._idle: list[str] = []
         self._made = 0
         with suppress(OSError):
-            Path(directory).mkdir(0o700, parents=True, exist_ok=True)
+            make_private(Path(directory))
             _clean_up(directory)
-            Path(self._place).mkdir(0o700, exist_ok=True)
+            make_private(Path(self._place))
 
     def note(self, paths: set[str]) -> None:
         """Write down what may have to be removed by somebody else."""
         if paths != self._noted:
             with suppress(OSError):
                 text = "\0".join(sorted(paths))
-                self._ledger.write_bytes(text.encode("utf-8", "surrogateescape"))
+                write_private(self._ledger, text.encode("utf-8", "surrogateescape"))
                 self._noted = paths
 
     def put_directory(self, path: str) -> bool:

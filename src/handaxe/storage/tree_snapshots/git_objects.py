@@ -15,6 +15,7 @@ from pathlib import Path
 
 from handaxe.disk.durability import sync_names
 from handaxe.disk.faults import DiskFault
+from handaxe.disk.private import write_private
 from handaxe.git.command import GitFailed, make_object_command, run_git, start_git
 from handaxe.storage.home import make_private
 from handaxe.storage.tree_snapshots.nodes import GIT, LINK, Node
@@ -140,7 +141,7 @@ class GitObjects:
         if make and not (mirror / "HEAD").exists():
             for name in ("refs", "objects/pack"):
                 make_private(mirror / name)
-            (mirror / "HEAD").write_text("ref: refs/heads/main\n")
+            write_private(mirror / "HEAD", b"ref: refs/heads/main\n")
         return mirror
 
     def _place_for(self, directory: str) -> str | None:

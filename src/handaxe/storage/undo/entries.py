@@ -47,6 +47,8 @@ class Entry(msgspec.Struct):
     """How to find out what it changed, if it could have been anything."""
     more: list[tuple[Path, int]] = []
     """Where further records with contents are."""
+    is_sealed: bool = False
+    """Whether every record of it carries the user's own seal."""
     outside: tuple[str, ...] = ()
     """Paths outside the working directories that it may have changed, with what is below them."""
 

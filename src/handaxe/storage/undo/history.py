@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from handaxe.contract.ports.undo import (
     PathChange,
     PutBack,
     Restored,
+    TouchedPath,
     Undone,
     Wanted,
 )
@@ -40,6 +41,7 @@ from handaxe.storage.undo.states import look, spliced
 from handaxe.storage.undo.threads import in_thread
 from handaxe.storage.undo.trees import is_shared_otherwise
 
+UndoGate = Callable[[Sequence[TouchedPath]], None]
 _LARGE_BYTES = 1 << 20
 _MANY = 50
 
@@ -75,10 +77,15 @@ class JournalHistory(ChangeHistory):
         """When the last of the changes was made that would be put back."""
         return self._targets(wanted)[-1].at
 
-    async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
-        """Put it back, as a change made by `call_id`, which has its own record already."""
+    async def put_back(self, call_id: str, wanted: Wanted, gate: UndoGate | None = None) -> Undone:
+        """Put it back, as a change made by `call_id`, which has its own record already.
+
+        `gate` is told what is about to be changed, and stops it by a fault.
+        """
         targets = self._targets(wanted)
         steps = steps_back(targets)
+        if gate is not None:
+            gate([touched for step in steps for touched in _touched_by(step, targets)])
         if sum(step.size_bytes for step in steps) <= _LARGE_BYTES and len(steps) <= _MANY:
             return self._put_back(call_id, targets, steps, force=wanted.force)
         return await in_thread(lambda: self._put_back(call_id, targets, steps, force=wanted.force))
@@ -267,6 +274,12 @@ class JournalHistory(ChangeHistory):
             *notes,
             *(f"The undo journal is damaged: {found}" for found in self._journal.damage),
         )
+
+
+def _touched_by(step: Step, targets: Sequence[Entry]) -> list[TouchedPath]:
+    is_sealed = all(entry.is_sealed for entry in targets if step.place in (entry.after or ()))
+    shared = () if is_sealed else map(os.fsdecode, step.target.shared_with)
+    return [TouchedPath(place, is_sealed) for place in (step.place, *shared)]
 
 
 class _Pending(msgspec.Struct):

@@ -9,7 +9,9 @@ from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.in_place import InPlaceJournal, recover
 from handaxe.disk.overwrite import Intent
+from handaxe.disk.private import find_sharing
 from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.keys import Sealer
 from handaxe.storage.undo.layout import in_place_directory
 
 _LEFTOVERS = (".pre-image", ".tmp")
@@ -24,7 +26,7 @@ class SharedContentGuard:
     """A journal for writing in place that lets no pinned content change with the file."""
 
     def __init__(self, home: Path, store: ContentStore) -> None:
-        self._journal = InPlaceJournal(in_place_directory(home))
+        self._journal = InPlaceJournal(in_place_directory(home), _seal_for(home))
         self._store = store
 
     def __call__(self, intent: Intent) -> AbstractContextManager[object]:
@@ -32,6 +34,10 @@ class SharedContentGuard:
         dev = os.stat(intent.path, follow_symlinks=False).st_dev
         self._store.unshare(dev, intent.ino)
         return self._journal(intent)
+
+
+def _seal_for(home: Path) -> Sealer:
+    return Sealer(home, "writing in place")
 
 
 def repair_in_place(home: Path) -> tuple[str, ...]:
@@ -43,8 +49,10 @@ def repair_in_place(home: Path) -> tuple[str, ...]:
         return ()
     if not any(name.endswith(_LEFTOVERS) for name in names):
         return ()
+    if problem := find_sharing(directory):
+        return (f"Files that handaxe was killed over were not looked after: {problem}.",)
     try:
-        recovered = () if _is_busy(directory) else recover(directory)
+        recovered = () if _is_busy(directory) else recover(directory, _seal_for(home))
     except (OSError, DiskFault) as error:
         return (f"Files that handaxe was killed over could not be looked after: {error}",)
     return tuple(

@@ -13,16 +13,20 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.contract.undo_faults import UntrustedRecord
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.line_tail import line_at
 from handaxe.disk.lines import LineLog, parse_line, scan
+from handaxe.disk.private import find_sharing
 from handaxe.disk.temporary import sweep
 from handaxe.storage.home import keep_name, make_durably
 from handaxe.storage.open_files import Resting
+from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry, entry_of
+from handaxe.storage.undo.keys import Sealer
 from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files
 from handaxe.storage.undo.records import (
     After,
@@ -54,6 +58,7 @@ class UndoJournal(Resting):
         self._store = store
         self.damage: list[str] = []
         """What the last reading had to skip."""
+        self._sealer = Sealer(store.home, f"journal of {directory.name}")
         self._start = Start(session_id, *spelled(root))
         self._path = directory / JOURNAL_NAME
         self._log = LineLog(self._path)
@@ -92,7 +97,7 @@ class UndoJournal(Resting):
 
     def append(self, record: Record, *, durable: bool) -> None:
         """Write one record; with `durable` it is on the device when this returns."""
-        offset = self._log.append(encode(record))
+        offset = self._log.append(self._sealer.seal(encode(record)))
         if durable:
             self._log.sync()
         else:
@@ -159,7 +164,7 @@ class UndoJournal(Resting):
             except (OSError, DiskFault) as error:
                 problem = str(error)
         for entry in crashed if problem is None else ():
-            if entry.tracked is not None:
+            if entry.tracked is not None and self._is_kept_here(entry.tracked):
                 Path(os.fsdecode(entry.tracked.manifest)).unlink(missing_ok=True)
         return problem
 
@@ -183,7 +188,10 @@ class UndoJournal(Resting):
         """What the call found, with the small contents."""
         found: dict[str, State] = {}
         for part, offset in ((entry.part, entry.offset), *entry.more):
-            record = decode(self._payload_at(part, offset))
+            payload = self._payload_at(part, offset)
+            record = decode(payload)
+            if entry.is_sealed and not self._sealer.is_sealed(payload):
+                raise DiskFault("the undo journal was changed a moment ago")
             for state in _states_in(record):
                 found.setdefault(state.place, state)
         return found
@@ -263,6 +271,7 @@ class UndoJournal(Resting):
         entries: list[Entry] = []
         latest: dict[str, Entry] = {}
         for part in journal_files(self.directory):
+            refuse_shared(part)
             records = scan(part)
             for line in records:
                 try:
@@ -270,17 +279,20 @@ class UndoJournal(Resting):
                 except msgspec.MsgspecError as error:
                     self.damage.append(f"{part.name}: record {line.seq} is unknown: {error}")
                     continue
+                is_sealed = self._sealer.is_sealed(line.payload)
                 if isinstance(record, Before | Tracked):
                     latest[record.call_id] = entry_of(record, part, line.offset)
+                    latest[record.call_id].is_sealed = is_sealed
                     entries.append(latest[record.call_id])
                 elif not isinstance(record, Start) and record.call_id in latest:
+                    latest[record.call_id].is_sealed &= is_sealed
                     _take(latest[record.call_id], record, part, line.offset)
             self.damage += [f"{part.name}: {found.reason}" for found in records.damages]
         return entries
 
     def _complete(self, entry: Entry) -> None:
         """Record what a call left that a crash ended, and sweep up its unfinished files."""
-        if entry.tracked is not None:
+        if entry.tracked is not None and self._is_kept_here(entry.tracked):
             from handaxe.storage.undo.tree_late import found_late
 
             record = found_late(entry.tracked, self._store.home, self._store)
@@ -294,7 +306,7 @@ class UndoJournal(Resting):
                 durable=True,
             )
             return
-        for parent in {os.path.split(place)[0] for place in entry.before}:
+        for parent in {os.path.split(place)[0] for place in entry.before if entry.is_sealed}:
             with contextlib.suppress(OSError, DiskFault):
                 sweep(parent)
         record = _left_by(entry)
@@ -302,6 +314,11 @@ class UndoJournal(Resting):
         left = {state.place: state for state in record.states}
         for place, state in entry.before.items():
             self._store.settle(state, left.get(place))
+
+    def _is_kept_here(self, tracked: Tracked) -> bool:
+        """Whether the baseline of a call is a file of this data directory, and no other one."""
+        manifest, home = os.path.realpath(tracked.manifest), os.path.realpath(self._store.home)
+        return is_within(os.fsdecode(manifest), (home,))
 
     def _payload_at(self, part: Path, offset: int) -> bytes:
         fd = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
@@ -314,15 +331,28 @@ class UndoJournal(Resting):
         return record.payload
 
 
-def root_of(journal: Path) -> str | None:
-    """The project whose changes a journal records; None if its beginning cannot be read."""
+def root_of(journal: Path, home: Path) -> tuple[str | None, bool]:
+    """The project whose changes a journal records, and whether that is sealed.
+
+    None if the beginning of the journal cannot be read.
+    """
     for line in scan(journal):
         try:
             record = decode(line.payload)
         except msgspec.MsgspecError:
-            return None
-        return record.place if isinstance(record, Start) else None
-    return None
+            return None, False
+        if not isinstance(record, Start):
+            return None, False
+        sealer = Sealer(home, f"journal of {journal.parent.name}")
+        return record.place, sealer.is_sealed(line.payload)
+    return None, False
+
+
+def refuse_shared(path: Path) -> None:
+    """Raise where others could have written what a journal says."""
+    for place in (path.parent.parent, path.parent, path):
+        if problem := find_sharing(place):
+            raise UntrustedRecord(problem)
 
 
 def _states_in(record: Record) -> tuple[State, ...]:

@@ -121,7 +121,7 @@ def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned |
         if stamp.stat().st_mtime > time.time() - DAY_S:
             return None
     try:
-        stamp.touch()
+        stamp.touch(mode=0o600)
         if not _is_worth_it(home, max_bytes, time.time() - retention_days * DAY_S):
             return None
         return prune(home, max_bytes=max_bytes, retention_days=retention_days)

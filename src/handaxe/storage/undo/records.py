@@ -5,7 +5,7 @@ without an `After` is a call that still runs, or one that a crash ended.
 """
 
 import os
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,6 +13,10 @@ LATE_S = 60.0
 """A file written longer after the start of a crashed call may be somebody else's ..."""
 COMMAND_S = 660.0
 """... and so may one that was written longer after the start of a command."""
+_KEPT = (
+    r"\A(?:blob:[0-9a-f]+|pin:[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"
+    r"|bundle:[0-9a-f]+\.bundle@[0-9]+)?\Z"
+)
 StateKind = Literal["absent", "file", "link", "directory", "special"]
 
 
@@ -45,8 +49,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a symbolic link points."""
     content: bytes | None = None
     """A small file whole."""
-    kept: str = ""
-    """Where the content store has a larger one."""
+    kept: Annotated[str, msgspec.Meta(pattern=_KEPT)] = ""
+    """Where the content store has a larger one: the name of a file in it, and no other path."""
     splice: Splice | None = None
     shared_with: tuple[bytes, ...] = ()
     """Other names of the same file, which it should share again."""

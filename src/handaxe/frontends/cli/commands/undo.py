@@ -8,9 +8,11 @@ from handaxe.app.working_directories import project_at
 from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import Wanted
 from handaxe.contract.result import ToolResult
+from handaxe.contract.undo_faults import UndoOutside
 from handaxe.frontends.cli.exits import exit_code
 from handaxe.frontends.cli.opening import add_session_options
 from handaxe.frontends.cli.paint import Painter, write_error, write_painted
+from handaxe.frontends.cli.terminal_lines import drop_typed, read_line
 from handaxe.frontends.cli.wire import encode_result, write_line
 from handaxe.storage.home import data_home
 
@@ -27,6 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--redo", action="store_true", help="take back the last undo")
     parser.add_argument(
         "--force", action="store_true", help="even if somebody else changed a file since"
+    )
+    parser.add_argument(
+        "--outside", action="store_true", help="also put back files outside the project, unasked"
     )
     parser.add_argument("--json", action="store_true", help="print the result object")
     add_session_options(parser)
@@ -54,7 +59,24 @@ async def _undo(arguments: argparse.Namespace) -> ToolResult:
         redo=arguments.redo,
         force=arguments.force,
     )
-    return await session_to_undo(sessions, wanted).undo(wanted)
+    session = session_to_undo(sessions, wanted)
+    if arguments.outside:
+        return await session.undo(wanted, agreed=None)
+    result = await session.undo(wanted)
+    paths = (result.data or {}).get("paths", ()) if result.code == UndoOutside.code else ()
+    if not paths or arguments.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return result
+    return await session.undo(wanted, agreed=paths) if await _agrees(result) else result
+
+
+async def _agrees(result: ToolResult) -> bool:
+    """Whether the person at the terminal wants files put back that lie elsewhere."""
+    write_error(Painter(colour=False).block(Text(result.text)))
+    drop_typed()
+    write_error("Put them back all the same? [y/N]: ")
+    sys.stderr.flush()
+    line = await read_line()
+    return (line or "").strip().lower() in {"y", "yes"}
 
 
 def _shown(result: ToolResult) -> str:

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
+from handaxe.disk.private import make_private
 from handaxe.frontends.cli.exits import Terminated
 from handaxe.frontends.cli.paint import write_out
 from handaxe.frontends.cli.terminal_lines import read_line
@@ -86,7 +87,8 @@ class RichEditor:
         def _new_line(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction] - bound to a key
             event.current_buffer.insert_text("\n")
 
-        history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(history.parent)
+        history.touch(mode=0o600)
         self._session: PromptSession[str] = PromptSession(
             history=FileHistory(str(history)),
             completer=_Words(),
