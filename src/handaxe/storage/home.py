@@ -9,7 +9,6 @@ from pathlib import Path
 from handaxe.contract.faults import SetupError
 from handaxe.disk import private
 from handaxe.disk.durability import sync_names
-from handaxe.disk.faults import in_plain_words
 from handaxe.disk.private import find_sharing
 from handaxe.settings.places import (
     MANAGED_DIRECTORIES,
@@ -30,10 +29,10 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path:
             neither what it trusts nor what it would undo is to be believed.
     """
     home = _find_home(given)
-    try:
-        problem = find_sharing(home)
-    except OSError as error:
-        problem = f"{home} cannot be looked at: {in_plain_words(error)}"
+    problem: str | None = None
+    with contextlib.suppress(OSError):
+        # Where nothing can be read, nothing is believed.
+        problem = find_sharing(home) if home.is_dir() else None
     if problem is not None:
         raise SetupError(
             f"The data directory cannot be used: {problem}. Take it into your own hands "
