@@ -198,3 +198,24 @@ async def test_the_sandbox_holds_our_own_data_where_it_is(home):
             result = await session.call("Bash", command=f"cat {secret}")
             assert "hush" not in result.text
             assert "{}" not in result.text
+
+
+@needs_bubblewrap
+async def test_the_sandbox_lets_no_settings_appear_where_there_were_none(home, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "shared"))
+    forging = "mkdir -p shared; echo '{}' > shared/settings.json"
+    settings = {"sandbox": {"enabled": True}}
+    async with Session(home, settings=settings, on_ask=yes) as session:
+        await session.call("Bash", command=forging)
+    assert not (home / "shared").exists()
+
+
+async def test_undo_of_a_command_in_the_home_leaves_the_key_where_it_is(home):
+    async with Session(home, permission_mode="bypassPermissions") as session:
+        assert (await session.call("Bash", command='python3 -c \'open("made", "w")\'')).ok
+        key = (home / ".handaxe/undo-key").read_bytes()
+        undone = await session.undo()
+        assert undone.ok
+        assert "undo-key" not in undone.text
+    assert (home / ".handaxe/undo-key").read_bytes() == key
+    assert not (home / "made").exists()

@@ -188,6 +188,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
     def _tree(self) -> "TreeRecord":
         from handaxe.host.sandbox.placeholders import is_held
         from handaxe.storage.tree_snapshots.snapshot import Limits
+        from handaxe.storage.undo.keys import KEY_NAME
         from handaxe.storage.undo.tree_record import TreeRecord
 
         options = self._options
@@ -199,7 +200,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             limits,
             self._journal,
             self._store,
-            is_passing=is_held,
+            is_passing=lambda path: is_held(path) or path.endswith(f"/{KEY_NAME}"),
         )
 
     def _in_place(self, intent: "Intent") -> AbstractContextManager[object]:

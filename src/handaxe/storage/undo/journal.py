@@ -78,6 +78,7 @@ class UndoJournal(Resting):
         """A call begins; nobody takes it for dead until it leaves."""
         with self._coming_and_going:
             if not self._running:
+                self._sealer.prepare()
                 if self._lock_fd < 0:
                     self._lock_fd = self._open_lock()
                 try:

@@ -48,6 +48,10 @@ class Sealer:
         seal = payload[end + len(_FIELD) : -2]
         return hmac.compare_digest(_digest(self._key, payload[:end] + b"}"), seal)
 
+    def prepare(self) -> None:
+        """Have the key, so that its file is there before anybody compares what a call changes."""
+        _ = self._key
+
     @property
     def _key(self) -> bytes:
         if self._derived is None:

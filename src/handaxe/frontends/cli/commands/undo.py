@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import sys
+from typing import cast
 
 from handaxe.app.undoing import past_sessions, session_to_undo
 from handaxe.app.working_directories import project_at
@@ -63,10 +65,17 @@ async def _undo(arguments: argparse.Namespace) -> ToolResult:
     if arguments.outside:
         return await session.undo(wanted, agreed=None)
     result = await session.undo(wanted)
-    paths = (result.data or {}).get("paths", ()) if result.code == UndoOutside.code else ()
+    paths = _outside(result)
     if not paths or arguments.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return result
     return await session.undo(wanted, agreed=paths) if await _agrees(result) else result
+
+
+def _outside(result: ToolResult) -> tuple[str, ...]:
+    """The paths that a refused undo would change elsewhere."""
+    if result.code != UndoOutside.code or not isinstance(result.data, dict):
+        return ()
+    return tuple(cast("dict[str, list[str]]", result.data)["paths"])
 
 
 async def _agrees(result: ToolResult) -> bool:
