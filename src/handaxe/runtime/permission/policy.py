@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from handaxe.contract.decision import Decision
 from handaxe.runtime.permission.book import RuleBook
 from handaxe.runtime.permission.families import Behaviour
-from handaxe.runtime.permission.own_places import NO_PLACES, OwnPlaces
+from handaxe.runtime.permission.protected import NO_PLACES, OwnPlaces
 from handaxe.runtime.permission.rules import Rule, parse_rule
 from handaxe.runtime.permission.scopes import Anchors
 from handaxe.session.permission_state import Mode, PermissionState, RuleText
