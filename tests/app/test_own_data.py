@@ -80,6 +80,7 @@ TRICKS = [
 ]
 
 
+@pytest.mark.proves("PM-3")
 @pytest.mark.parametrize("allow", [(), ("Bash", "Edit")])
 async def test_no_command_changes_our_own_data_unasked(home, allow):
     async with Session(home, permission_mode="acceptEdits", allow=allow) as session:
@@ -178,6 +179,7 @@ needs_bubblewrap = pytest.mark.skipif(
 
 
 @needs_bubblewrap
+@pytest.mark.proves("SH-7")
 async def test_the_sandbox_holds_our_own_data_where_it_is(home):
     tricks = [
         "mv .local away; mv forged .local",

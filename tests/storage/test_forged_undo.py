@@ -74,6 +74,7 @@ def undo(project: Path, capsys, *words: str) -> tuple[int, str]:
     return code, out.out + out.err
 
 
+@pytest.mark.proves("SS-4")
 @pytest.mark.parametrize("root", ["PROJECT", "/"])
 def test_a_forged_record_creates_and_deletes_nothing_elsewhere(
     project, data, victim, capsys, root, tmp_path
@@ -227,6 +228,9 @@ def test_a_record_that_others_can_write_is_refused(project, capsys, place):
     code, text = undo(project, capsys)
     assert (code, "can be written by other users" in text) == (2, True)
     assert (project / "a.txt").exists()
+    assert run(["gc"]) == 2
+    assert run(["history", "--root", str(project)]) == 2
+    Session(project, session_id=journal.parent.name)
 
 
 @as_root

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.ports.checkpoints import Checkpoints
-from handaxe.contract.undo_faults import NotRecorded
+from handaxe.contract.undo_faults import NotRecorded, UntrustedRecord
 from handaxe.disk.faults import DiskFault, in_plain_words
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.contents import ContentStore
@@ -176,7 +176,7 @@ class DiskCheckpoints(Checkpoints):
         if call_id in self._bounded:
             try:
                 await in_thread(lambda: self._extend(call_id))
-            except (OSError, DiskFault) as error:
+            except (OSError, DiskFault, UntrustedRecord) as error:
                 _log.warning("what %s left could not be recorded: %s", call_id, error)
             finally:
                 self._rest_later()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.contract.undo_faults import UntrustedRecord
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.home import sessions_directory
 from handaxe.storage.tree_snapshots.project_store import (
@@ -125,7 +126,7 @@ def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned |
         if not _is_worth_it(home, max_bytes, time.time() - retention_days * DAY_S):
             return None
         return prune(home, max_bytes=max_bytes, retention_days=retention_days)
-    except (OSError, DiskFault):
+    except (OSError, DiskFault, UntrustedRecord):
         # Housekeeping never stops anybody; the next day tries again.
         return None
 

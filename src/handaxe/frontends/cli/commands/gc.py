@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 
 from handaxe.app.configuration import Configuration
+from handaxe.contract.faults import SetupError
+from handaxe.contract.undo_faults import UntrustedRecord
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import read_settings_option
 from handaxe.frontends.cli.paint import print_out
@@ -33,12 +35,16 @@ def run(arguments: argparse.Namespace) -> int:
     given = read_settings_option(arguments.settings)
     # What belongs to all projects of a user is not for the project here to say.
     settings = Configuration(str(Path.cwd()), home=home, given=given, sources="user").settings
-    pruned = prune(
-        home,
-        max_bytes=settings.undo.max_bytes,
-        retention_days=settings.undo.retention_days,
-        dry_run=arguments.dry_run,
-    )
+    options = settings.undo
+    try:
+        pruned = prune(
+            home,
+            max_bytes=options.max_bytes,
+            retention_days=options.retention_days,
+            dry_run=arguments.dry_run,
+        )
+    except UntrustedRecord as fault:
+        raise SetupError(fault.sentence) from None
     results, left = _beside_undo(sessions_directory(home), settings, dry_run=arguments.dry_run)
     if arguments.json:
         told = {**msgspec.to_builtins(pruned), "results": results, "leavings": left}
