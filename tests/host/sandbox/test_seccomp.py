@@ -94,6 +94,7 @@ def test_every_call_of_the_table_is_refused_and_its_neighbours_are_not(name, arc
     by_argument = {
         call[column] for call in (seccomp._CLONE, seccomp._UNSHARE, seccomp._SOCKET, seccomp._IOCTL)
     }
+    by_argument |= {call[column] for call in (*seccomp._MODES.values(), *seccomp._OPENS.values())}
     for number in range(600):
         if number in listed:
             assert answer(program, number, arch=arch) == ERRNO | errno.EPERM
@@ -101,3 +102,41 @@ def test_every_call_of_the_table_is_refused_and_its_neighbours_are_not(name, arc
             assert answer(program, number, arch=arch) == ERRNO | errno.ENOSYS
         elif number not in by_argument:
             assert answer(program, number, arch=arch) == ALLOW
+
+
+@pytest.mark.parametrize(("name", "arch", "column"), [("x86_64", X86, 0), ("aarch64", ARM, 1)])
+def test_no_file_gets_the_rights_of_its_owner(name, arch, column):
+    program = build_filter(architecture=name)
+    for *numbers, argument in seccomp._MODES.values():
+        if numbers[column] is not None:
+            for mode in (0o4755, 0o2755, 0o6000):
+                call = [0] * argument + [mode]
+                assert refused(program, numbers[column], *call, arch=arch)
+            assert answer(program, numbers[column], *[0] * argument, 0o1777, arch=arch) == ALLOW
+    for *numbers, argument in seccomp._OPENS.values():
+        if numbers[column] is not None:
+            before = [0] * argument
+            for flags in (0o100, 0o101, 0o20200000):
+                assert refused(program, numbers[column], *before, flags, 0o4755, arch=arch)
+            assert answer(program, numbers[column], *before, 0o100, 0o755, arch=arch) == ALLOW
+            assert answer(program, numbers[column], *before, 0, 0o4755, arch=arch) == ALLOW
+            assert answer(program, numbers[column], *before, 0o200000, 0o4755, arch=arch) == ALLOW
+
+
+@pytest.mark.parametrize(("name", "arch", "column"), [("x86_64", X86, 0), ("aarch64", ARM, 1)])
+def test_where_processes_are_shared_only_the_caller_is_named(name, arch, column):
+    apart = build_filter(architecture=name)
+    shared = build_filter(architecture=name, shares_processes=True)
+    for numbers in seccomp._ONLY_ITSELF.values():
+        assert answer(shared, numbers[column], 0, arch=arch) == ALLOW
+        assert refused(shared, numbers[column], 4711, arch=arch)
+        assert refused(shared, numbers[column], 0xFFFFFFFF, arch=arch)
+        assert answer(apart, numbers[column], 4711, arch=arch) == ALLOW
+    for call, own in ((seccomp._SETPRIORITY[column], 0), (seccomp._IOPRIO_SET[column], 1)):
+        assert answer(shared, call, own, 0, arch=arch) == ALLOW
+        assert refused(shared, call, own, 4711, arch=arch)
+        assert refused(shared, call, own + 1, 0, arch=arch)
+        assert refused(shared, call, 2, 0, arch=arch)
+    for numbers in seccomp._SHARED_MEMORY.values():
+        assert refused(shared, numbers[column], arch=arch)
+        assert answer(apart, numbers[column], arch=arch) == ALLOW

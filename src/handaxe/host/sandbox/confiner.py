@@ -239,7 +239,9 @@ class LocalConfiner(Confiner):
         plan_fd = carrying(landlock.plan(policy))
         filter_fd = carrying(
             seccomp.build_filter(
-                unix_sockets=policy.has_unix_sockets, internet=policy.network == "open"
+                unix_sockets=policy.has_unix_sockets,
+                internet=policy.network == "open",
+                shares_processes=True,
             )
         )
         start = [self._interpreter or sys.executable, "-I", "-S", landlock.LAUNCHER]

@@ -66,7 +66,7 @@ def bubblewrap_problem(program: str) -> str | None:
 def landlock_problem(interpreter: str) -> str | None:
     """Why Landlock does not work here; None if it does."""
     plan_fd = carrying(b"r/\0d/dev/null")
-    filter_fd = carrying(seccomp.build_filter(internet=False))
+    filter_fd = carrying(seccomp.build_filter(internet=False, shares_processes=True))
     try:
         argv = [interpreter, "-I", "-S", LAUNCHER, str(plan_fd), str(filter_fd)]
         argv += ["/bin/sh", "-c", "exit 0"]

@@ -21,6 +21,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "setns": (308, 268),
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "kcmp": (312, 272), "pidfd_getfd": (438, 438), "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "open_by_handle_at": (304, 265), "fanotify_init": (300, 262),
@@ -32,8 +33,40 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "setdomainname": (171, 162), "lookup_dcookie": (212, 18), "vhangup": (153, 58),
     "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None), "uselib": (134, None),
 }  # fmt: skip
-_MISSING = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435}
+_MISSING = {
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435,
+    "openat2": 437,
+}  # fmt: skip
 """Answered as if the kernel did not know them, so that programs fall back to what can be judged."""
+_SHARED_MEMORY: dict[str, tuple[int | None, int | None]] = {
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195),
+    "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
+    "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187),
+    "mq_open": (240, 180), "mq_unlink": (241, 181),
+}  # fmt: skip
+"""Known by a key to every process of a user; refused where nothing else keeps processes apart."""
+_ONLY_ITSELF: dict[str, tuple[int, int]] = {
+    "prlimit64": (302, 261), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118), "sched_setattr": (314, 274), "move_pages": (279, 239),
+    "migrate_pages": (256, 238),
+}  # fmt: skip
+"""Calls whose first argument is a process: 0, the caller, is the only one they may name."""
+_SETPRIORITY, _IOPRIO_SET = (141, 140), (251, 30)
+_PRIORITY_OF_PROCESS, _IOPRIO_OF_PROCESS = 0, 1
+_MODES: dict[str, tuple[int | None, int | None, int]] = {
+    "chmod": (90, None, 1), "fchmod": (91, 52, 1), "fchmodat": (268, 53, 2),
+    "fchmodat2": (452, 452, 2), "creat": (85, None, 1), "mknod": (133, None, 1),
+    "mknodat": (259, 33, 2),
+}  # fmt: skip
+"""Calls that set a file's mode, and which argument it is."""
+_OPENS: dict[str, tuple[int | None, int | None, int]] = {
+    "open": (2, None, 1),
+    "openat": (257, 56, 2),
+}
+"""Calls that set the mode of a file they make, and which argument says whether they make one."""
+_SET_IDS = 0o6000
+_MAKES_A_FILE = 0x400040
+"""O_CREAT and the bit that only O_TMPFILE has."""
 _CLONE, _UNSHARE, _SOCKET, _IOCTL = (56, 220), (272, 97), (41, 198), (16, 29)
 
 _NEW_NAMESPACES = 0x7E020080
@@ -59,9 +92,17 @@ def is_supported(architecture: str | None = None) -> bool:
 
 @lru_cache(maxsize=16)
 def build_filter(
-    *, unix_sockets: bool = False, internet: bool = True, architecture: str | None = None
+    *,
+    unix_sockets: bool = False,
+    internet: bool = True,
+    shares_processes: bool = False,
+    architecture: str | None = None,
 ) -> bytes:
-    """The program. `internet` says whether internet sockets may be made at all."""
+    """The program. `internet` says whether internet sockets may be made at all.
+
+    `shares_processes` is for commands without a process namespace of their own: they may change
+    no process but themselves.
+    """
     name = architecture or machine()
     column = list(_ARCHITECTURES).index(name)
     code: list[tuple[int, int, int, int]] = [
@@ -81,6 +122,9 @@ def build_filter(
     for call in (_CLONE, _UNSHARE):
         code += _with_argument(call[column], 0, _refuse_bits(_NEW_NAMESPACES))
     code += _with_argument(_IOCTL[column], 1, _refuse_values(_TERMINAL_INPUT))
+    code += _set_ids(column)
+    if shares_processes:
+        code += _other_processes(column)
     families = [_AF_NETLINK]
     families += [_AF_INET, _AF_INET6] if internet else []
     families += [_AF_UNIX] if unix_sockets else []
@@ -88,6 +132,38 @@ def build_filter(
     code += _with_argument(_SOCKET[column], 0, _only_values(families, errno.EACCES))
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+def _set_ids(column: int) -> list[tuple[int, int, int, int]]:
+    """Refuse to give a file the rights of its owner or group: whoever runs it is outside."""
+    code: list[tuple[int, int, int, int]] = []
+    refused = _refuse_bits(_SET_IDS)
+    for *numbers, argument in _MODES.values():
+        if (number := numbers[column]) is not None:
+            code += _with_argument(number, argument, refused)
+    for *numbers, argument in _OPENS.values():
+        if (number := numbers[column]) is not None:
+            mode = (_LOAD, 0, 0, _ARGUMENTS + 8 * (argument + 1))
+            # A mode that no file is made with is whatever the register held.
+            checked = [(_ANY_BIT, 0, len(refused) + 1, _MAKES_A_FILE), mode, *refused]
+            code += _with_argument(number, argument, checked)
+    return code
+
+
+def _other_processes(column: int) -> list[tuple[int, int, int, int]]:
+    code: list[tuple[int, int, int, int]] = []
+    for numbers in _SHARED_MEMORY.values():
+        if (number := numbers[column]) is not None:
+            code += _answered(number, errno.EPERM)
+    for numbers in _ONLY_ITSELF.values():
+        code += _with_argument(numbers[column], 0, _only_values([0], errno.EPERM))
+    for numbers, kind in (
+        (_SETPRIORITY, _PRIORITY_OF_PROCESS),
+        (_IOPRIO_SET, _IOPRIO_OF_PROCESS),
+    ):
+        for argument, value in ((0, kind), (1, 0)):
+            code += _with_argument(numbers[column], argument, _only_values([value], errno.EPERM))
+    return code
 
 
 def _answered(number: int, error: int) -> list[tuple[int, int, int, int]]:
