@@ -8,6 +8,7 @@ from handaxe.app.configuration import Configuration
 from handaxe.app.hidden_files import hidden_files, kept_files
 from handaxe.contract.faults import SetupError
 from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+from handaxe.host.sandbox.credentials import find_credentials
 from handaxe.host.sandbox.domains import pattern_problem
 from handaxe.host.sandbox.policy import SandboxPolicy
 from handaxe.host.sandbox.protection import Ruled
@@ -22,16 +23,6 @@ from handaxe.settings.fragment import Entry
 from handaxe.settings.places import SHARED, shared_servers_file, user_directories
 from handaxe.shell import PathVerdict, Rule, ShellRules, analyze, decide
 from handaxe.storage.home import data_home
-
-SECRETS = (
-    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".config/gcloud", ".config/gh", ".config/hub",
-    ".config/op", ".config/git/credentials", ".git-credentials", ".netrc", ".npmrc", ".pypirc",
-    ".docker/config.json", ".cargo/credentials.toml", ".cargo/credentials", ".gem/credentials",
-    ".terraform.d/credentials.tfrc.json", ".vault-token", ".password-store",
-    ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium",
-    ".codex/auth.json",
-)  # fmt: skip
-"""Below the home directory: what opens other machines and accounts."""
 
 _SHARED_SECRETS = (".credentials.json", "projects", "history.jsonl")
 """In the ecosystem's directory: the login, and what was said in sessions."""
@@ -166,8 +157,8 @@ def _reading(
     if options.filesystem.hide_secrets:
         shared = dict.fromkeys((user_directories()[0], f"{home}/{SHARED}"))
         denied += [f"{place}/{name}" for place in shared for name in _SHARED_SECRETS]
-        denied += [shared_servers_file(), *(f"{home}/{name}" for name in SECRETS)]
-        denied += find_system_secrets()
+        denied.append(shared_servers_file())
+        denied += [*find_credentials(home, os.environ, workdir.roots), *find_system_secrets()]
     if options.auto_allow_bash_if_sandboxed and "/" not in allowed:
         # Nobody is asked about what a confined command reads, so it reads no more than it needs.
         denied.append("/")

@@ -1,5 +1,7 @@
 """Which files a confined command can read, as plain data."""
 
+from functools import lru_cache
+
 import msgspec
 
 
@@ -11,10 +13,23 @@ class ReadableFiles(msgspec.Struct, frozen=True, kw_only=True):
 
     def can_read(self, path: str) -> bool:
         """Whether a path is readable: the more specific place wins, the hidden one in a draw."""
-        hidden = max((depth(place) for place in self.hidden if is_below(path, place)), default=-1)
-        if hidden < 0:
-            return True
-        return any(depth(place) > hidden for place in self.shown if is_below(path, place))
+        hidden = _depth_around(path, self.hidden)
+        return hidden < 0 or _depth_around(path, self.shown) > hidden
+
+
+def _depth_around(path: str, places: tuple[str, ...]) -> int:
+    """How deep the innermost of these places around a path is; -1 if none is."""
+    known = _set(places)
+    while path not in known:
+        if path in {"", "/"}:
+            return -1
+        path = path.rpartition("/")[0] or "/"
+    return depth(path)
+
+
+@lru_cache(maxsize=32)
+def _set(places: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(place.rstrip("/") or "/" for place in places)
 
 
 def depth(path: str) -> int:

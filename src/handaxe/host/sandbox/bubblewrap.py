@@ -138,7 +138,12 @@ def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
         return _Here((), (), (), (), ())
     files: list[str] = []
     directories: list[str] = []
+    at_home = f"{policy.home_directory}/" if policy.home_directory else "/"
+    names = _names_in(at_home)
     for path in _deniable(policy):
+        is_at_home = names is not None and path.startswith(at_home)
+        if is_at_home and path[len(at_home) :].partition("/")[0].lower() not in names:
+            continue
         if os.path.lexists(path):
             real = end_of_links(path)
             with suppress(OSError):
@@ -157,6 +162,14 @@ def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
         tuple(directories),
         links,
     )
+
+
+def _names_in(directory: str) -> frozenset[str] | None:
+    """One look instead of one for each of many places, most of which are missing."""
+    try:
+        return frozenset(map(str.lower, os.listdir(directory)))
+    except OSError:
+        return None
 
 
 @lru_cache(maxsize=16)
@@ -227,8 +240,30 @@ def _views(
     steps += [_Step(1, path, ("--ro-bind", path, path)) for path in _resolver(policy)]
     skeleton = [*_skeleton(policy, here, steps)] if is_closed(policy) else []
     steps += [*_hidden(policy, here, steps), *skeleton]
+    steps += _anchors(here, steps)
     steps.sort(key=lambda step: (_is_apart(step, steps), depth(step.path), step.rank, step.path))
     return [option for step in steps for option in step.options]
+
+
+def _anchors(here: _Here, steps: Sequence[_Step]) -> list[_Step]:
+    """Keep every directory on the way to a view from being renamed, and replaced by another.
+
+    What is mounted cannot be renamed itself, but the directories above it could.
+    """
+    kinds = {step.path: step.options[0] for step in steps}
+    found: dict[str, _Step] = {}
+    for step in steps:
+        way: list[str] = []
+        above = step.path.rpartition("/")[0]
+        while above and above not in kinds:
+            way.append(above)
+            above = above.rpartition("/")[0]
+        # Only where the next view around it can be written: else a bind would open it again.
+        if kinds.get(above) in {"--bind", "--bind-try"} and any(
+            is_below(above, one) for one in here.writable
+        ):
+            found |= {path: _Step(2, path, ("--bind", path, path)) for path in way}
+    return list(found.values())
 
 
 def _is_apart(step: _Step, steps: Sequence[_Step]) -> bool:
